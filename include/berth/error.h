@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth/error.h: how berth says that something went wrong.
+ *
+ * Every call that can fail returns 0 (or a non-negative result where its comment says so) on
+ * success and one of the negative codes below on failure. Calls that take a `struct berth_error *`
+ * as their last parameter also put one line for people there: what was wanted, what was found,
+ * where. The buffer belongs to the caller, needs no clean-up and may be NULL.
+ */
+#ifndef BERTH_ERROR_H
+#define BERTH_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */
+#define BERTH_ERROR_LIST(X)                                           \
+    X(INVALID, 1, "invalid argument")                                 \
+    X(MEMORY, 2, "out of memory")                                     \
+    X(IO, 3, "input or output failed")                                \
+    X(NOT_FOUND, 4, "not found")                                      \
+    X(SYNTAX, 5, "text that does not parse")                          \
+    X(RANGE, 6, "number out of range")                                \
+    X(LIMIT, 7, "too large, too deep or too many")                    \
+    X(IMPOSSIBLE, 8, "no device here could ever satisfy the request") \
+    X(PERMISSION, 9, "permission denied")
+
+/* The codes: BERTH_ERROR_INVALID is -1, and so on. */
+enum berth_error_code {
+#define BERTH_ERROR_ENUM(name, number, description) BERTH_ERROR_##name = -(number),
+    BERTH_ERROR_LIST(BERTH_ERROR_ENUM)
+#undef BERTH_ERROR_ENUM
+};
+
+#define BERTH_ERROR_MESSAGE_SIZE 512
+
+/* The caller's buffer. `message` is always terminated, valid UTF-8 and one line; it is empty until
+ * the first failure. A longer message is cut and ends in "...". */
+struct berth_error {
+    int code;
+    char message[BERTH_ERROR_MESSAGE_SIZE];
+};
+
+#define BERTH_ERROR_INIT \
+    {                    \
+        0, ""            \
+    }
+
+/* A short description of a code, e.g. "out of memory"; "no error" for 0 and "unknown error" for a
+ * number that is not in the list. The text is static. Never blocks; any thread may call it. */
+const char *berth_error_describe(int code);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

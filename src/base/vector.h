@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing array of any type, typed at compile time:
+ *
+ *     struct device_list { VECTOR_OF(struct device); };
+ *     struct device *device = vector_append(&list);      // NULL: out of memory, list unchanged
+ *     vector_for_each (device, &list) ...
+ *     vector_finish(&list);
+ *
+ * Zeroed memory is an empty vector. The vector owns its memory, not what its items point to.
+ * Pointers to items are good until the next append or reserve. Not for use by two threads at once.
+ */
+#ifndef BASE_VECTOR_H
+#define BASE_VECTOR_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* The members of a vector of `type`, to be placed in a struct. */
+#define VECTOR_OF(type) \
+    type *items;        \
+    size_t count;       \
+    size_t capacity
+
+/* Makes room for `wanted` items in all. Returns 0, or BERTH_ERROR_MEMORY with nothing changed. */
+#define vector_reserve(vector, wanted) \
+    vector_grow((void **)&(vector)->items, &(vector)->capacity, sizeof(*(vector)->items), (wanted))
+
+/* Adds one zeroed item at the end and returns it; NULL when there is no memory. */
+#define vector_append(vector)                                                                 \
+    ((__typeof__((vector)->items))vector_append_zeroed((void **)&(vector)->items,             \
+                                                       &(vector)->count, &(vector)->capacity, \
+                                                       sizeof(*(vector)->items)))
+
+/* Frees the memory and leaves an empty vector. */
+#define vector_finish(vector)   \
+    do {                        \
+        free((vector)->items);  \
+        (vector)->items = NULL; \
+        (vector)->count = 0;    \
+        (vector)->capacity = 0; \
+    } while (0)
+
+/* Runs `item`, a pointer declared by the caller, over all items in order. The count is looked at
+ * first because an empty vector has no items to add it to: NULL + 0 is undefined. */
+#define vector_for_each(item, vector) \
+    for ((item) = (vector)->items;    \
+         (vector)->count > 0 && (item) != (vector)->items + (vector)->count; (item)++)
+
+/* What the macros above stand on; not to be called by name. */
+int vector_grow(void **items, size_t *capacity, size_t item_size, size_t wanted);
+void *vector_append_zeroed(void **items, size_t *count, size_t *capacity, size_t item_size);
+
+#endif
