@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A set of small numbers, 0 to size-1, as bits. The size is fixed at init. Sets that are combined
+ * must have the same size (assert). Not for use by two threads at once unless all only read.
+ */
+#ifndef BASE_BITSET_H
+#define BASE_BITSET_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+struct bitset {
+    uint64_t *words;
+    size_t size;
+};
+
+/* An empty set of `size` bits (0 is fine). Returns 0 or BERTH_ERROR_MEMORY. */
+int bitset_init(struct bitset *set, size_t size);
+void bitset_finish(struct bitset *set);
+
+void bitset_add(struct bitset *set, size_t bit);
+void bitset_remove(struct bitset *set, size_t bit);
+bool bitset_has(const struct bitset *set, size_t bit);
+
+void bitset_clear(struct bitset *set);
+void bitset_fill(struct bitset *set);
+void bitset_copy(struct bitset *set, const struct bitset *from);
+void bitset_unite(struct bitset *set, const struct bitset *with);
+void bitset_intersect(struct bitset *set, const struct bitset *with);
+void bitset_subtract(struct bitset *set, const struct bitset *without);
+
+size_t bitset_count(const struct bitset *set);
+bool bitset_is_empty(const struct bitset *set);
+bool bitset_equals(const struct bitset *set, const struct bitset *other);
+bool bitset_is_subset(const struct bitset *set, const struct bitset *of);
+bool bitset_intersects(const struct bitset *set, const struct bitset *other);
+
+/* The smallest member at or above `from`; the set's size when there is none. */
+size_t bitset_next(const struct bitset *set, size_t from);
+
+/* Runs `bit`, a size_t declared here, over the members in rising order. The body may remove the
+ * current one. */
+#define bitset_for_each(bit, set) \
+    for (size_t bit = bitset_next((set), 0); bit < (set)->size; bit = bitset_next((set), bit + 1))
+
+/* Appends the members as the kernel writes CPU lists: "0-3,8,10-11"; nothing for an empty set. */
+void bitset_format_ranges(const struct bitset *set, struct text *out);
+
+/* Reads such a list into an empty set that is initialised here with as many bits as it needs, at
+ * most `limit`. Blanks around it are allowed, "" is the empty set, order and overlap are not
+ * checked. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_RANGE (a range turned round, a number at or
+ * above `limit`) or BERTH_ERROR_MEMORY; then nothing needs finishing. */
+int bitset_parse_ranges(const char *string, size_t limit, struct bitset *ret_set,
+                        struct berth_error *error);
+
+#endif
