@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One GPU, or one hardware partition of a GPU: what is known about it. Zeroed memory is a device
+ * of which nothing is known (but for its id, which is always to be set). A device owns its
+ * strings. Plain values: no I/O, no threads, no time.
+ */
+#ifndef MODEL_DEVICE_H
+#define MODEL_DEVICE_H
+
+#include "base/choice.h"
+#include "base/string_list.h"
+#include "base/vector.h"
+#include "model/capability.h"
+#include "model/device_id.h"
+#include "model/load.h"
+#include "model/optional.h"
+#include "model/pci.h"
+
+enum health {
+    HEALTH_UNKNOWN,
+    HEALTH_OK,
+    HEALTH_SICK,
+};
+
+/* ok and sick; unknown has no name. */
+extern const struct choice health_names[];
+
+struct device {
+    struct device_id id;
+    char *name;   /* the model, NULL: unknown */
+    char *uuid;   /* NULL: unknown */
+    char *parent; /* what all partitions of one GPU share; NULL for a whole GPU */
+    char *cpus;   /* nearby CPUs as the kernel lists them, 0-15,32-47; NULL: unknown */
+    struct pci_address pci;
+    struct optional_number memory_total; /* bytes */
+    struct optional_number numa;
+    struct optional_number minor; /* of /dev/nvidia<minor> */
+    struct capability cap;
+    enum health health;
+    bool partitioned;         /* its partitions are leased, never itself */
+    struct string_list nodes; /* device files */
+    struct load load;
+};
+
+struct device_list {
+    VECTOR_OF(struct device); /* by slot */
+};
+
+/* Frees what the device owns and zeroes it. */
+void device_finish(struct device *device);
+
+void device_list_finish(struct device_list *list);
+
+/* The slot of the device with this id; the list's count when there is none. */
+size_t device_list_find(const struct device_list *list, struct device_id id);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The name people give a device: nvidia0, amd3, dri2; nvidia0.3 is MIG instance 3 of nvidia0.
+ */
+#ifndef MODEL_DEVICE_ID_H
+#define MODEL_DEVICE_ID_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vector.h"
+#include "model/vendor.h"
+
+#define DEVICE_NO_MIG UINT32_MAX
+/* The largest index and MIG number. */
+#define DEVICE_INDEX_MOST 999999
+
+struct device_id {
+    enum vendor vendor;
+    uint32_t index;
+    uint32_t mig; /* DEVICE_NO_MIG for a whole GPU */
+};
+
+struct device_id_list {
+    VECTOR_OF(struct device_id);
+};
+
+struct device_id_text {
+    char text[32];
+};
+
+/* The id as text, for use within one expression. */
+struct device_id_text device_id_format(struct device_id id);
+
+/* Reads an id exactly as device_id_format writes it. Fails with BERTH_ERROR_SYNTAX; *ret_id is
+ * untouched then. */
+int device_id_parse(const char *string, struct device_id *ret_id, struct berth_error *error);
+
+bool device_id_equals(struct device_id one, struct device_id other);
+
+/* Whether the list holds the id. */
+bool device_id_list_has(const struct device_id_list *list, struct device_id id);
+
+/* Adds the ids of a comma-separated text ("nvidia0,nvidia2") that the list does not hold yet.
+ * Fails with BERTH_ERROR_SYNTAX (also for an empty text or part) or BERTH_ERROR_MEMORY; the list
+ * may then hold some of them. */
+int device_id_list_parse(struct device_id_list *list, const char *string,
+                         struct berth_error *error);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A place on the PCI bus, with 32-bit domains.
+ */
+#ifndef MODEL_PCI_H
+#define MODEL_PCI_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pci_address {
+    bool known;
+    uint32_t domain;
+    uint8_t bus;
+    uint8_t device;   /* 0 to 31 */
+    uint8_t function; /* 0 to 7 */
+};
+
+struct pci_text {
+    char text[24];
+};
+
+/* As the kernel writes it, 0000:07:00.0; for use within one expression. */
+struct pci_text pci_format(struct pci_address address);
+
+/* Reads [domain:]bus:device.function in hexadecimal; a missing domain is 0. Fails with
+ * BERTH_ERROR_SYNTAX; *ret_address is untouched then. */
+int pci_parse(const char *string, struct pci_address *ret_address, struct berth_error *error);
+
+/* Order by domain, bus, device, function: negative, 0 or positive. Both must be known. */
+int pci_compare(struct pci_address one, struct pci_address other);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+
+const struct choice sharing_names[] = {
+    {"exclusive", SHARING_EXCLUSIVE},
+    {"mps", SHARING_MPS},
+    {"time-slice", SHARING_TIME_SLICE},
+    {0},
+};
+
+const struct choice scheduling_names[] = {
+    {"best-effort", SCHEDULING_BEST_EFFORT},
+    {"gang", SCHEDULING_GANG},
+    {"spread", SCHEDULING_SPREAD},
+    {0},
+};
+
+const struct choice priority_names[] = {
+    {"low", PRIORITY_LOW},
+    {"normal", PRIORITY_NORMAL},
+    {"high", PRIORITY_HIGH},
+    {0},
+};
+
+void request_init(struct request *request)
+{
+    *request = (struct request){.gpus = {.least = 1, .most = 1}, .replicas = 1};
+}
+
+void request_finish(struct request *request)
+{
+    vector_finish(&request->wanted);
+    vector_finish(&request->avoided);
+    free(request->model);
+    free(request->policy);
+    free(request->affinity);
+    free(request->name);
+    request_init(request);
+}
+
+/* Copies one number of a range, up to `end`, so that its error quotes only that number. */
+static int parse_bound(const char *start, const char *end, uint32_t *ret_bound,
+                       struct berth_error *error)
+{
+    char digits[24];
+    uint64_t number;
+    int code;
+
+    if ((size_t)(end - start) >= sizeof(digits))
+        return error_set(error, BERTH_ERROR_RANGE, "wanted at most %d devices, found %s",
+                         REQUEST_COUNT_MOST, quote_bytes(start, (size_t)(end - start)).text);
+    memcpy(digits, start, (size_t)(end - start));
+    digits[end - start] = '\0';
+    code = quantity_parse_number(digits, 1, REQUEST_COUNT_MOST, &number, error);
+    if (code < 0)
+        return code;
+    *ret_bound = (uint32_t)number;
+    return 0;
+}
+
+int device_count_parse(const char *string, struct device_count *ret_count,
+                       struct berth_error *error)
+{
+    const char *end = string + strlen(string);
+    const char *dash = strchr(string, '-');
+    struct device_count count = {0};
+    int code;
+
+    if (strcmp(string, "all") == 0) {
+        *ret_count = (struct device_count){.all = true};
+        return 0;
+    }
+    if (strspn(string, "0123456789-") != strlen(string) || *string == '\0' || dash == string ||
+        (dash != NULL && (dash[1] == '\0' || strchr(dash + 1, '-') != NULL)))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted a number of devices, a range such as 2-4, or all, found %s",
+                         quote(string).text);
+    code = parse_bound(string, dash == NULL ? end : dash, &count.least, error);
+    count.most = count.least;
+    if (code == 0 && dash != NULL)
+        code = parse_bound(dash + 1, end, &count.most, error);
+    if (code == 0 && count.least > count.most)
+        code = error_set(error, BERTH_ERROR_RANGE,
+                         "wanted a range from the smaller number to the larger, found %s",
+                         quote(string).text);
+    if (code == 0)
+        *ret_count = count;
+    return code;
+}
+
+/* Shares and durations are signed where they are formatted; beyond that the most will do. */
+static int64_t clamp(uint64_t value)
+{
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int invalid(struct berth_error *error, const char *sentence)
+{
+    return error_set(error, BERTH_ERROR_INVALID, "%s", sentence);
+}
+
+static int validate_counts(const struct request *request, struct berth_error *error)
+{
+    const struct device_count *gpus = &request->gpus;
+
+    if (request->replicas < 1 || request->replicas > REQUEST_COUNT_MOST)
+        return error_set(error, BERTH_ERROR_INVALID, "replicas: wanted 1 to %d, found %u",
+                         REQUEST_COUNT_MOST, request->replicas);
+    if (gpus->all)
+        return request->replicas == 1
+                   ? 0
+                   : invalid(error, "replicas: all devices can go to one replica only");
+    if (gpus->least < 1 || gpus->most > REQUEST_COUNT_MOST)
+        return error_set(error, BERTH_ERROR_INVALID, "gpus: wanted 1 to %d devices, found %u-%u",
+                         REQUEST_COUNT_MOST, gpus->least, gpus->most);
+    if (gpus->least > gpus->most)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "gpus: wanted a range from the smaller number to the larger, found %u-%u",
+                         gpus->least, gpus->most);
+    return 0;
+}
+
+static int validate_mps(const struct request *request, struct berth_error *error)
+{
+    if (request->sharing != SHARING_MPS)
+        return 0;
+    if (request->vendor_rule == VENDOR_RULE_EXACT && request->vendor != VENDOR_NVIDIA)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "sharing: mps works on nvidia devices only, found vendor %s",
+                         vendor_name(request->vendor));
+    if (!request->ranks && (request->gpus.all || request->gpus.most > 1))
+        return invalid(error, "sharing: mps gives one device to each process: wanted 1 device or "
+                              "ranks, found several devices");
+    return 0;
+}
+
+static int validate_sharing(const struct request *request, struct berth_error *error)
+{
+    if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
+        return invalid(error,
+                       "share: goes with sharing mps or time-slice, found sharing exclusive");
+    if (request->sharing == SHARING_EXCLUSIVE && request->memory.known)
+        return invalid(error,
+                       "memory: goes with sharing mps or time-slice, found sharing exclusive "
+                       "(min-free and min-memory choose by memory)");
+    if (request->share.known && (request->share.value < 1 || request->share.value > SHARE_WHOLE))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "share: wanted more than 0 and at most 1, found %s",
+                         quantity_format_decimal(clamp(request->share.value), SHARE_DECIMALS).text);
+    if (request->memory.known && request->memory.value < 1)
+        return invalid(error, "memory: wanted more than 0 bytes, found 0");
+    return validate_mps(request, error);
+}
+
+static int validate_duration(const char *what, struct optional_number duration,
+                             struct berth_error *error)
+{
+    if (duration.known && duration.value > INT64_MAX)
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %s, found more", what,
+                         quantity_format_duration(INT64_MAX).text);
+    return 0;
+}
+
+static int validate_durations(const struct request *request, struct berth_error *error)
+{
+    int code = validate_duration("wait", request->wait, error);
+
+    if (code == 0)
+        code = validate_duration("time", request->time, error);
+    if (code == 0 && request->time.known && request->time.value < 1)
+        code = invalid(error, "time: wanted more than 0, found 0");
+    return code;
+}
+
+static int validate_order(const struct request *request, struct berth_error *error)
+{
+    if (request->ranks && request->scheduling == SCHEDULING_BEST_EFFORT)
+        return invalid(error,
+                       "scheduling: ranks start together, so they need gang or spread, found "
+                       "best-effort");
+    if (request->opportunistic && request->priority != PRIORITY_UNSAID)
+        return invalid(error, "priority: an opportunistic lease ranks below every priority, found "
+                              "both");
+    if (request->nonblock && request->wait.known && request->wait.value > 0)
+        return invalid(error, "wait: nonblock means not to wait at all, found both");
+    return 0;
+}
+
+static int validate_text(const char *what, const char *text, struct berth_error *error)
+{
+    if (text == NULL)
+        return 0;
+    if (*text == '\0')
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted some text, found none", what);
+    if (strlen(text) > REQUEST_TEXT_LONGEST)
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %d bytes, found %zu", what,
+                         REQUEST_TEXT_LONGEST, strlen(text));
+    if (!utf8_is_valid(text, strlen(text)))
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted UTF-8 text, found %s", what,
+                         quote(text).text);
+    return 0;
+}
+
+static int validate_texts(const struct request *request, struct berth_error *error)
+{
+    int code = validate_text("model", request->model, error);
+
+    if (code == 0)
+        code = validate_text("policy", request->policy, error);
+    if (code == 0)
+        code = validate_text("affinity", request->affinity, error);
+    if (code == 0)
+        code = validate_text("name", request->name, error);
+    return code;
+}
+
+int request_validate(const struct request *request, struct berth_error *error)
+{
+    int code = validate_counts(request, error);
+
+    if (code == 0)
+        code = validate_sharing(request, error);
+    if (code == 0)
+        code = validate_order(request, error);
+    if (code == 0)
+        code = validate_durations(request, error);
+    if (code == 0)
+        code = validate_texts(request, error);
+    return code;
+}
+
+static void describe_count(const struct request *request, struct text *out)
+{
+    const struct device_count *gpus = &request->gpus;
+
+    if (gpus->all)
+        text_append(out, "all devices");
+    else if (gpus->least == gpus->most)
+        text_append_format(out, "%u %s", gpus->least, gpus->least == 1 ? "device" : "devices");
+    else
+        text_append_format(out, "%u to %u devices", gpus->least, gpus->most);
+    if (request->replicas > 1)
+        text_append_format(out, " for each of %u replicas", request->replicas);
+}
+
+static void describe_ids(const char *lead, const struct device_id_list *ids, struct text *out)
+{
+    const struct device_id *id;
+
+    vector_for_each (id, ids) {
+        text_append(out, id == ids->items ? lead : ",");
+        text_append(out, device_id_format(*id).text);
+    }
+}
+
+static void describe_filters(const struct request *request, struct text *out)
+{
+    if (request->vendor_rule == VENDOR_RULE_EXACT)
+        text_append_format(out, ", vendor %s", vendor_name(request->vendor));
+    if (request->vendor_rule == VENDOR_RULE_MIXED)
+        text_append(out, ", vendors may mix");
+    if (request->model != NULL) {
+        text_append(out, ", model ");
+        utf8_append_inert(out, request->model);
+    }
+    if (request->min_free.known)
+        text_append_format(out, ", at least %s free",
+                           quantity_format_size(request->min_free.value).text);
+    if (request->min_memory.known)
+        text_append_format(out, ", at least %s of memory",
+                           quantity_format_size(request->min_memory.value).text);
+    if (request->min_cap.known)
+        text_append_format(out, ", capability %s or higher",
+                           capability_format(request->min_cap).text);
+    describe_ids(", only ", &request->wanted, out);
+    describe_ids(", rather not ", &request->avoided, out);
+}
+
+void request_describe(const struct request *request, struct text *out)
+{
+    describe_count(request, out);
+    describe_filters(request, out);
+    if (request->sharing != SHARING_EXCLUSIVE)
+        text_append_format(out, ", shared by %s",
+                           choice_name(sharing_names, (int)request->sharing));
+    if (request->share.known)
+        text_append_format(
+            out, ", share %s",
+            quantity_format_decimal(clamp(request->share.value), SHARE_DECIMALS).text);
+    if (request->memory.known)
+        text_append_format(out, ", %s reserved", quantity_format_size(request->memory.value).text);
+    if (request->time.known)
+        text_append_format(out, ", for at most %s",
+                           quantity_format_duration(clamp(request->time.value)).text);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What somebody wants: how many devices, of what kind, shared how, for how long. Options, spec
+ * files and messages all end up in this struct, and request_validate is the one place that says
+ * whether it makes sense. A request owns its strings and lists.
+ */
+#ifndef MODEL_REQUEST_H
+#define MODEL_REQUEST_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/choice.h"
+#include "base/text.h"
+#include "model/capability.h"
+#include "model/device_id.h"
+#include "model/optional.h"
+#include "model/vendor.h"
+
+/* More devices or replicas than anybody has. */
+#define REQUEST_COUNT_MOST 1000000
+/* The longest name, model, affinity key or policy name, in bytes. */
+#define REQUEST_TEXT_LONGEST 255
+/* Shares are counted in millionths of a device. */
+#define SHARE_WHOLE    1000000
+#define SHARE_DECIMALS 6
+
+struct device_count {
+    uint32_t least; /* of each replica */
+    uint32_t most;  /* equal to `least` unless elastic */
+    bool all;       /* every device that passes; then the numbers do not count */
+};
+
+enum vendor_rule {
+    VENDOR_RULE_ONE,   /* any vendor, but never two in one replica */
+    VENDOR_RULE_MIXED, /* "any": also several vendors in one replica */
+    VENDOR_RULE_EXACT, /* the one in `vendor` */
+};
+
+enum sharing {
+    SHARING_EXCLUSIVE,
+    SHARING_MPS,
+    SHARING_TIME_SLICE,
+};
+
+enum scheduling {
+    SCHEDULING_UNSAID, /* gang on the command line and with ranks, best-effort in a spec file */
+    SCHEDULING_BEST_EFFORT,
+    SCHEDULING_GANG,
+    SCHEDULING_SPREAD,
+};
+
+enum priority {
+    PRIORITY_UNSAID, /* normal */
+    PRIORITY_LOW,
+    PRIORITY_NORMAL,
+    PRIORITY_HIGH,
+};
+
+extern const struct choice sharing_names[];
+extern const struct choice scheduling_names[];
+extern const struct choice priority_names[];
+
+struct request {
+    struct device_count gpus;
+    uint32_t replicas;
+
+    struct device_id_list wanted;  /* only these, when there are any */
+    struct device_id_list avoided; /* not these if another will do */
+    enum vendor_rule vendor_rule;
+    enum vendor vendor;
+    char *model; /* substring in any case, NULL: any */
+    struct optional_number min_free;
+    struct optional_number min_memory;
+    struct capability min_cap;
+
+    enum sharing sharing;
+    struct optional_number share;  /* millionths of a device */
+    struct optional_number memory; /* bytes reserved on each device */
+
+    enum scheduling scheduling;
+    enum priority priority;
+    char *policy;   /* NULL: the default for the request */
+    char *affinity; /* NULL: the user's own */
+    bool opportunistic;
+    bool ranks; /* one process per device over all replicas */
+    bool or_cpu;
+
+    bool nonblock;
+    struct optional_number wait; /* nanoseconds to wait at most */
+    struct optional_number time; /* nanoseconds to hold at most */
+    char *name;                  /* for people, NULL: none */
+};
+
+/* One device, one replica, exclusive, nothing else said. */
+void request_init(struct request *request);
+void request_finish(struct request *request);
+
+/* Whether the request makes sense by itself, whatever devices there are. Fails with
+ * BERTH_ERROR_INVALID and a sentence that names the contradiction. Pure. */
+int request_validate(const struct request *request, struct berth_error *error);
+
+/* Reads a device count: N, `all`, or an elastic range LEAST-MOST. Fails with BERTH_ERROR_SYNTAX
+ * or BERTH_ERROR_RANGE; *ret_count is untouched then. */
+int device_count_parse(const char *string, struct device_count *ret_count,
+                       struct berth_error *error);
+
+/* Appends the request in words: "2 devices, model A100, at least 40 GiB free". */
+void request_describe(const struct request *request, struct text *out);
+
+#endif
