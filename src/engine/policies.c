@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/policies.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/text.h"
+
+const struct policy *const policies[] = {
+    &policy_first,
+    NULL,
+};
+
+int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)
+{
+    struct text names = {0};
+    int code;
+
+    if (name == NULL) {
+        *ret_policy = &policy_first;
+        return 0;
+    }
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        if (strcmp((*policy)->name, name) == 0) {
+            *ret_policy = *policy;
+            return 0;
+        }
+        text_append_format(&names, "%s%s", policy == policies ? "" : ", ", (*policy)->name);
+    }
+    code = text_failed(&names)
+               ? error_set_memory(error)
+               : error_set(error, BERTH_ERROR_INVALID,
+                           "policy: wanted one that this version has (%s), found %s",
+                           text_string(&names), quote(name).text);
+    text_finish(&names);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The placement policies there are.
+ */
+#ifndef ENGINE_POLICIES_H
+#define ENGINE_POLICIES_H
+
+#include <berth/error.h>
+
+#include "model/policy.h"
+
+extern const struct policy policy_first;
+
+/* All policies, ended by NULL. */
+extern const struct policy *const policies[];
+
+/* The policy of this name; a NULL name gives the default. Fails with BERTH_ERROR_INVALID and a
+ * message that lists the names; *ret_policy is untouched then. */
+int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error);
+
+#endif
