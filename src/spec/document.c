@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/document.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "base/string_list.h"
+
+/* What is being read: the document and the way down to the place where the next value goes. */
+struct builder {
+    struct document *document;
+    struct berth_error *error;
+    struct node *path[DOCUMENT_DEEPEST];
+    unsigned depth;
+    size_t total; /* values so far, aliases written out */
+    size_t bytes; /* text so far, the same */
+    size_t aliases;
+    bool ended; /* the one document is complete */
+    struct string_list anchors;
+    struct node_list anchored; /* what each of them names */
+};
+
+/* What the parser reads from. */
+struct source {
+    const yaml_parser_t *parser;
+    const char *text;
+    size_t length;
+    size_t given;
+    bool stopped; /* for its directives */
+};
+
+static int __attribute__((format(printf, 4, 5)))
+fail_at(const struct builder *builder, yaml_mark_t mark, int code, const char *format, ...)
+{
+    char sentence[BERTH_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    return error_set(builder->error, code, "%s:%zu:%zu: %s", builder->document->file, mark.line + 1,
+                     mark.column + 1, sentence);
+}
+
+static int fail_directives(const struct builder *builder, yaml_mark_t mark)
+{
+    return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d %%TAG lines, found more",
+                   DOCUMENT_DIRECTIVES);
+}
+
+/* Counts `node` with all that it stands for and hangs it where the next value belongs. */
+static int attach(struct builder *builder, struct node *node, yaml_mark_t mark)
+{
+    struct node *parent = builder->depth > 0 ? builder->path[builder->depth - 1] : NULL;
+    struct node **place;
+
+    if (node->weight > DOCUMENT_MOST - builder->total)
+        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
+                       "wanted at most %d values, with aliases written out, found more",
+                       DOCUMENT_MOST);
+    builder->total += node->weight;
+    if (node->bytes > DOCUMENT_LARGEST - builder->bytes)
+        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
+                       "wanted at most %s of text, with aliases written out, found more",
+                       quantity_format_size(DOCUMENT_LARGEST).text);
+    builder->bytes += node->bytes;
+    if (builder->depth + node->height > DOCUMENT_DEEPEST)
+        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
+                       "wanted at most %d levels of lists and mappings, found more",
+                       DOCUMENT_DEEPEST);
+    if (parent == NULL) {
+        builder->document->root = node;
+        return 0;
+    }
+    place = vector_append(parent);
+    if (place == NULL)
+        return error_set_memory(builder->error);
+    *place = node;
+    return 0;
+}
+
+/* A new node, owned by the document. */
+static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
+{
+    struct node *node = calloc(1, sizeof(*node));
+    struct node **place = node == NULL ? NULL : vector_append(&builder->document->nodes);
+
+    if (place == NULL) {
+        free(node);
+        return NULL;
+    }
+    *place = node;
+    node->kind = kind;
+    node->line = (uint32_t)mark.line + 1;
+    node->column = (uint32_t)mark.column + 1;
+    node->weight = 1;
+    node->height = kind == NODE_SCALAR ? 0 : 1;
+    return node;
+}
+
+/* Keeps the anchor's name and refuses tags, which nothing here gives a meaning to. */
+static int take_properties(struct builder *builder, struct node *node, const yaml_char_t *anchor,
+                           const yaml_char_t *tag, yaml_mark_t mark)
+{
+    struct node **place;
+
+    if (tag != NULL && strcmp((const char *)tag, "!") != 0)
+        return fail_at(builder, mark, BERTH_ERROR_SYNTAX,
+                       "wanted a value without a YAML tag, found %s",
+                       quote((const char *)tag).text);
+    if (anchor == NULL)
+        return 0;
+    if (builder->anchors.count == DOCUMENT_ANCHORS)
+        return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d anchors, found more",
+                       DOCUMENT_ANCHORS);
+    if (string_list_append(&builder->anchors, (const char *)anchor) < 0)
+        return error_set_memory(builder->error);
+    place = vector_append(&builder->anchored);
+    if (place == NULL)
+        return error_set_memory(builder->error);
+    *place = node;
+    return 0;
+}
+
+static int add_scalar(struct builder *builder, const yaml_event_t *event)
+{
+    struct node *node = new_node(builder, NODE_SCALAR, event->start_mark);
+    int code;
+
+    if (node == NULL)
+        return error_set_memory(builder->error);
+    node->length = event->data.scalar.length;
+    node->bytes = node->length;
+    node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    node->text = malloc(node->length + 1);
+    if (node->text == NULL)
+        return error_set_memory(builder->error);
+    memcpy(node->text, event->data.scalar.value, node->length);
+    node->text[node->length] = '\0';
+    code = take_properties(builder, node, event->data.scalar.anchor, event->data.scalar.tag,
+                           event->start_mark);
+    return code < 0 ? code : attach(builder, node, event->start_mark);
+}
+
+static int open_collection(struct builder *builder, enum node_kind kind, const yaml_char_t *anchor,
+                           const yaml_char_t *tag, yaml_mark_t mark)
+{
+    struct node *node = new_node(builder, kind, mark);
+    int code;
+
+    if (node == NULL)
+        return error_set_memory(builder->error);
+    code = take_properties(builder, node, anchor, tag, mark);
+    if (code == 0)
+        code = attach(builder, node, mark);
+    if (code < 0)
+        return code;
+    node->open = true;
+    builder->path[builder->depth++] = node;
+    return 0;
+}
+
+/* Only now is it known how heavy and how deep the collection is. */
+static void close_collection(struct builder *builder)
+{
+    struct node *node = builder->path[--builder->depth];
+    struct node **child;
+
+    vector_for_each (child, node) {
+        node->weight += (*child)->weight;
+        node->bytes += (*child)->bytes;
+        if ((*child)->height + 1 > node->height)
+            node->height = (*child)->height + 1;
+    }
+    node->open = false;
+}
+
+/* What an alias of this name stands for. An anchor may be given anew; the latest before the alias
+ * counts. */
+static const struct node *find_anchored(const struct builder *builder, const char *name)
+{
+    for (size_t i = builder->anchors.count; i > 0; i--) {
+        if (strcmp(builder->anchors.items[i - 1], name) == 0)
+            return builder->anchored.items[i - 1];
+    }
+    return NULL;
+}
+
+static int add_alias(struct builder *builder, const yaml_event_t *event)
+{
+    const char *name = (const char *)event->data.alias.anchor;
+    const struct node *target = find_anchored(builder, name);
+    struct node *node;
+
+    if (++builder->aliases > DOCUMENT_ALIASES)
+        return fail_at(builder, event->start_mark, BERTH_ERROR_LIMIT,
+                       "wanted at most %d aliases, found more", DOCUMENT_ALIASES);
+    if (target == NULL)
+        return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
+                       "wanted an anchor before its alias, found none for %s", quote(name).text);
+    if (target->open)
+        return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
+                       "wanted an alias to something complete, found %s within itself",
+                       quote(name).text);
+    node = new_node(builder, target->kind, event->start_mark);
+    if (node == NULL)
+        return error_set_memory(builder->error);
+    *node = (struct node){
+        .kind = target->kind,
+        .quoted = target->quoted,
+        .is_alias = true,
+        .line = node->line,
+        .column = node->column,
+        .height = target->height,
+        .weight = target->weight,
+        .bytes = target->bytes,
+        .text = target->text,
+        .length = target->length,
+        .items = target->items,
+        .count = target->count,
+    };
+    return attach(builder, node, event->start_mark);
+}
+
+/* One document only, and not too many directives before it. */
+static int start_document(const struct builder *builder, const yaml_event_t *event)
+{
+    if (builder->ended)
+        return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
+                       "wanted one document, found another");
+    if (event->data.document_start.tag_directives.end -
+            event->data.document_start.tag_directives.start >
+        DOCUMENT_DIRECTIVES)
+        return fail_directives(builder, event->start_mark);
+    return 0;
+}
+
+static int take_event(struct builder *builder, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        return start_document(builder, event);
+    case YAML_DOCUMENT_END_EVENT:
+        builder->ended = true;
+        return 0;
+    case YAML_SCALAR_EVENT:
+        return add_scalar(builder, event);
+    case YAML_ALIAS_EVENT:
+        return add_alias(builder, event);
+    case YAML_SEQUENCE_START_EVENT:
+        return open_collection(builder, NODE_LIST, event->data.sequence_start.anchor,
+                               event->data.sequence_start.tag, event->start_mark);
+    case YAML_MAPPING_START_EVENT:
+        return open_collection(builder, NODE_MAPPING, event->data.mapping_start.anchor,
+                               event->data.mapping_start.tag, event->start_mark);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        close_collection(builder);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Those that libyaml adds: ! and !!. */
+enum { OWN_DIRECTIVES = 2 };
+
+/* Gives the parser more text. libyaml compares each %TAG directive with all before it, so that many
+ * take for ever; it asks for text every few KiB, and so can be stopped here. */
+static int give_text(void *context, unsigned char *buffer, size_t size, size_t *ret_given)
+{
+    struct source *source = context;
+    const yaml_parser_t *parser = source->parser;
+    size_t left = source->length - source->given;
+
+    source->stopped = parser->tag_directives.top - parser->tag_directives.start >
+                      DOCUMENT_DIRECTIVES + OWN_DIRECTIVES;
+    *ret_given = left < size ? left : size;
+    if (*ret_given > 0)
+        memcpy(buffer, source->text + source->given, *ret_given);
+    source->given += *ret_given;
+    return !source->stopped;
+}
+
+/* The reader of libyaml knows the byte that it stumbled over, but not the line. */
+static yaml_mark_t mark_of_byte(const struct source *source, size_t offset)
+{
+    yaml_mark_t mark = {0};
+    size_t i = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+
+    for (; i < offset && i < source->length; i++) {
+        unsigned char byte = (unsigned char)source->text[i];
+
+        if (byte == '\n' ||
+            (byte == '\r' && i + 1 < source->length && source->text[i + 1] != '\n')) {
+            mark.line++;
+            mark.column = 0;
+        } else if ((byte & 0xC0) != 0x80) { /* not within a character */
+            mark.column++;
+        }
+    }
+    return mark;
+}
+
+/* Text that is not UTF-8 or UTF-16, or a character that may not stand in YAML. */
+static int fail_reader(const struct builder *builder, const struct source *source)
+{
+    const yaml_parser_t *parser = source->parser;
+    char found[32] = "";
+
+    if (parser->problem_value >= 0)
+        snprintf(found, sizeof(found), ", found 0x%02X", (unsigned)parser->problem_value);
+    if (parser->encoding != YAML_UTF8_ENCODING)
+        return error_set(builder->error, BERTH_ERROR_SYNTAX, "%s: byte %zu: wanted UTF-16: %s%s",
+                         builder->document->file, parser->problem_offset + 1, parser->problem,
+                         found);
+    return fail_at(builder, mark_of_byte(source, parser->problem_offset), BERTH_ERROR_SYNTAX,
+                   "wanted YAML or JSON in UTF-8: %s%s", parser->problem, found);
+}
+
+static int fail_parser(const struct builder *builder, const struct source *source)
+{
+    const yaml_parser_t *parser = source->parser;
+    const char *problem = parser->problem == NULL ? "text that is not YAML" : parser->problem;
+
+    if (parser->error == YAML_MEMORY_ERROR)
+        return error_set_memory(builder->error);
+    if (source->stopped)
+        return fail_directives(builder, parser->mark);
+    if (parser->error == YAML_READER_ERROR)
+        return fail_reader(builder, source);
+    if (parser->buffer.pointer != NULL && *parser->buffer.pointer == '\t' &&
+        strstr(problem, "cannot start any token") != NULL)
+        problem = "found a tab, wanted spaces to indent";
+    /* Where it began tells more than where it failed to end. */
+    if (parser->context != NULL && parser->context_mark.index < parser->problem_mark.index)
+        return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX,
+                       "wanted YAML or JSON: %s (%s from %zu:%zu on)", problem, parser->context,
+                       parser->context_mark.line + 1, parser->context_mark.column + 1);
+    return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX, "wanted YAML or JSON: %s",
+                   problem);
+}
+
+static int take_events(struct builder *builder, yaml_parser_t *parser, const struct source *source)
+{
+    bool done = false;
+    int code = 0;
+
+    while (!done && code == 0) {
+        yaml_event_t event;
+
+        if (!yaml_parser_parse(parser, &event))
+            return fail_parser(builder, source);
+        done = event.type == YAML_STREAM_END_EVENT;
+        code = take_event(builder, &event);
+        yaml_event_delete(&event);
+    }
+    return code;
+}
+
+int document_parse(struct document *ret_document, const char *file, const char *text, size_t length,
+                   struct berth_error *error)
+{
+    struct document document = {.file = file};
+    struct builder builder = {.document = &document, .error = error};
+    yaml_parser_t parser;
+    struct source source = {.parser = &parser, .text = text, .length = length};
+    int code;
+
+    if (length > DOCUMENT_LARGEST)
+        return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
+                         quantity_format_size(DOCUMENT_LARGEST).text);
+    if (!yaml_parser_initialize(&parser))
+        return error_set_memory(error);
+    yaml_parser_set_input(&parser, give_text, &source);
+    code = take_events(&builder, &parser, &source);
+    yaml_parser_delete(&parser);
+    string_list_finish(&builder.anchors);
+    vector_finish(&builder.anchored);
+    if (code < 0) {
+        document_finish(&document);
+        return code;
+    }
+    *ret_document = document;
+    return 0;
+}
+
+int document_read(struct document *ret_document, const char *path, struct berth_error *error)
+{
+    struct text text = {0};
+    int code = file_read(path, DOCUMENT_LARGEST, &text, error);
+
+    if (code == 0)
+        code = document_parse(ret_document, path, text_string(&text), text.length, error);
+    text_finish(&text);
+    return code;
+}
+
+void document_finish(struct document *document)
+{
+    struct node **node;
+
+    vector_for_each (node, &document->nodes) {
+        if (!(*node)->is_alias) {
+            free((*node)->text);
+            free((*node)->items);
+        }
+        free(*node);
+    }
+    vector_finish(&document->nodes);
+    document->root = NULL;
+}
+
+int document_wrap(const struct document *document, const struct node *node,
+                  struct berth_error *error, int code)
+{
+    return error_wrap(error, code, "%s:%u:%u", document->file, node->line, node->column);
+}
+
+int document_error(const struct document *document, const struct node *node,
+                   struct berth_error *error, int code, const char *format, ...)
+{
+    char sentence[BERTH_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    error_set(error, code, "%s", sentence);
+    return document_wrap(document, node, error, code);
+}
+
+bool node_is_null(const struct node *node)
+{
+    return node->kind == NODE_SCALAR && !node->quoted &&
+           (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
+            strcasecmp(node->text, "null") == 0);
+}
+
+struct node_words node_describe(const struct node *node)
+{
+    struct node_words words;
+
+    if (node->kind == NODE_LIST)
+        snprintf(words.text, sizeof(words.text), "a list of %zu", node->count);
+    else if (node->kind == NODE_MAPPING)
+        snprintf(words.text, sizeof(words.text), "a mapping");
+    else if (node_is_null(node))
+        snprintf(words.text, sizeof(words.text), "nothing");
+    else
+        snprintf(words.text, sizeof(words.text), "%s", quote_bytes(node->text, node->length).text);
+    return words;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A YAML or JSON text as a tree of nodes that know where they stand. The text is hostile until it
+ * is here: its size, depth, number of values and what aliases expand to are limited, and an alias
+ * to something that contains it is refused.
+ */
+#ifndef SPEC_DOCUMENT_H
+#define SPEC_DOCUMENT_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vector.h"
+
+#define DOCUMENT_LARGEST                                                                        \
+    (64U << 20)                     /* bytes, of the file and of texts with aliases written out \
+                                     */
+#define DOCUMENT_DEEPEST    32      /* levels of lists and mappings */
+#define DOCUMENT_MOST       4000000 /* values, with aliases written out */
+#define DOCUMENT_ANCHORS    256
+#define DOCUMENT_ALIASES    100000
+#define DOCUMENT_DIRECTIVES 64 /* %TAG lines */
+
+enum node_kind {
+    NODE_SCALAR,
+    NODE_LIST,
+    NODE_MAPPING,
+};
+
+struct node {
+    enum node_kind kind;
+    bool quoted;     /* a scalar in quotes, which is text whatever it looks like */
+    bool open;       /* still being read */
+    bool is_alias;   /* text and items belong to another node */
+    uint32_t line;   /* from 1; of an alias its own place, not that of what it stands for */
+    uint32_t column; /* from 1, in characters */
+    uint32_t height; /* levels below and including this one; 0 for a scalar */
+    size_t weight;   /* values in it, aliases written out, and itself */
+    size_t bytes;    /* text in it, the same */
+    char *text;      /* of a scalar; may hold zero bytes only if `length` says so */
+    size_t length;
+    VECTOR_OF(struct node *); /* of a list: its values; of a mapping: key, value, key, value … */
+};
+
+struct node_list {
+    VECTOR_OF(struct node *);
+};
+
+struct document {
+    const char *file;       /* the name for messages, the caller's */
+    struct node *root;      /* NULL: nothing in it */
+    struct node_list nodes; /* all of them, the owner */
+};
+
+/* Reads `length` bytes of text. `file` is the name used in messages and must live as long as the
+ * document. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_LIMIT or BERTH_ERROR_MEMORY and a message
+ * "file:line:column: …"; nothing needs finishing then. Never blocks. */
+int document_parse(struct document *ret_document, const char *file, const char *text, size_t length,
+                   struct berth_error *error);
+
+/* Reads the file `path` and parses it; `path` must live as long as the document. Also fails as
+ * file_read does. */
+int document_read(struct document *ret_document, const char *path, struct berth_error *error);
+
+void document_finish(struct document *document);
+
+/* error_set with "file:line:column: " in front. Returns `code`. */
+int document_error(const struct document *document, const struct node *node,
+                   struct berth_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Puts "file:line:column: " before the message that is there. Returns `code`. */
+int document_wrap(const struct document *document, const struct node *node,
+                  struct berth_error *error, int code);
+
+/* Whether the node says "nothing": null, ~ or an empty plain scalar. */
+bool node_is_null(const struct node *node);
+
+/* What the node is, for messages: "a list of 3", "a mapping", "nothing" or its quoted text. */
+struct node_words {
+    char text[80];
+};
+struct node_words node_describe(const struct node *node);
+
+#endif

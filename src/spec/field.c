@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/field.h"
+
+#include <string.h>
+
+#include "base/bitset.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "base/text.h"
+
+static const struct field *find_field(const struct record *record, const struct node *key)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const struct field *field = &record->fields[i];
+
+        if (strlen(field->name) == key->length && memcmp(field->name, key->text, key->length) == 0)
+            return field;
+    }
+    return NULL;
+}
+
+static int fail_unknown(const struct reading *reading, const struct record *record,
+                        const struct node *key)
+{
+    struct nearest nearest = {.wanted = key->text};
+    struct text names = {0};
+    int code;
+
+    for (size_t i = 0; i < record->field_count; i++) {
+        nearest_offer(&nearest, record->fields[i].name);
+        text_append_format(&names, "%s%s", i == 0 ? "" : ", ", record->fields[i].name);
+    }
+    if (text_failed(&names))
+        code = error_set_memory(reading->error);
+    else if (nearest.best != NULL)
+        code = document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s has no field %s, did you mean '%s'?", record->what,
+                              quote_bytes(key->text, key->length).text, nearest.best);
+    else
+        code = document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s has no field %s, only %s", record->what,
+                              quote_bytes(key->text, key->length).text, text_string(&names));
+    text_finish(&names);
+    return code;
+}
+
+static int read_pair(const struct reading *reading, const struct record *record,
+                     const struct node *key, const struct node *value, struct bitset *seen,
+                     void *target)
+{
+    const struct field *field;
+
+    if (key->kind != NODE_SCALAR)
+        return document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
+                              "wanted the name of a field of %s, found %s", record->what,
+                              node_describe(key).text);
+    field = find_field(record, key);
+    if (field == NULL)
+        return fail_unknown(reading, record, key);
+    if (bitset_has(seen, (size_t)(field - record->fields)))
+        return document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: given twice", field->name);
+    bitset_add(seen, (size_t)(field - record->fields));
+    if (!node_is_null(value))
+        return field->type->read(reading, field, value, (char *)target + field->offset);
+    if (field->required)
+        return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a value, found nothing", field->name);
+    return 0;
+}
+
+static int read_pairs(const struct reading *reading, const struct record *record,
+                      const struct node *node, struct bitset *seen, void *target)
+{
+    int code = 0;
+
+    for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
+        code = read_pair(reading, record, node->items[i], node->items[i + 1], seen, target);
+    for (size_t i = 0; i < record->field_count && code == 0; i++) {
+        if (record->fields[i].required && !bitset_has(seen, i))
+            code = document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                                  "%s needs the field '%s'", record->what, record->fields[i].name);
+    }
+    if (code == 0 && record->check != NULL)
+        code = record->check(reading, node, target);
+    return code;
+}
+
+int record_read(const struct reading *reading, const struct record *record, const struct node *node,
+                void *target)
+{
+    struct bitset seen;
+    int code;
+
+    if (node->kind != NODE_MAPPING)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "wanted %s with fields such as '%s', found %s", record->what,
+                              record->fields[0].name, node_describe(node).text);
+    if (bitset_init(&seen, record->field_count) < 0)
+        return error_set_memory(reading->error);
+    code = read_pairs(reading, record, node, &seen, target);
+    bitset_finish(&seen);
+    return code;
+}
+
+const struct node *record_value(const struct node *record, const char *name)
+{
+    for (size_t i = 0; i + 1 < record->count; i += 2) {
+        if (strcmp(record->items[i]->text, name) == 0)
+            return record->items[i + 1];
+    }
+    return record;
+}
+
+int field_scalar(const struct reading *reading, const struct field *field, const struct node *node,
+                 const char *wanted, const char **ret_text)
+{
+    if (node->kind != NODE_SCALAR || node_is_null(node))
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted %s, found %s", field->name, wanted,
+                              node_describe(node).text);
+    if (strlen(node->text) != node->length)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted %s, found %s with a zero byte", field->name, wanted,
+                              node_describe(node).text);
+    *ret_text = node->text;
+    return 0;
+}
+
+int field_wrap(const struct reading *reading, const struct field *field, const struct node *node,
+               int code)
+{
+    error_wrap(reading->error, code, "%s", field->name);
+    return document_wrap(reading->document, node, reading->error, code);
+}

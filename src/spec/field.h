@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading documents into C structs by tables: one record per struct, one field per key, one type
+ * per kind of value. The tables are the only description of a file format; every message about
+ * unknown, missing, doubled and wrong fields comes from them.
+ */
+#ifndef SPEC_FIELD_H
+#define SPEC_FIELD_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/choice.h"
+#include "spec/document.h"
+
+struct field;
+
+/* What is being read from and where a failure is told. */
+struct reading {
+    const struct document *document;
+    struct berth_error *error;
+};
+
+struct field_type {
+    /* Reads `node`, which is not null, into `target`, the member that the field describes. Returns
+     * 0 or a negative code with reading->error set, position included. */
+    int (*read)(const struct reading *reading, const struct field *field, const struct node *node,
+                void *target);
+};
+
+struct record {
+    const char *what; /* for messages: "a device" */
+    const struct field *fields;
+    size_t field_count;
+
+    /* Optional: what one field alone cannot tell, after all fields are read. */
+    int (*check)(const struct reading *reading, const struct node *node, void *target);
+};
+
+struct field {
+    const char *name;
+    const struct field_type *type;
+    size_t offset; /* of the member in the record's struct */
+    bool required;
+
+    /* What the type asks for; its comment says which. */
+    uint64_t least;
+    uint64_t most;
+    unsigned decimals;
+    const struct choice *choices;
+    const struct record *record;
+    void *(*append)(void *list);
+};
+
+/* char *, any scalar but null; up to `most` bytes (0: 255) without zero bytes, at least one.
+ * Allocated; the owner of the struct frees it. */
+extern const struct field_type field_text;
+
+/* struct optional_number, a whole number from `least` to `most`, unquoted. */
+extern const struct field_type field_number;
+
+/* uint32_t, the same; most fits it. */
+extern const struct field_type field_number32;
+
+/* struct optional_number, a size from `least` to `most` bytes (0: INT64_MAX). */
+extern const struct field_type field_size;
+
+/* int or an enum, one of `choices`. */
+extern const struct field_type field_choice;
+
+/* struct string_list, a list of texts as field_text. */
+extern const struct field_type field_texts;
+
+/* A list of mappings, each read by `record` into the struct that `append` adds to the member and
+ * returns (NULL: out of memory). */
+extern const struct field_type field_records;
+
+/* Reads a mapping into `target`, an initialised struct that its owner finishes, also on failure.
+ * A null value counts as left out. Fails with BERTH_ERROR_SYNTAX for an unknown, missing or
+ * doubled field, and as the types do. */
+int record_read(const struct reading *reading, const struct record *record, const struct node *node,
+                void *target);
+
+/* For checks: the value of the field `name` of a mapping whose keys record_read has accepted, to
+ * tell its position; the mapping itself when the field was left out. */
+const struct node *record_value(const struct node *record, const char *name);
+
+/* For types of one's own: the scalar's text as a string without zero bytes, or a failure that says
+ * that `wanted` (such as "a size such as 8GiB") was expected. */
+int field_scalar(const struct reading *reading, const struct field *field, const struct node *node,
+                 const char *wanted, const char **ret_text);
+
+/* For types of one's own: puts the field's name and position before the message. Returns `code`. */
+int field_wrap(const struct reading *reading, const struct field *field, const struct node *node,
+               int code);
+
+#endif

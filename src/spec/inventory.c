@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/inventory.h"
+
+#include <string.h>
+
+#include "base/bitset.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "spec/field.h"
+#include "spec/inventory_checks.h"
+
+enum {
+    CPUS_MOST = 65536,
+    LANES_MOST = 1024,
+    MINOR_MOST = 1048575, /* of a Linux device number */
+    NUMA_MOST = 1023,
+};
+
+static int read_pci(const struct reading *reading, const struct field *field,
+                    const struct node *node, void *target)
+{
+    const char *text;
+    int code = field_scalar(reading, field, node, "a PCI address such as 0000:07:00.0", &text);
+
+    if (code < 0)
+        return code;
+    code = pci_parse(text, target, reading->error);
+    return code < 0 ? field_wrap(reading, field, node, code) : 0;
+}
+
+static int read_capability(const struct reading *reading, const struct field *field,
+                           const struct node *node, void *target)
+{
+    const char *text;
+    int code = field_scalar(reading, field, node, "a compute capability such as 8.0", &text);
+
+    if (code < 0)
+        return code;
+    code = capability_parse(text, target, reading->error);
+    return code < 0 ? field_wrap(reading, field, node, code) : 0;
+}
+
+/* CPU lists are kept as the kernel would write them. */
+static int read_cpus(const struct reading *reading, const struct field *field,
+                     const struct node *node, void *target)
+{
+    struct text ranges = {0};
+    struct bitset cpus;
+    const char *text;
+    int code = field_scalar(reading, field, node, "a list of CPUs such as 0-15,32-47", &text);
+
+    if (code < 0)
+        return code;
+    code = bitset_parse_ranges(text, CPUS_MOST, &cpus, reading->error);
+    if (code < 0)
+        return field_wrap(reading, field, node, code);
+    bitset_format_ranges(&cpus, &ranges);
+    bitset_finish(&cpus);
+    *(char **)target = text_take(&ranges);
+    return *(char **)target == NULL ? error_set_memory(reading->error) : 0;
+}
+
+static int read_free(const struct reading *reading, const struct field *field,
+                     const struct node *node, void *target)
+{
+    struct optional_number size;
+    int code = field_size.read(reading, field, node, &size);
+
+    if (code == 0)
+        *(struct figure *)target = figure_declared((int64_t)size.value);
+    return code;
+}
+
+/* A figure with a decimal point, kept in units of 10^-decimals. */
+static int read_figure(const struct reading *reading, const struct field *field,
+                       const struct node *node, void *target)
+{
+    const char *text;
+    uint64_t value;
+    int code = field_scalar(reading, field, node, "a number", &text);
+
+    if (code < 0)
+        return code;
+    code = quantity_parse_decimal(text, field->decimals, field->most, &value, reading->error);
+    if (code < 0)
+        return field_wrap(reading, field, node, code);
+    *(struct figure *)target = figure_declared((int64_t)value);
+    return 0;
+}
+
+static int read_between(const struct reading *reading, const struct field *field,
+                        const struct node *node, void *target)
+{
+    struct described_link *link = target;
+
+    if (node->kind != NODE_LIST || node->count != 2)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a list of 2 device ids, found %s", field->name,
+                              node_describe(node).text);
+    for (size_t i = 0; i < 2; i++) {
+        const char *text;
+        int code = field_scalar(reading, field, node->items[i], "a device id", &text);
+
+        if (code == 0) {
+            code = device_id_parse(text, &link->between[i], reading->error);
+            if (code < 0)
+                code = field_wrap(reading, field, node->items[i], code);
+        }
+        if (code < 0)
+            return code;
+        link->nodes[i] = node->items[i];
+    }
+    return 0;
+}
+
+static const struct field_type type_pci = {.read = read_pci};
+static const struct field_type type_capability = {.read = read_capability};
+static const struct field_type type_cpus = {.read = read_cpus};
+static const struct field_type type_free = {.read = read_free};
+static const struct field_type type_figure = {.read = read_figure};
+static const struct field_type type_between = {.read = read_between};
+
+#define DEVICE(member) offsetof(struct device, member)
+
+static const struct field device_fields[] = {
+    {"vendor", &field_choice, .offset = DEVICE(id.vendor), .required = true,
+     .choices = vendor_names},
+    {"index", &field_number32, .offset = DEVICE(id.index), .required = true,
+     .most = DEVICE_INDEX_MOST},
+    {"mig", &field_number32, .offset = DEVICE(id.mig), .most = DEVICE_INDEX_MOST},
+    {"name", &field_text, .offset = DEVICE(name)},
+    {"uuid", &field_text, .offset = DEVICE(uuid)},
+    {"parent", &field_text, .offset = DEVICE(parent)},
+    {"pci", &type_pci, .offset = DEVICE(pci)},
+    {"minor", &field_number, .offset = DEVICE(minor), .most = MINOR_MOST},
+    {"memory", &field_size, .offset = DEVICE(memory_total)},
+    {"free", &type_free, .offset = DEVICE(load.memory_free)},
+    {"cap", &type_capability, .offset = DEVICE(cap)},
+    {"numa", &field_number, .offset = DEVICE(numa), .most = NUMA_MOST},
+    {"cpus", &type_cpus, .offset = DEVICE(cpus)},
+    {"health", &field_choice, .offset = DEVICE(health), .choices = health_names},
+    {"utilization", &type_figure, .offset = DEVICE(load.utilization), .decimals = 3, .most = 1000},
+    {"temperature", &type_figure, .offset = DEVICE(load.temperature), .decimals = 3,
+     .most = 1000000},
+    {"power", &type_figure, .offset = DEVICE(load.power), .decimals = 3, .most = 1000000000},
+    {"nodes", &field_texts, .offset = DEVICE(nodes)},
+};
+
+static const struct record device_record = {
+    .what = "a device",
+    .fields = device_fields,
+    .field_count = sizeof(device_fields) / sizeof(device_fields[0]),
+    .check = check_device,
+};
+
+static const struct field link_fields[] = {
+    {"between", &type_between, .required = true},
+    {"kind", &field_choice, .offset = offsetof(struct described_link, kind), .required = true,
+     .choices = link_kind_names},
+    {"lanes", &field_number32, .offset = offsetof(struct described_link, lanes), .least = 1,
+     .most = LANES_MOST},
+};
+
+static const struct record link_record = {
+    .what = "a link",
+    .fields = link_fields,
+    .field_count = sizeof(link_fields) / sizeof(link_fields[0]),
+    .check = check_link,
+};
+
+static void *append_device(void *list)
+{
+    struct device *device = vector_append((struct device_list *)list);
+
+    if (device != NULL)
+        device->id.mig = DEVICE_NO_MIG;
+    return device;
+}
+
+static void *append_link(void *list)
+{
+    return vector_append((struct described_link_list *)list);
+}
+
+static const struct field inventory_fields[] = {
+    {"devices", &field_records, .offset = offsetof(struct described_machine, devices),
+     .required = true, .record = &device_record, .append = append_device},
+    {"links", &field_records, .offset = offsetof(struct described_machine, links),
+     .record = &link_record, .append = append_link},
+};
+
+static const struct record inventory_record = {
+    .what = "an inventory",
+    .fields = inventory_fields,
+    .field_count = sizeof(inventory_fields) / sizeof(inventory_fields[0]),
+    .check = check_machine,
+};
+
+static int build(const struct document *document, struct machine *ret_machine,
+                 struct berth_error *error)
+{
+    const struct reading reading = {.document = document, .error = error};
+    struct described_machine described = {0};
+    struct machine machine = {0};
+    int code;
+
+    if (document->root == NULL)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "%s:1:1: wanted an inventory with the field 'devices', found nothing",
+                         document->file);
+    code = record_read(&reading, &inventory_record, document->root, &described);
+    machine.devices = described.devices;
+    if (code == 0)
+        code = resolve_links(&reading, &described, &machine);
+    vector_finish(&described.links);
+    if (code < 0) {
+        machine_finish(&machine);
+        return code;
+    }
+    *ret_machine = machine;
+    return 0;
+}
+
+int inventory_parse(const char *file, const char *text, size_t length, struct machine *ret_machine,
+                    struct berth_error *error)
+{
+    struct document document;
+    int code = document_parse(&document, file, text, length, error);
+
+    if (code < 0)
+        return code;
+    code = build(&document, ret_machine, error);
+    document_finish(&document);
+    return code;
+}
+
+int inventory_read(const char *path, struct machine *ret_machine, struct berth_error *error)
+{
+    struct document document;
+    int code = document_read(&document, path, error);
+
+    if (code < 0)
+        return code;
+    code = build(&document, ret_machine, error);
+    document_finish(&document);
+    return code;
+}
