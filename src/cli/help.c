@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth help: everything comes from the tables of verbs and options.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/terminal.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+/* Lines longer than this tire the eye; shorter than that, words would not fit. */
+enum { WIDEST = 96, NARROWEST = 50 };
+
+static size_t help_width(void)
+{
+    size_t width = terminal_of(STDOUT_FILENO).width;
+
+    if (width == 0)
+        return 80;
+    if (width < NARROWEST)
+        return NARROWEST;
+    return width > WIDEST ? WIDEST : width;
+}
+
+static int print(struct text *text)
+{
+    int code = output_write(text);
+
+    text_finish(text);
+    return code;
+}
+
+int help_print_all(void)
+{
+    size_t width = help_width();
+    struct text text = {0};
+
+    text_append(&text,
+                "berth gives out GPUs: who wants some waits a fair turn and gets them alone.\n\n"
+                "Usage: berth VERB [options]\n"
+                "       berth --version\n\n"
+                "Verbs:\n");
+    for (const struct verb *const *verb = verbs; *verb != NULL; verb++) {
+        text_append_format(&text, "  %-10s ", (*verb)->name);
+        options_wrap((*verb)->summary, 13, width, &text);
+    }
+    text_append(&text, "\n'berth VERB --help' tells more about one.\n");
+    return print(&text);
+}
+
+int help_print_verb(const struct verb *verb)
+{
+    size_t width = help_width();
+    struct text text = {0};
+
+    text_append_format(&text, "Usage: berth %s %s\n\n", verb->name, verb->usage);
+    options_wrap(verb->description, 0, width, &text);
+    for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
+        text_append_char(&text, '\n');
+        options_describe(*set, width, &text);
+    }
+    return print(&text);
+}
+
+static int run(int argc, char **argv)
+{
+    const struct verb *verb;
+
+    if (argc < 2)
+        return help_print_all();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return help_print_verb(&verb_help);
+    verb = verb_find(argv[1]);
+    return verb == NULL ? verb_fail_unknown(argv[1]) : help_print_verb(verb);
+}
+
+static const struct option_set *const no_sets[] = {NULL};
+
+const struct verb verb_help = {
+    .name = "help",
+    .usage = "[VERB]",
+    .summary = "list the verbs, or tell about one",
+    .description =
+        "Lists the verbs of berth, or tells what one verb does and which options it has.",
+    .sets = no_sets,
+    .run = run,
+};

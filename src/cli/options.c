@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+
+/* One option as it was found. */
+struct found {
+    const struct option *option;
+    void *target;
+};
+
+/* argv with the place that has been reached. */
+struct cursor {
+    int argc;
+    char **argv;
+    int next;
+};
+
+static const struct option help_option = {
+    .name = "help",
+    .letter = 'h',
+    .help = "show this help",
+};
+
+static bool is_named(const struct option *option, const char *name, size_t length)
+{
+    return strlen(option->name) == length && strncmp(option->name, name, length) == 0;
+}
+
+static bool find(const struct option_binding *bindings, size_t count, const char *name,
+                 size_t length, char letter, struct found *ret_found)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < bindings[i].set->count; j++) {
+            const struct option *option = &bindings[i].set->options[j];
+
+            if (name != NULL ? !is_named(option, name, length) : option->letter != letter)
+                continue;
+            *ret_found = (struct found){.option = option, .target = bindings[i].target};
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fail_unknown(const struct option_binding *bindings, size_t count, const char *word,
+                        const char *name, size_t length, struct berth_error *error)
+{
+    char wanted[64];
+    struct nearest nearest = {.wanted = wanted};
+
+    if (length < sizeof(wanted)) {
+        memcpy(wanted, name, length);
+        wanted[length] = '\0';
+        for (size_t i = 0; i < count; i++) {
+            for (size_t j = 0; j < bindings[i].set->count; j++)
+                nearest_offer(&nearest, bindings[i].set->options[j].name);
+        }
+        nearest_offer(&nearest, help_option.name);
+    }
+    if (nearest.best == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "no option %s here (--help lists them)",
+                         quote(word).text);
+    return error_set(error, BERTH_ERROR_INVALID, "no option %s here, did you mean --%s?",
+                     quote(word).text, nearest.best);
+}
+
+/* Gives the option its value: what stands behind it, or else the next word. */
+static int give(const struct found *found, const char *attached, struct cursor *cursor,
+                struct berth_error *error)
+{
+    const struct option *option = found->option;
+    const char *value = attached;
+    int code;
+
+    if (option->argument == NULL && attached != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "--%s: takes no value, found %s", option->name,
+                         quote(attached).text);
+    if (option->argument != NULL && value == NULL) {
+        if (cursor->next >= cursor->argc)
+            return error_set(error, BERTH_ERROR_INVALID, "--%s: wanted %s, found nothing",
+                             option->name, option->argument);
+        value = cursor->argv[cursor->next++];
+    }
+    code = option->take(found->target, value, error);
+    return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
+}
+
+static int take_long(const struct option_binding *bindings, size_t count, const char *word,
+                     struct cursor *cursor, struct berth_error *error)
+{
+    const char *name = word + 2;
+    size_t length = strcspn(name, "=");
+    struct found found = {.option = &help_option};
+
+    if (is_named(&help_option, name, length) && name[length] == '\0')
+        return OPTIONS_HELP;
+    if (!is_named(&help_option, name, length) && !find(bindings, count, name, length, 0, &found))
+        return fail_unknown(bindings, count, word, name, length, error);
+    return give(&found, name[length] == '=' ? name + length + 1 : NULL, cursor, error);
+}
+
+static int take_letters(const struct option_binding *bindings, size_t count, const char *word,
+                        struct cursor *cursor, struct berth_error *error)
+{
+    for (const char *letter = word + 1; *letter != '\0'; letter++) {
+        struct found found;
+        int code;
+
+        if (*letter == help_option.letter)
+            return OPTIONS_HELP;
+        if (!find(bindings, count, NULL, 0, *letter, &found))
+            return fail_unknown(bindings, count, word, word + 1, strlen(word + 1), error);
+        if (found.option->argument != NULL)
+            return give(&found, letter[1] == '\0' ? NULL : letter + 1, cursor, error);
+        code = give(&found, NULL, cursor, error);
+        if (code < 0)
+            return code;
+    }
+    return OPTIONS_GO_ON;
+}
+
+int options_parse(const struct option_binding *bindings, size_t count, int argc, char **argv,
+                  int *ret_operand, struct berth_error *error)
+{
+    struct cursor cursor = {.argc = argc, .argv = argv, .next = 1};
+    int code = OPTIONS_GO_ON;
+
+    while (code == OPTIONS_GO_ON && cursor.next < argc) {
+        const char *word = argv[cursor.next];
+
+        if (word[0] != '-' || word[1] == '\0')
+            break;
+        cursor.next++;
+        if (strcmp(word, "--") == 0)
+            break;
+        code = word[1] == '-' ? take_long(bindings, count, word, &cursor, error)
+                              : take_letters(bindings, count, word, &cursor, error);
+    }
+    *ret_operand = cursor.next;
+    return code;
+}
+
+void options_wrap(const char *words, size_t indent, size_t width, struct text *out)
+{
+    size_t column = indent;
+
+    while (*words != '\0') {
+        size_t length = strcspn(words, " ");
+        char word[128];
+        size_t columns;
+
+        if (length >= sizeof(word))
+            length = utf8_boundary(words, sizeof(word) - 1);
+        memcpy(word, words, length);
+        word[length] = '\0';
+        columns = utf8_width(word);
+        if (column > indent && column + 1 + columns > width) {
+            text_append_char(out, '\n');
+            text_append_repeated(out, ' ', indent);
+            column = indent;
+        }
+        if (column > indent) {
+            text_append_char(out, ' ');
+            column++;
+        }
+        text_append(out, word);
+        column += columns;
+        words += length;
+        words += *words == ' ';
+    }
+    text_append_char(out, '\n');
+}
+
+static void describe_option(const struct option *option, size_t width, struct text *out)
+{
+    enum { HELP_COLUMN = 29 };
+    size_t start = out->length;
+    size_t used;
+
+    if (option->letter != 0)
+        text_append_format(out, "  -%c, --%s", option->letter, option->name);
+    else
+        text_append_format(out, "      --%s", option->name);
+    if (option->argument != NULL)
+        text_append_format(out, " %s", option->argument);
+    used = out->length - start;
+    if (used + 2 > HELP_COLUMN) {
+        text_append_char(out, '\n');
+        used = 0;
+    }
+    text_append_repeated(out, ' ', HELP_COLUMN - used);
+    options_wrap(option->help, HELP_COLUMN, width, out);
+}
+
+void options_describe(const struct option_set *set, size_t width, struct text *out)
+{
+    text_append_format(out, "%s:\n", set->heading);
+    for (size_t i = 0; i < set->count; i++)
+        describe_option(&set->options[i], width, out);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The two ways out: results on stdout, one line on stderr when something is wrong.
+ */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <berth/error.h>
+
+#include "base/text.h"
+
+/* Writes the whole text to stdout. Returns EXIT_GOOD, or EXIT_BERTH after saying why: the text is
+ * incomplete for want of memory, or stdout took no more. */
+int output_write(const struct text *text);
+
+/* Prints "berth: <message>" to stderr. Returns the exit code for the error: EXIT_BERTH when memory
+ * or output failed, else EXIT_USAGE. */
+int output_error(const struct berth_error *error);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth plan: which devices a request would get, and why, or why not.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/exit_codes.h"
+#include "cli/machine_source.h"
+#include "cli/output.h"
+#include "cli/request_options.h"
+#include "cli/verbs.h"
+#include "engine/placement.h"
+#include "engine/policies.h"
+
+struct plan_options {
+    struct device_id_list busy;
+    struct device_id_list must;
+    bool json;
+};
+
+static int take_busy(void *target, const char *value, struct berth_error *error)
+{
+    return device_id_list_parse(&((struct plan_options *)target)->busy, value, error);
+}
+
+static int take_must(void *target, const char *value, struct berth_error *error)
+{
+    return device_id_list_parse(&((struct plan_options *)target)->must, value, error);
+}
+
+static int take_json(void *target, const char *value, struct berth_error *error)
+{
+    (void)value;
+    (void)error;
+    ((struct plan_options *)target)->json = true;
+    return 0;
+}
+
+static const struct option plan_rows[] = {
+    {.name = "busy", .argument = "ID,...", .help = "as if these were taken", .take = take_busy},
+    {.name = "must", .argument = "ID,...", .help = "these among the chosen", .take = take_must},
+    {.name = "json", .help = "print JSON (berth.plan/1)", .take = take_json},
+};
+
+static const struct option_set plan_option_set = {
+    .heading = "Options",
+    .options = plan_rows,
+    .count = sizeof(plan_rows) / sizeof(plan_rows[0]),
+};
+
+static const struct option_set *const plan_sets[] = {
+    &plan_option_set,
+    &request_option_set,
+    NULL,
+};
+
+/* A set of the slots of these ids; all must be there. The caller finishes it, also on failure. */
+static int find_slots(const struct machine *machine, const struct device_id_list *ids,
+                      const char *option, struct bitset *ret_slots, struct berth_error *error)
+{
+    const struct device_id *id;
+
+    if (bitset_init(ret_slots, machine->devices.count) < 0)
+        return error_set_memory(error);
+    vector_for_each (id, ids) {
+        size_t slot = device_list_find(&machine->devices, *id);
+
+        if (slot == machine->devices.count)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "--%s: wanted a device that is here, found %s", option,
+                             device_id_format(*id).text);
+        bitset_add(ret_slots, slot);
+    }
+    return 0;
+}
+
+static const char *id_of(const struct machine *machine, size_t slot, struct device_id_text *buffer)
+{
+    *buffer = device_id_format(machine->devices.items[slot].id);
+    return buffer->text;
+}
+
+static void write_json(const struct machine *machine, const struct placement *placement,
+                       const struct policy *policy, struct text *out)
+{
+    struct device_id_text id;
+    const size_t *slot;
+    struct json json;
+
+    json_start(&json, out, JSON_INDENTED);
+    json_object_begin(&json);
+    json_key(&json, "schema");
+    json_string(&json, "berth.plan/1");
+    json_key(&json, "satisfiable");
+    json_bool(&json, placement->satisfiable);
+    json_key(&json, "now");
+    json_bool(&json, placement->now);
+    json_key(&json, "devices");
+    json_array_begin(&json);
+    vector_for_each (slot, &placement->slots)
+        json_string(&json, id_of(machine, *slot, &id));
+    json_array_end(&json);
+    json_key(&json, "policy");
+    json_string(&json, policy->name);
+    json_key(&json, "score");
+    json_null(&json);
+    json_key(&json, "why");
+    json_string(&json, text_string(&placement->why));
+    json_object_end(&json);
+    json_finish(&json);
+}
+
+static void write_words(const struct machine *machine, const struct placement *placement,
+                        struct text *out)
+{
+    size_t per_replica =
+        placement->replicas == 0 ? 0 : placement->slots.count / placement->replicas;
+    struct device_id_text id;
+
+    if (!placement->satisfiable)
+        text_append(out, "never");
+    else if (!placement->now)
+        text_append(out, "not now");
+    else
+        text_append(out, "now");
+    for (size_t i = 0; i < placement->slots.count; i++) {
+        if (i == 0)
+            text_append(out, ": ");
+        else
+            text_append(out, placement->replicas > 1 && i % per_replica == 0 ? " | " : ",");
+        text_append(out, id_of(machine, placement->slots.items[i], &id));
+    }
+    text_append_format(out, "\nwhy: %s\n", text_string(&placement->why));
+}
+
+/* Asks the question and prints the answer. Returns an exit code, or a negative error code. */
+static int answer(const struct plan_options *options, const struct placement_question *question,
+                  struct berth_error *error)
+{
+    struct placement placement;
+    struct text out = {0};
+    int code = placement_find(question, &placement, error);
+    bool satisfiable;
+
+    if (code < 0)
+        return code;
+    satisfiable = placement.satisfiable;
+    if (options->json)
+        write_json(question->machine, &placement, question->policy, &out);
+    else
+        write_words(question->machine, &placement, &out);
+    placement_finish(&placement);
+    code = output_write(&out);
+    text_finish(&out);
+    return code == EXIT_GOOD && !satisfiable ? EXIT_IMPOSSIBLE : code;
+}
+
+/* With the request complete: finds the machine, the policy and the constraints. Returns as answer.
+ */
+static int plan(const struct plan_options *options, const struct request_options *request,
+                struct berth_error *error)
+{
+    struct placement_question question = {.request = &request->request};
+    struct machine machine = {0};
+    struct bitset busy = {0};
+    struct bitset must = {0};
+    bool is_virtual;
+    int code = policy_find(request->request.policy, &question.policy, error);
+
+    if (code == 0)
+        code = machine_source_read(request->inventory, &machine, &is_virtual, error);
+    if (code == 0)
+        code = find_slots(&machine, &options->busy, "busy", &busy, error);
+    if (code == 0)
+        code = find_slots(&machine, &options->must, "must", &must, error);
+    if (code == 0) {
+        question.machine = &machine;
+        question.busy = &busy;
+        question.must = &must;
+        code = answer(options, &question, error);
+    }
+    bitset_finish(&busy);
+    bitset_finish(&must);
+    machine_finish(&machine);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct plan_options options = {0};
+    struct request_options request;
+    const struct option_binding bindings[] = {
+        {&plan_option_set, &options},
+        {&request_option_set, &request},
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code;
+
+    request_options_init(&request);
+    if (verb_begin(&verb_plan, bindings, 2, argc, argv, &code)) {
+        code = request_options_complete(&request, &error);
+        if (code == 0)
+            code = plan(&options, &request, &error);
+        if (code < 0) {
+            error_wrap(&error, code, "plan");
+            code = output_error(&error);
+        }
+    }
+    request_options_finish(&request);
+    vector_finish(&options.busy);
+    vector_finish(&options.must);
+    return code;
+}
+
+const struct verb verb_plan = {
+    .name = "plan",
+    .usage = "[options] [request]",
+    .summary = "which devices a request would get, and why, or why not",
+    .description = "A dry run: says which devices a request would get now and why, or what is in "
+                   "its way. Nothing is taken. The exit code is 0, or 120 when no device here "
+                   "could ever satisfy the request.",
+    .sets = plan_sets,
+    .run = run,
+};
