@@ -1,0 +1,127 @@
+# Meson and ninja build berth; this file is the short way to them, and says in which order things
+# happen. `make help` lists the targets.
+
+# make's own default is `cc`; a CC from the command line or the environment stays.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+SAN ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON ?= /usr/bin/python3
+DEPS ?= yes
+OUT ?=
+ONLY ?=
+FUZZ_SECONDS ?= 60
+
+# One build directory for each compiler and set of sanitizers, so that switching costs no rebuild.
+comma := ,
+empty :=
+space := $(empty) $(empty)
+compiler := $(subst $(space),-,$(strip $(notdir $(CC))))
+BUILD := build$(if $(filter-out gcc,$(compiler)),-$(compiler))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+
+# Sanitizers bring symbols that only the final link resolves: hence no b_lundef.
+setup_options := $(if $(SAN),-Db_sanitize=$(SAN) -Db_lundef=false)
+
+# Suites to leave out, and how much longer than usual a test may take.
+TEST_OPTIONS ?= --no-suite soak
+TIMEOUTS ?= $(if $(SAN),5,1)
+
+# Ninja uses all cores by itself; two targets at once would only meet in one build directory.
+.NOTPARALLEL:
+.PHONY: all help deps run test bench soak fuzz check coverage install fresh clean
+
+# $(call need,GROUPS): installs what is missing of these groups, unless DEPS=no.
+need = @DEPS='$(DEPS)' CC='$(CC)' SAN='$(SAN)' tools/deps $(1)
+
+# $(call build,DIRECTORY,SETUP OPTIONS,TARGETS): configures where that was not done, then builds.
+define build
+@for tool in meson ninja; do command -v $$tool >/dev/null || \
+	{ echo "$$tool is missing: run make deps" >&2; exit 1; }; done
+@test -f '$(1)/build.ninja' || CC='$(CC)' meson setup '$(1)' \
+	--prefix='$(PREFIX)' -Dpython='$(PYTHON)' $(2)
+@ninja -C '$(1)' $(3)
+endef
+
+# $(call test,DIRECTORY): runs the tests. A directory that `make` configured before cmocka was
+# installed knows no tests yet, and is configured again. Tests that call make are not to be told
+# about the flags of this one.
+define test
+@grep -qs define '$(1)/tests/ready' || meson setup --reconfigure '$(1)' >/dev/null
+@grep -qs define '$(1)/tests/ready' || \
+	{ echo 'cmocka or $(PYTHON) is missing: run make deps' >&2; exit 1; }
+@rm -f '$(1)'/meson-logs/testlog.*; status=0; \
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL \
+	meson test -C '$(1)' --print-errorlogs -t $(TIMEOUTS) $(TEST_OPTIONS) || status=1; \
+$(PYTHON) tools/test-summary '$(1)' || status=1; exit $$status
+endef
+
+all: ## build (the default); the program is build/berth
+	$(call build,$(BUILD),$(setup_options))
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@echo 'variables: CC=gcc|clang SAN=address,undefined|thread PREFIX DESTDIR PYTHON DEPS=yes|no'
+	@echo '           OUT=FILE.json ONLY=GROUP,... (bench) FUZZ_SECONDS (fuzz)'
+
+deps: ## install what building, testing and benchmarking need
+	$(call need,build test bench)
+
+run: ## build, then run the main job on made-up devices
+	$(call need,build)
+	$(call build,$(BUILD),$(setup_options))
+	@BERTH='$(CURDIR)/$(BUILD)/berth' tools/demo
+
+test: ## build, then run every test
+	$(call need,build test)
+	$(call build,$(BUILD),$(setup_options))
+	$(call test,$(BUILD))
+
+bench: ## build, then measure against the peers: OUT=FILE.json ONLY=GROUP,...
+	$(call need,build bench)
+	$(call build,$(BUILD),$(setup_options))
+	@$(PYTHON) bench/run --build '$(BUILD)' \
+		$(if $(OUT),--out '$(OUT)') $(if $(ONLY),--only '$(ONLY)')
+
+soak: ## the tests under sanitizers and clang, then the long way
+	@$(MAKE) --no-print-directory test CC=gcc SAN=address,undefined
+	@$(MAKE) --no-print-directory test CC=clang SAN=
+	@$(MAKE) --no-print-directory test CC=gcc SAN=thread
+	@BERTH_TEST_SCALE=100 $(MAKE) --no-print-directory test CC=gcc SAN= TEST_OPTIONS= TIMEOUTS=100
+
+# The rooms are instrumented too, or the fuzzer sees nothing of what its inputs reach.
+fuzz: override CC := clang
+fuzz: override SAN := address,undefined
+fuzz: ## feed made-up input to every parser: FUZZ_SECONDS each
+	$(call need,build fuzz)
+	$(call build,build-fuzz,-Dfuzzers=true -Db_sanitize=address$(comma)undefined -Db_lundef=false \
+		-Dc_args=-fsanitize=fuzzer-no-link,fuzzers)
+	@tools/fuzz build-fuzz '$(FUZZ_SECONDS)'
+
+check: ## formatting, static analysis, include directions
+	$(call need,build test check)
+	$(call build,$(BUILD),$(setup_options))
+	@status=0; tools/check-format || status=1; $(PYTHON) tools/check-includes || status=1; \
+	tools/check-static '$(BUILD)' || status=1; exit $$status
+
+coverage: ## which lines the tests reach: build-coverage/coverage/index.html
+	$(call need,build test coverage)
+	$(call build,build-coverage,-Db_coverage=true)
+	$(call test,build-coverage)
+	@mkdir -p build-coverage/coverage
+	@gcovr --root . --filter src/ --filter include/ --exclude-throw-branches \
+		--html-details build-coverage/coverage/index.html --txt - build-coverage
+
+install: ## install below PREFIX, staged in DESTDIR
+	$(call build,$(BUILD),$(setup_options))
+	@test "$$(tools/build-option '$(BUILD)' prefix)" = '$(PREFIX)' || \
+		meson configure '$(BUILD)' -Dprefix='$(PREFIX)'
+	@DESTDIR='$(DESTDIR)' meson install -C '$(BUILD)'
+
+fresh: ## prove on a bare Debian that no step is missing (root, debootstrap)
+	@tools/fresh-machine
+
+clean: ## remove the build directories
+	@for directory in build build-*; do \
+		if test -d "$$directory/meson-private"; then rm -rf "$$directory"; fi; done
