@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring side by side: rows, rounds, ratios, the table and its JSON.
+
+A row is measured in rounds, ours and the peer's in turn, because times move with the machine while
+the ratio of neighbours hardly does. What counts is the median of the rounds' ratios.
+"""
+import dataclasses
+import importlib.util
+import statistics
+import sys
+from pathlib import Path
+from typing import Callable, Optional
+
+ROUNDS = 7
+
+
+class Skipped(Exception):
+    """Raised by a row that cannot be measured here; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """`measure(build)` returns two lists of the same length, a value of ours and one of the peer's
+    for each round. A row without a peer returns None for the second; its goal is then in its unit,
+    not a ratio. `better` is "lower" or "higher"."""
+
+    name: str
+    group: str
+    unit: str
+    goal: float
+    better: str
+    measure: Callable
+
+
+@dataclasses.dataclass
+class Outcome:
+    """One line of the table; the fields are those of the JSON."""
+
+    name: str
+    group: str
+    ours: Optional[float]
+    peer: Optional[float]
+    unit: str
+    ratio: Optional[float]
+    goal: float
+    better: str
+    met: Optional[bool]
+    spread: Optional[float]
+    skipped: Optional[str]
+
+
+def interleave(ours, peer, rounds=ROUNDS):
+    """Calls both in turn, and in the other order every second round; returns the two lists."""
+    values = ([], [])
+    for number in range(rounds):
+        for side in (0, 1) if number % 2 == 0 else (1, 0):
+            values[side].append((ours, peer)[side]())
+    return values
+
+
+def spread_of(values):
+    """The distance of the quartiles as a part of the median."""
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return (high - low) / middle
+
+
+def is_met(value, goal, better):
+    return value <= goal if better == "lower" else value >= goal
+
+
+def judge(row, ours, peer):
+    """The outcome of a row from its rounds."""
+    if len(ours) < ROUNDS or (peer is not None and len(peer) != len(ours)):
+        raise ValueError(f"{row.name}: wanted {ROUNDS} rounds or more of each, found {len(ours)}")
+    ratios = None if peer is None else [one / other for one, other in zip(ours, peer)]
+    ratio = None if ratios is None else statistics.median(ratios)
+    mine = statistics.median(ours)
+    return Outcome(
+        name=row.name,
+        group=row.group,
+        ours=mine,
+        peer=None if peer is None else statistics.median(peer),
+        unit=row.unit,
+        ratio=ratio,
+        goal=row.goal,
+        better=row.better,
+        met=is_met(mine if ratio is None else ratio, row.goal, row.better),
+        spread=spread_of(ours if ratios is None else ratios),
+        skipped=None,
+    )
+
+
+def measure(row, build):
+    try:
+        ours, peer = row.measure(build)
+    except Skipped as reason:
+        fields = (None, None, row.unit, None, row.goal, row.better, None, None, str(reason))
+        return Outcome(row.name, row.group, *fields)
+    return judge(row, ours, peer)
+
+
+def figure(value):
+    return "-" if value is None else f"{value:.4g}"
+
+
+def cells(outcome):
+    sign = "<=" if outcome.better == "lower" else ">="
+    of_ratio = "" if outcome.ratio is None and not outcome.skipped else "x"
+    if outcome.skipped:
+        verdict = f"skipped: {outcome.skipped}"
+    else:
+        verdict = "met" if outcome.met else "missed"
+    return (
+        outcome.name,
+        f"{figure(outcome.ours)} {outcome.unit}",
+        f"{figure(outcome.peer)} {outcome.unit}" if outcome.peer is not None else "-",
+        f"{outcome.ratio:.2f}x" if outcome.ratio is not None else "-",
+        f"{outcome.spread:.0%}" if outcome.spread is not None else "-",
+        f"{sign} {outcome.goal:g}{of_ratio}",
+        verdict,
+    )
+
+
+def table(outcomes):
+    """The lines of the table, aligned; figures to the right."""
+    rows = [("what", "ours", "peer", "ratio", "spread", "goal", "")] + [cells(o) for o in outcomes]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1])]
+        lines.append("  ".join([row[0].ljust(widths[0]), *middle, row[-1]]).rstrip())
+    return lines
+
+
+def load_rows(directory):
+    """The rows of every group_*.py in a directory, in the order of the file names."""
+    rows = []
+    sys.path.insert(0, str(directory))
+    for path in sorted(Path(directory).glob("group_*.py")):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        rows += module.ROWS
+    return rows
