@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inventories for tests. Every text is called FILE_NAME in messages.
+ */
+#ifndef TESTS_INVENTORIES_H
+#define TESTS_INVENTORIES_H
+
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/inventory.h"
+#include "support/documents.h"
+
+/* Reads an inventory, which must be good; the caller finishes the machine. */
+static inline struct machine parse_inventory(const char *string)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct machine machine;
+    char *copy = exact_copy(string, strlen(string));
+    int code = inventory_parse(FILE_NAME, copy, strlen(string), &machine, &error);
+
+    free(copy);
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    return machine;
+}
+
+/* Reads an inventory, which must be refused with this code and, after the file's name, message. */
+static inline void check_inventory_refused(const char *string, int code, const char *message)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct machine machine = {.devices = {.count = 4711}};
+    char *copy = exact_copy(string, strlen(string));
+    int found = inventory_parse(FILE_NAME, copy, strlen(string), &machine, &error);
+
+    assert_int_equal(inventory_parse(FILE_NAME, copy, strlen(string), &machine, NULL), found);
+    free(copy);
+    assert_int_equal(strncmp(error.message, FILE_NAME ":", strlen(FILE_NAME ":")), 0);
+    assert_string_equal(error.message + strlen(FILE_NAME ":"), message);
+    assert_int_equal(found, code);
+    assert_int_equal(error.code, code);
+    assert_int_equal(machine.devices.count, 4711);
+}
+
+#endif

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes below this one, orphans included: finding them and ending them."""
+import ctypes
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+TIMEOUT = 10.0
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """Lets orphans of this process's children become its own, not those of init."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def processes():
+    """Yields (pid, parent, whether a zombie) of every process."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            yield int(entry), int(fields[1]), fields[0] == "Z"
+
+
+def command_line(pid):
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
+        # In the midst of an exec there are no words yet, but a name.
+        return (words or Path(f"/proc/{pid}/comm").read_bytes().strip()).decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return "?"
+
+
+def wait_for_end(pid, timeout=TIMEOUT):
+    """Waits for the end of any process, such as an orphan; one that is gone has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        ended = select.select([pidfd], [], [], max(0, timeout))[0]
+    finally:
+        os.close(pidfd)
+    assert ended, f"pid {pid} did not end within {timeout} s: {command_line(pid)}"
+
+
+def descendants(ancestor):
+    """(pid, whether a zombie) of all processes below one."""
+    table = list(processes())
+    found, parents = [], {ancestor}
+    while parents:
+        below = [(pid, zombie) for pid, parent, zombie in table if parent in parents]
+        found += below
+        parents = {pid for pid, _ in below}
+    return found
+
+
+def end_children():
+    """Kills and reaps everything below this process; returns what was still alive, as text.
+
+    Only direct children are signalled: their pids cannot be anybody else's before they are reaped.
+    What they leave behind becomes a child of this process, and has its turn in the next round.
+    """
+    left = {}
+    deadline = time.monotonic() + TIMEOUT
+    while found := descendants(os.getpid()):
+        for pid, zombie in found:
+            if not zombie:
+                left.setdefault(pid, command_line(pid))
+        for pid in [pid for pid, parent, _ in processes() if parent == os.getpid()]:
+            os.kill(pid, signal.SIGKILL)
+            wait_for_end(pid, deadline - time.monotonic())
+            os.waitpid(pid, 0)
+    return [f"left running: {pid} {command}" for pid, command in sorted(left.items())]

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random numbers for tests: the same on every run and machine.
+ */
+#ifndef TESTS_RANDOM_H
+#define TESTS_RANDOM_H
+
+#include <stdint.h>
+
+/* Start with {seed}; any seed is fine. */
+struct test_random {
+    uint64_t state;
+};
+
+static inline uint64_t test_random_next(struct test_random *random)
+{
+    uint64_t mixed;
+
+    /* A Weyl sequence, whose steps are stirred until all bits depend on all. */
+    random->state += UINT64_C(0x9E3779B97F4A7C15);
+    mixed = random->state;
+    mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xD6E8FEB86659FD93);
+    mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xD6E8FEB86659FD93);
+    return mixed ^ (mixed >> 32);
+}
+
+/* From 0 to limit - 1; the limit is above 0. */
+static inline uint64_t test_random_below(struct test_random *random, uint64_t limit)
+{
+    return test_random_next(random) % limit;
+}
+
+/* A number with any number of bits from 0 to 64, each as likely, so that small ones come too. */
+static inline uint64_t test_random_any_length(struct test_random *random)
+{
+    unsigned bits = (unsigned)test_random_below(random, 65);
+
+    return bits == 0 ? 0 : test_random_next(random) >> (64 - bits);
+}
+
+#endif

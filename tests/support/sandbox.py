@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place of its own for each test that runs programs.
+
+When a Sandbox is closed, whatever the test has started and not ended, orphans included, is killed
+and reaped, and the test fails for it.
+"""
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import termios
+from pathlib import Path
+from typing import NamedTuple
+
+import processes
+from programs import TIMEOUT, Deadline, Program, Terminal, set_size
+
+SANITIZERS = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
+
+
+class Result(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Sandbox:
+    """A private directory and environment, and the programs started in it."""
+
+    def __init__(self):
+        processes.adopt_orphans()
+        # Not below TMPDIR: the path of a socket has to fit into 108 bytes.
+        self.directory = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
+        self.home = self.directory / "home"
+        self.home.mkdir()
+        self.programs = []
+        self.environment = self._clean_environment()
+
+    def _clean_environment(self):
+        path = os.environ.get("PATH", os.defpath)
+        if "BERTH" in os.environ:  # `berth` is the program under test, also for scripts
+            path = os.path.dirname(os.environ["BERTH"]) + os.pathsep + path
+        clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8"}
+        for name in SANITIZERS:  # their reports are looked for at the end
+            if name in os.environ:
+                clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"
+        return clean
+
+    def _options(self, env):
+        """The environment with changes; None takes a variable out."""
+        merged = {**self.environment, **(env or {})}
+        return {
+            "env": {name: str(value) for name, value in merged.items() if value is not None},
+            "cwd": self.directory,
+        }
+
+    def run(self, args, timeout=TIMEOUT, input=None, env=None):
+        """Runs a program to its end, and of its output's end."""
+        with subprocess.Popen(
+            [str(arg) for arg in args],
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            **self._options(env),
+        ) as process:
+            try:
+                out, err = process.communicate(input, timeout)
+            except subprocess.TimeoutExpired as late:
+                process.kill()
+                seen = f"stdout {late.stdout!r}, stderr {late.stderr!r}"
+                raise Deadline(f"{args} did not end within {timeout} s; {seen}") from None
+        return Result(process.returncode, out, err)
+
+    def start(self, args, env=None):
+        """Starts a program; it is the test's to end it."""
+        process = subprocess.Popen(
+            [str(arg) for arg in args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            **self._options(env),
+        )
+        # The descriptors are ours from here on; Popen is not to close them a second time.
+        streams = {"stdout": os.dup(process.stdout.fileno()), "stderr": os.dup(process.stderr.fileno())}
+        process.stdout.close()
+        process.stderr.close()
+        return self._keep(Program(process, streams))
+
+    def terminal(self, args, columns=80, rows=24, env=None):
+        """Starts a program in a session of its own on a new terminal."""
+        master, slave = os.openpty()
+        set_size(slave, columns, rows)
+        process = subprocess.Popen(
+            [str(arg) for arg in args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            **self._options({"TERM": "xterm-256color", **(env or {})}),
+        )
+        os.close(slave)
+        return self._keep(Terminal(process, master))
+
+    def _keep(self, program):
+        self.programs.append(program)
+        return program
+
+    def close(self):
+        """Ends everything; fails when there was something to end or a sanitizer spoke."""
+        problems = processes.end_children()
+        for program in self.programs:
+            program.close()
+        for report in sorted(self.directory.glob("sanitizer.*")):
+            problems.append(report.read_text(errors="replace"))
+        shutil.rmtree(self.directory, ignore_errors=True)
+        assert not problems, "\n".join(problems)

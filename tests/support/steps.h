@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long the long tests run.
+ */
+#ifndef TESTS_STEPS_H
+#define TESTS_STEPS_H
+
+#include <stdlib.h>
+
+/* The number of steps of a random test: `standard`, times the whole number in BERTH_TEST_SCALE
+ * when that is set, so that a soak run can do more. */
+static inline unsigned long test_steps(unsigned long standard)
+{
+    const char *scale = getenv("BERTH_TEST_SCALE");
+
+    return scale == NULL ? standard : standard * strtoul(scale, NULL, 10);
+}
+
+#endif

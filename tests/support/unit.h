@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmocka and the headers that it wants before it, in its order.
+ */
+#ifndef TESTS_UNIT_H
+#define TESTS_UNIT_H
+
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#endif
