@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/document.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,7 @@ static void close_collection(struct builder *builder)
     struct node *node = builder->path[--builder->depth];
     struct node **child;
 
+    assert(node != NULL);
     vector_for_each (child, node) {
         node->weight += (*child)->weight;
         node->bytes += (*child)->bytes;

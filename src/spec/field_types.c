@@ -64,7 +64,7 @@ static int take_number(const struct reading *reading, const struct field *field,
 static int read_number(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
 {
-    uint64_t number;
+    uint64_t number = 0;
     int code = take_number(reading, field, node, &number);
 
     if (code == 0)
@@ -75,7 +75,7 @@ static int read_number(const struct reading *reading, const struct field *field,
 static int read_number32(const struct reading *reading, const struct field *field,
                          const struct node *node, void *target)
 {
-    uint64_t number;
+    uint64_t number = 0;
     int code = take_number(reading, field, node, &number);
 
     if (code == 0)
@@ -107,13 +107,20 @@ static int read_size(const struct reading *reading, const struct field *field,
 static int read_choice(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
 {
+    struct text wanted = {0};
     const char *text;
-    int code = field_scalar(reading, field, node, "a name", &text);
+    int code;
 
-    if (code < 0)
-        return code;
-    code = choice_parse(field->choices, text, target, reading->error);
-    return code < 0 ? field_wrap(reading, field, node, code) : 0;
+    if (node->kind == NODE_SCALAR && strlen(node->text) == node->length) {
+        code = choice_parse(field->choices, node->text, target, reading->error);
+        return code < 0 ? field_wrap(reading, field, node, code) : 0;
+    }
+    text_append(&wanted, "one of ");
+    choice_list(&wanted, field->choices, ", ");
+    code = text_failed(&wanted) ? error_set_memory(reading->error)
+                                : field_scalar(reading, field, node, text_string(&wanted), &text);
+    text_finish(&wanted);
+    return code;
 }
 
 static int wanted_list(const struct reading *reading, const struct field *field,

@@ -47,7 +47,7 @@ static int read_cpus(const struct reading *reading, const struct field *field,
     struct text ranges = {0};
     struct bitset cpus;
     const char *text;
-    int code = field_scalar(reading, field, node, "a list of CPUs such as 0-15,32-47", &text);
+    int code = field_scalar(reading, field, node, "CPU numbers such as 0-15,32-47", &text);
 
     if (code < 0)
         return code;
