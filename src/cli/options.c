@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -87,6 +88,7 @@ static int give(const struct found *found, const char *attached, struct cursor *
                              option->name, option->argument);
         value = cursor->argv[cursor->next++];
     }
+    assert(option->take != NULL);
     code = option->take(found->target, value, error);
     return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
 }
@@ -146,20 +148,28 @@ int options_parse(const struct option_binding *bindings, size_t count, int argc,
     return code;
 }
 
+/* The terminal columns of one word. */
+static size_t columns_of(const char *word, size_t length)
+{
+    size_t columns = 0;
+
+    for (size_t i = 0; i < length;) {
+        uint32_t character;
+
+        i += utf8_decode_inert(word + i, length - i, &character);
+        columns += utf8_character_width(character);
+    }
+    return columns;
+}
+
 void options_wrap(const char *words, size_t indent, size_t width, struct text *out)
 {
     size_t column = indent;
 
     while (*words != '\0') {
         size_t length = strcspn(words, " ");
-        char word[128];
-        size_t columns;
+        size_t columns = columns_of(words, length);
 
-        if (length >= sizeof(word))
-            length = utf8_boundary(words, sizeof(word) - 1);
-        memcpy(word, words, length);
-        word[length] = '\0';
-        columns = utf8_width(word);
         if (column > indent && column + 1 + columns > width) {
             text_append_char(out, '\n');
             text_append_repeated(out, ' ', indent);
@@ -169,7 +179,7 @@ void options_wrap(const char *words, size_t indent, size_t width, struct text *o
             text_append_char(out, ' ');
             column++;
         }
-        text_append(out, word);
+        text_append_bytes(out, words, length);
         column += columns;
         words += length;
         words += *words == ' ';
