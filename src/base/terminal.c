@@ -29,19 +29,19 @@ static size_t width_of(int descriptor, bool is_terminal)
     return USUAL_WIDTH;
 }
 
-/* Whether the variable is set to something other than "". */
-static bool is_given(const char *name)
+/* The variable's value; NULL when it is not set or empty. */
+static const char *value_of(const char *name)
 {
     const char *value = getenv(name);
 
-    return value != NULL && value[0] != '\0';
+    return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
 static bool wants_colour(void)
 {
     const char *kind = getenv("TERM");
 
-    return !is_given("NO_COLOR") && (kind == NULL || strcmp(kind, "dumb") != 0);
+    return value_of("NO_COLOR") == NULL && (kind == NULL || strcmp(kind, "dumb") != 0);
 }
 
 static bool knows_unicode(void)
@@ -49,11 +49,10 @@ static bool knows_unicode(void)
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-        if (is_given(variables[i])) {
-            const char *locale = getenv(variables[i]);
+        const char *locale = value_of(variables[i]);
 
+        if (locale != NULL)
             return strcasestr(locale, "utf-8") != NULL || strcasestr(locale, "utf8") != NULL;
-        }
     }
     return false;
 }
