@@ -49,19 +49,26 @@ static inline void question_mark(const struct question *question, struct bitset 
     vector_finish(&list);
 }
 
-/* Asks with the policy `first`. Returns as placement_find. */
-static inline int question_ask(const struct question *question, struct placement *ret_placement,
-                               struct berth_error *error)
+/* Asks. Returns as placement_find. */
+static inline int question_ask_policy(const struct question *question, const struct policy *policy,
+                                      struct placement *ret_placement, struct berth_error *error)
 {
     return placement_find(
         &(struct placement_question){
             .machine = &question->machine,
             .request = &question->request,
-            .policy = &policy_first,
+            .policy = policy,
             .busy = &question->busy,
             .must = &question->must,
         },
         ret_placement, error);
+}
+
+/* The same with the policy `first`. */
+static inline int question_ask(const struct question *question, struct placement *ret_placement,
+                               struct berth_error *error)
+{
+    return question_ask_policy(question, &policy_first, ret_placement, error);
 }
 
 #endif

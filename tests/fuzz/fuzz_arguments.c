@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any words, one a line or ended by zero bytes, as the options of a request.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/request_options.h"
+#include "support/require_output.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { WORDS_MOST = 64 };
+
+/* Cuts `line` into words and points argv at them, the verb's name first. Returns argc. */
+static int split(char *line, size_t size, char **argv)
+{
+    char *end = line + size;
+    int argc = 0;
+
+    argv[argc++] = (char *)"verb";
+    for (char *word = line; word < end && argc < WORDS_MOST;) {
+        argv[argc++] = word;
+        while (word < end && *word != '\0' && *word != '\n')
+            word++;
+        *word++ = '\0';
+    }
+    argv[argc] = NULL;
+    return argc;
+}
+
+static void describe(const struct request_options *options)
+{
+    struct text words = {0};
+
+    require(request_validate(&options->request, NULL) == 0);
+    request_describe(&options->request, &words);
+    require_lines(&words);
+    require(strchr(words.bytes, '\n') == NULL);
+    text_finish(&words);
+}
+
+static void try_words(int argc, char **argv)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct request_options options;
+    const struct option_binding binding = {&request_option_set, &options};
+    int operand = 0;
+    int code;
+
+    request_options_init(&options);
+    code = options_parse(&binding, 1, argc, argv, &operand, &error);
+    if (code == OPTIONS_GO_ON) {
+        require(operand >= 1 && operand <= argc);
+        code = request_options_complete(&options, &error);
+        if (code == 0)
+            describe(&options);
+    }
+    if (code < 0)
+        require_message(&error, code);
+    else
+        require(error.message[0] == '\0');
+    request_options_finish(&options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *argv[WORDS_MOST + 1];
+    char *line = malloc(size + 1);
+
+    require(line != NULL);
+    if (size > 0)
+        memcpy(line, data, size);
+    line[size] = '\0';
+    try_words(split(line, size, argv), argv);
+    free(line);
+    return 0;
+}

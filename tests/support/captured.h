@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth run within the test, with what it prints kept in files of the working directory, which is
+ * to be a temporary one.
+ */
+#ifndef TESTS_CAPTURED_H
+#define TESTS_CAPTURED_H
+
+#include "support/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/verbs.h"
+
+#define CAPTURED_OUTPUT "stdout"
+#define CAPTURED_ERRORS "stderr"
+
+enum { CAPTURED_WORDS_MOST = 16 };
+
+/* Makes a standard stream's descriptor write to a new file. Returns what it was. */
+static inline int captured_redirect(int descriptor, const char *path)
+{
+    int kept = dup(descriptor);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(kept >= 0 && file >= 0);
+    assert_true(dup2(file, descriptor) >= 0);
+    close(file);
+    return kept;
+}
+
+static inline void captured_restore(int descriptor, int kept)
+{
+    dup2(kept, descriptor);
+    close(kept);
+}
+
+/* Runs berth with these words, up to the first NULL, with `before` called at the last moment and
+ * `after` at once when it returns (both may be NULL). Returns the exit code. */
+static inline int captured_run(const char *const *words, void (*before)(void *context),
+                               void (*after)(void *context), void *context)
+{
+    char *argv[CAPTURED_WORDS_MOST + 2] = {(char *)"berth"};
+    int output, errors, code;
+    int argc = 1;
+
+    for (; words[argc - 1] != NULL; argc++) {
+        assert_true(argc <= CAPTURED_WORDS_MOST);
+        argv[argc] = (char *)words[argc - 1];
+    }
+    fflush(stdout);
+    output = captured_redirect(STDOUT_FILENO, CAPTURED_OUTPUT);
+    errors = captured_redirect(STDERR_FILENO, CAPTURED_ERRORS);
+    if (before != NULL)
+        before(context);
+    code = cli_main(argc, argv);
+    if (after != NULL)
+        after(context);
+    fflush(stdout);
+    captured_restore(STDOUT_FILENO, output);
+    captured_restore(STDERR_FILENO, errors);
+    return code;
+}
+
+/* What it printed; the caller finishes the text. */
+static inline struct text captured_read(const char *path)
+{
+    struct text content = {0};
+
+    assert_int_equal(file_read(path, SIZE_MAX, &content, NULL), 0);
+    return content;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Request options from words, as a verb reads them.
+ */
+#ifndef TESTS_REQUEST_LINES_H
+#define TESTS_REQUEST_LINES_H
+
+#include "support/unit.h"
+
+#include "cli/request_options.h"
+
+enum { REQUEST_WORDS_MOST = 12 };
+
+/* The words of one command line, up to the first NULL, without argv[0]. */
+struct request_words {
+    const char *words[REQUEST_WORDS_MOST];
+};
+
+/* Initialises the options, parses the words and completes the request. The caller finishes the
+ * options, also on failure. Returns 0 or the negative code. */
+static inline int request_words_read(const struct request_words *line,
+                                     struct request_options *ret_options, struct berth_error *error)
+{
+    const struct option_binding binding = {&request_option_set, ret_options};
+    char *argv[REQUEST_WORDS_MOST + 2] = {(char *)"verb"};
+    int argc = 1;
+    int operand;
+    int code;
+
+    while (argc <= REQUEST_WORDS_MOST && line->words[argc - 1] != NULL) {
+        argv[argc] = (char *)line->words[argc - 1];
+        argc++;
+    }
+    request_options_init(ret_options);
+    code = options_parse(&binding, 1, argc, argv, &operand, error);
+    if (code < 0)
+        return code;
+    assert_int_equal(code, OPTIONS_GO_ON);
+    assert_int_equal(operand, argc);
+    return request_options_complete(ret_options, error);
+}
+
+#endif

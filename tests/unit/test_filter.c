@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "engine/filter.h"
+
+#include "support/count.h"
+#include "support/failing_allocator.h"
+#include "support/machines.h"
+#include "support/random.h"
+#include "support/request_fixture.h"
+#include "support/steps.h"
+
+/* A healthy device of which all is known; its name is not its own. */
+static struct device good_device(void)
+{
+    static char name[] = "NVIDIA A100-SXM4-80GB";
+
+    return (struct device){
+        .id = {VENDOR_NVIDIA, 0, DEVICE_NO_MIG},
+        .name = name,
+        .memory_total = optional_number_of(80 * GIB),
+        .cap = {true, 8, 0},
+        .health = HEALTH_OK,
+        .load.memory_free = figure_declared(40 * GIB),
+    };
+}
+
+static void a_plain_request_takes_any_device(void **state)
+{
+    struct device device = good_device();
+    struct device unknown = {.id = {VENDOR_DRI, 3, DEVICE_NO_MIG}};
+
+    assert_int_equal(filter_device(*state, &device), FILTER_PASSES);
+    assert_int_equal(filter_device(*state, &unknown), FILTER_PASSES);
+}
+
+static void a_partitioned_device_is_never_taken(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    device.partitioned = true;
+    assert_int_equal(filter_device(request, &device), FILTER_PARTITIONED);
+    assert_int_equal(device_id_list_parse(&request->wanted, "nvidia0", NULL), 0);
+    assert_int_equal(filter_device(request, &device), FILTER_PARTITIONED);
+}
+
+static void only_the_wanted_are_taken(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    assert_int_equal(device_id_list_parse(&request->wanted, "nvidia1,nvidia0.3", NULL), 0);
+    assert_int_equal(filter_device(request, &device), FILTER_NOT_WANTED);
+    device.id.mig = 3;
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    device.id = id_of("nvidia1");
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    device.id = id_of("amd1");
+    assert_int_equal(filter_device(request, &device), FILTER_NOT_WANTED);
+}
+
+static void avoiding_is_no_filter(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    assert_int_equal(device_id_list_parse(&request->avoided, "nvidia0", NULL), 0);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+}
+
+static void the_vendor_counts_where_it_is_exact(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->vendor = VENDOR_AMD;
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->vendor_rule = VENDOR_RULE_MIXED;
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->vendor_rule = VENDOR_RULE_EXACT;
+    assert_int_equal(filter_device(request, &device), FILTER_VENDOR);
+    request->vendor = VENDOR_NVIDIA;
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+}
+
+static void the_model_is_a_part_of_the_name_in_any_case(void **state)
+{
+    static const struct {
+        const char *model;
+        enum filter_verdict verdict;
+    } cases[] = {
+        {"NVIDIA A100-SXM4-80GB", FILTER_PASSES},
+        {"a100", FILTER_PASSES},
+        {"80gb", FILTER_PASSES},
+        {"nvidia", FILTER_PASSES},
+        {"A100-SXM4-80GBs", FILTER_MODEL},
+        {"H100", FILTER_MODEL},
+        {"A100 SXM4", FILTER_MODEL},
+        {"A.00", FILTER_MODEL},
+    };
+    struct request *request = *state;
+    struct device device = good_device();
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        request->model = copy_of(cases[i].model);
+        assert_int_equal(filter_device(request, &device), cases[i].verdict);
+        request_finish(request);
+    }
+    request->model = copy_of("A100");
+    device.name = NULL;
+    assert_int_equal(filter_device(request, &device), FILTER_MODEL);
+}
+
+static void total_memory_is_a_fixed_fact(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->min_memory = optional_number_of(80 * GIB);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->min_memory = optional_number_of(80 * GIB + 1);
+    assert_int_equal(filter_device(request, &device), FILTER_MEMORY);
+    /* Unknown is not 0: it does not pass even for 0 bytes, whatever stands there. */
+    device.memory_total.known = false;
+    request->min_memory = optional_number_of(0);
+    assert_int_equal(filter_device(request, &device), FILTER_MEMORY);
+    device.memory_total = optional_number_of(0);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+}
+
+static void free_memory_may_change(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->min_free = optional_number_of(40 * GIB);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->min_free = optional_number_of(40 * GIB + 1);
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+    device.load.memory_free.known = false;
+    request->min_free = optional_number_of(0);
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+    device.load.memory_free = figure_sampled(0, 1);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    device.load.memory_free = figure_sampled(-1, 1);
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+}
+
+/* More than the device has can never be free, and no waiting helps. */
+static void more_free_than_there_is_is_a_fixed_fact(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    device.load.memory_free.known = false;
+    request->min_free = optional_number_of(80 * GIB);
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+    request->min_free = optional_number_of(80 * GIB + 1);
+    assert_int_equal(filter_device(request, &device), FILTER_MEMORY);
+    device.memory_total.known = false;
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+    request->min_free = optional_number_of(UINT64_MAX);
+    device.load.memory_free = figure_sampled(INT64_MAX, 1);
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+}
+
+static void capability_is_a_fixed_fact(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->min_cap = (struct capability){true, 8, 0};
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->min_cap = (struct capability){true, 8, 1};
+    assert_int_equal(filter_device(request, &device), FILTER_CAPABILITY);
+    request->min_cap = (struct capability){true, 0, 0};
+    device.cap.known = false;
+    assert_int_equal(filter_device(request, &device), FILTER_CAPABILITY);
+    request->min_cap = (struct capability){false, 9, 0};
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+}
+
+static void only_nvidia_is_shared_by_mps(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->sharing = SHARING_MPS;
+    for (enum vendor vendor = VENDOR_NVIDIA; vendor <= VENDOR_DRI; vendor++) {
+        device.id.vendor = vendor;
+        assert_int_equal(filter_device(request, &device),
+                         vendor == VENDOR_NVIDIA ? FILTER_PASSES : FILTER_NO_MPS);
+    }
+    request->sharing = SHARING_TIME_SLICE;
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+}
+
+static void memory_to_reserve_must_be_there(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    request->sharing = SHARING_TIME_SLICE;
+    request->memory = optional_number_of(80 * GIB);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    request->memory = optional_number_of(80 * GIB + 1);
+    assert_int_equal(filter_device(request, &device), FILTER_TOO_SMALL_TO_SHARE);
+    request->memory = optional_number_of(1);
+    device.memory_total.known = false;
+    assert_int_equal(filter_device(request, &device), FILTER_TOO_SMALL_TO_SHARE);
+}
+
+static void the_sick_may_recover(void **state)
+{
+    struct device device = good_device();
+
+    device.health = HEALTH_SICK;
+    assert_int_equal(filter_device(*state, &device), FILTER_SICK);
+    device.health = HEALTH_UNKNOWN;
+    assert_int_equal(filter_device(*state, &device), FILTER_PASSES);
+}
+
+/* All reasons at once; each is taken away when it has been seen. What no waiting helps against
+ * comes first, so that a device that can never do is never waited for. */
+static void the_first_reason_counts(void **state)
+{
+    struct request *request = *state;
+    struct device device = {.id = id_of("amd0"), .partitioned = true, .health = HEALTH_SICK};
+
+    assert_int_equal(device_id_list_parse(&request->wanted, "nvidia0", NULL), 0);
+    request->vendor_rule = VENDOR_RULE_EXACT;
+    request->model = copy_of("A100");
+    request->min_memory = request->min_free = optional_number_of(1);
+    request->min_cap = (struct capability){true, 8, 0};
+    request->sharing = SHARING_MPS;
+    request->memory = optional_number_of(2);
+
+    assert_int_equal(filter_device(request, &device), FILTER_PARTITIONED);
+    device.partitioned = false;
+    assert_int_equal(filter_device(request, &device), FILTER_NOT_WANTED);
+    assert_int_equal(device_id_list_parse(&request->wanted, "amd0", NULL), 0);
+    assert_int_equal(filter_device(request, &device), FILTER_VENDOR);
+    request->vendor_rule = VENDOR_RULE_ONE;
+    assert_int_equal(filter_device(request, &device), FILTER_MODEL);
+    device.name = copy_of("A100");
+    assert_int_equal(filter_device(request, &device), FILTER_MEMORY);
+    device.memory_total = optional_number_of(1);
+    assert_int_equal(filter_device(request, &device), FILTER_CAPABILITY);
+    device.cap = request->min_cap;
+    assert_int_equal(filter_device(request, &device), FILTER_NO_MPS);
+    request->sharing = SHARING_TIME_SLICE;
+    assert_int_equal(filter_device(request, &device), FILTER_TOO_SMALL_TO_SHARE);
+    device.memory_total = optional_number_of(2);
+    assert_int_equal(filter_device(request, &device), FILTER_SICK);
+    device.health = HEALTH_OK;
+    assert_int_equal(filter_device(request, &device), FILTER_LOW_ON_MEMORY);
+    device.load.memory_free = figure_sampled(1, 1);
+    assert_int_equal(filter_device(request, &device), FILTER_PASSES);
+    device_finish(&device);
+}
+
+static void three_verdicts_may_change(void **state)
+{
+    (void)state;
+    for (enum filter_verdict verdict = FILTER_PASSES; verdict < FILTER_VERDICTS; verdict++)
+        assert_int_equal(filter_may_change(verdict), verdict == FILTER_SICK ||
+                                                         verdict == FILTER_LOW_ON_MEMORY ||
+                                                         verdict == FILTER_BUSY);
+}
+
+static void check_described(const size_t *counts, const char *wanted)
+{
+    struct text text = {0};
+
+    filter_describe(counts, &text);
+    assert_string_equal(text_string(&text), wanted);
+    text_finish(&text);
+}
+
+static void every_reason_has_words(void **state)
+{
+    static const struct {
+        enum filter_verdict verdict;
+        const char *one;
+        const char *many;
+    } cases[] = {
+        {FILTER_PASSES, "", ""},
+        {FILTER_PARTITIONED, "1 is leased by its partitions", "2 are leased by their partitions"},
+        {FILTER_NOT_WANTED, "1 is not among the wanted", "2 are not among the wanted"},
+        {FILTER_VENDOR, "1 is another vendor's", "2 are another vendor's"},
+        {FILTER_MODEL, "1 is another model", "2 are other models"},
+        {FILTER_MEMORY, "1 has less memory or an unknown amount",
+         "2 have less memory or an unknown amount"},
+        {FILTER_CAPABILITY, "1 has a lower or unknown capability",
+         "2 have a lower or unknown capability"},
+        {FILTER_NO_MPS, "1 cannot be shared by mps", "2 cannot be shared by mps"},
+        {FILTER_TOO_SMALL_TO_SHARE,
+         "1 has less memory than is to be reserved, or an unknown amount",
+         "2 have less memory than is to be reserved, or an unknown amount"},
+        {FILTER_SICK, "1 is sick", "2 are sick"},
+        {FILTER_LOW_ON_MEMORY, "1 has too little free memory or an unknown amount",
+         "2 have too little free memory or an unknown amount"},
+        {FILTER_BUSY, "1 is busy", "2 are busy"},
+    };
+
+    (void)state;
+    assert_int_equal(COUNT(cases), FILTER_VERDICTS);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t counts[FILTER_VERDICTS] = {0};
+
+        counts[cases[i].verdict] = 1;
+        check_described(counts, cases[i].one);
+        counts[cases[i].verdict] = 2;
+        check_described(counts, cases[i].many);
+    }
+}
+
+static void several_reasons_are_listed(void **state)
+{
+    size_t counts[FILTER_VERDICTS] = {0};
+
+    (void)state;
+    check_described(counts, "");
+    counts[FILTER_PASSES] = 4;
+    counts[FILTER_VENDOR] = 1;
+    counts[FILTER_SICK] = 3;
+    counts[FILTER_BUSY] = 12;
+    check_described(counts, "1 is another vendor's, 3 are sick, 12 are busy");
+}
+
+static int describe(void *context)
+{
+    struct text text = {0};
+    int code;
+
+    filter_describe(context, &text);
+    code = text_failed(&text) ? BERTH_ERROR_MEMORY : 0;
+    text_finish(&text);
+    return code;
+}
+
+static void out_of_memory_is_remembered_by_the_text(void **state)
+{
+    size_t counts[FILTER_VERDICTS] = {[FILTER_MEMORY] = 3, [FILTER_SICK] = 4, [FILTER_BUSY] = 5};
+
+    (void)state;
+    assert_true(failing_allocator_try_all(describe, counts) >= 1);
+}
+
+static void tenants_are_what_share_memory_and_mode_allow(void **state)
+{
+    static const struct {
+        enum sharing sharing;
+        uint64_t share;  /* 0: unsaid */
+        uint64_t memory; /* 0: unsaid */
+        uint32_t tenants;
+    } cases[] = {
+        {SHARING_EXCLUSIVE, 0, 0, 1},
+        {SHARING_TIME_SLICE, 0, 0, 4},
+        {SHARING_MPS, 0, 0, 8},
+        /* by share */
+        {SHARING_TIME_SLICE, SHARE_WHOLE, 0, 1},
+        {SHARING_TIME_SLICE, 500001, 0, 1},
+        {SHARING_TIME_SLICE, 500000, 0, 2},
+        {SHARING_TIME_SLICE, 333334, 0, 2},
+        {SHARING_TIME_SLICE, 333333, 0, 3},
+        {SHARING_TIME_SLICE, 250000, 0, 4},
+        {SHARING_TIME_SLICE, 1, 0, 4},
+        {SHARING_MPS, 125001, 0, 7},
+        {SHARING_MPS, 125000, 0, 8},
+        {SHARING_MPS, 1, 0, 8},
+        /* by memory, of 80 GiB */
+        {SHARING_TIME_SLICE, 0, 80 * GIB + 1, 0},
+        {SHARING_TIME_SLICE, 0, UINT64_MAX, 0},
+        {SHARING_TIME_SLICE, 0, 80 * GIB, 1},
+        {SHARING_TIME_SLICE, 0, 40 * GIB + 1, 1},
+        {SHARING_TIME_SLICE, 0, 40 * GIB, 2},
+        {SHARING_TIME_SLICE, 0, 1, 4},
+        {SHARING_MPS, 0, 10 * GIB + 1, 7},
+        {SHARING_MPS, 0, 10 * GIB, 8},
+        {SHARING_MPS, 0, 1, 8},
+        /* by both */
+        {SHARING_MPS, 200000, 10 * GIB, 5},
+        {SHARING_MPS, 125000, 20 * GIB, 4},
+        {SHARING_MPS, SHARE_WHOLE, 80 * GIB + 1, 0},
+    };
+    struct request *request = *state;
+    struct device device = good_device();
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        request->sharing = cases[i].sharing;
+        request->share = (struct optional_number){cases[i].share > 0, cases[i].share};
+        request->memory = (struct optional_number){cases[i].memory > 0, cases[i].memory};
+        assert_int_equal(request_validate(request, NULL), 0);
+        assert_int_equal(filter_tenants(request, &device), cases[i].tenants);
+    }
+}
+
+static void an_unknown_size_holds_no_reservation(void **state)
+{
+    struct request *request = *state;
+    struct device device = good_device();
+
+    device.memory_total.known = false;
+    request->sharing = SHARING_MPS;
+    request->share = optional_number_of(500000);
+    assert_int_equal(filter_tenants(request, &device), 2);
+    request->memory = optional_number_of(1);
+    assert_int_equal(filter_tenants(request, &device), 0);
+}
+
+/* As many tenants fit as add up within the device, and one more would not or is one too many. */
+static void random_tenants_fill_the_device(void **state)
+{
+    struct test_random random = {14};
+    struct request *request = *state;
+    struct device device = good_device();
+
+    for (unsigned long step = test_steps(20000); step > 0; step--) {
+        uint64_t share = 1 + test_random_any_length(&random) % SHARE_WHOLE;
+        uint64_t memory = 1 + test_random_any_length(&random) % (100 * GIB);
+        uint64_t total = test_random_any_length(&random) % (100 * GIB);
+        bool is_mps = test_random_below(&random, 2) == 0;
+        uint64_t tenants;
+
+        request->sharing = is_mps ? SHARING_MPS : SHARING_TIME_SLICE;
+        request->share = (struct optional_number){test_random_below(&random, 2) == 0, share};
+        request->memory = (struct optional_number){test_random_below(&random, 2) == 0, memory};
+        share = request->share.known ? share : 0;
+        memory = request->memory.known ? memory : 0;
+        device.memory_total = optional_number_of(total);
+        tenants = filter_tenants(request, &device);
+        assert_true(tenants * share <= SHARE_WHOLE && tenants * memory <= total);
+        assert_true((tenants + 1) * share > SHARE_WHOLE || (tenants + 1) * memory > total ||
+                    tenants == (is_mps ? 8 : 4));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        request_test(a_plain_request_takes_any_device),
+        request_test(a_partitioned_device_is_never_taken),
+        request_test(only_the_wanted_are_taken),
+        request_test(avoiding_is_no_filter),
+        request_test(the_vendor_counts_where_it_is_exact),
+        request_test(the_model_is_a_part_of_the_name_in_any_case),
+        request_test(total_memory_is_a_fixed_fact),
+        request_test(free_memory_may_change),
+        request_test(more_free_than_there_is_is_a_fixed_fact),
+        request_test(capability_is_a_fixed_fact),
+        request_test(only_nvidia_is_shared_by_mps),
+        request_test(memory_to_reserve_must_be_there),
+        request_test(the_sick_may_recover),
+        request_test(the_first_reason_counts),
+        cmocka_unit_test(three_verdicts_may_change),
+        cmocka_unit_test(every_reason_has_words),
+        cmocka_unit_test(several_reasons_are_listed),
+        cmocka_unit_test(out_of_memory_is_remembered_by_the_text),
+        request_test(tenants_are_what_share_memory_and_mode_allow),
+        request_test(an_unknown_size_holds_no_reservation),
+        request_test(random_tenants_fill_the_device),
+    };
+
+    return cmocka_run_group_tests_name("filter", tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "engine/placement.h"
+
+#include "support/answers.h"
+#include "support/questions.h"
+
+static void without_a_device_there_is_an_immediate_answer(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "");
+    check_why(&question, "never", "no device here");
+    question.request.gpus.all = true;
+    check_why(&question, "never", "no device here");
+    question_finish(&question);
+}
+
+static void the_lowest_slots_come_first(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia5,nvidia0,nvidia2,nvidia1");
+    check_why(&question, "now: nvidia5",
+              "4 of 4 devices fit and are free; first takes the lowest slots");
+    set_count(&question, 3, 3);
+    check_answer(&question, "now: nvidia5,nvidia0,nvidia2");
+    set_count(&question, 4, 4);
+    check_answer(&question, "now: nvidia5,nvidia0,nvidia2,nvidia1");
+    set_count(&question, 5, 5);
+    check_why(&question, "never", "wanted 5 devices; 4 of 4 devices could ever do");
+    question_finish(&question);
+}
+
+static void one_device_is_spoken_of_as_one(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "amd0");
+    check_why(&question, "now: amd0",
+              "1 of 1 device fits and is free; first takes the lowest slots");
+    set_count(&question, 2, 2);
+    check_why(&question, "never", "wanted 2 devices; 1 of 1 device could ever do");
+    question_finish(&question);
+}
+
+static void busy_devices_are_waited_for(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2");
+    question_mark(&question, &question.busy, "nvidia0");
+    set_count(&question, 2, 2);
+    check_why(&question, "now: nvidia1,nvidia2",
+              "2 of 3 devices fit and are free: 1 is busy; first takes the lowest slots");
+    set_count(&question, 3, 3);
+    check_why(&question, "not now", "wanted 3 devices; 2 of 3 devices fit and are free: 1 is busy");
+    question_mark(&question, &question.busy, "nvidia1,nvidia2");
+    set_count(&question, 1, 1);
+    check_why(&question, "not now", "wanted 1 device; 0 of 3 devices fit and are free: 3 are busy");
+    question_finish(&question);
+}
+
+static void sick_and_full_devices_are_waited_for(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1");
+    machine_device(&question.machine, "nvidia0")->health = HEALTH_SICK;
+    check_answer(&question, "now: nvidia1");
+    question.request.min_free = optional_number_of(GIB);
+    check_why(&question, "not now",
+              "wanted 1 device, at least 1 GiB free; 0 of 2 devices fit and are free: 1 is sick, "
+              "1 has too little free memory or an unknown amount");
+    machine_device(&question.machine, "nvidia1")->load.memory_free = figure_sampled(GIB, 1);
+    check_answer(&question, "now: nvidia1");
+    /* One reason is enough: a sick device that is busy counts once. */
+    question_mark(&question, &question.busy, "nvidia0,nvidia1");
+    check_why(&question, "not now",
+              "wanted 1 device, at least 1 GiB free; 0 of 2 devices fit and are free: 1 is sick, "
+              "1 is busy");
+    question_finish(&question);
+}
+
+static void fixed_facts_are_never_waited_for(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,amd0");
+    machine_device(&question.machine, "nvidia0")->memory_total = optional_number_of(40 * GIB);
+    question_mark(&question, &question.busy, "nvidia0,nvidia1,amd0");
+    question.request.min_memory = optional_number_of(80 * GIB);
+    check_why(&question, "never",
+              "wanted 1 device, at least 80 GiB of memory; 0 of 3 devices could ever do: 3 have "
+              "less memory or an unknown amount");
+    question.request.min_memory = optional_number_of(40 * GIB);
+    check_why(&question, "not now",
+              "wanted 1 device, at least 40 GiB of memory; 0 of 3 devices fit and are free: 2 have "
+              "less memory or an unknown amount, 1 is busy");
+    set_count(&question, 2, 2);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void a_partitioned_device_is_never_chosen(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia0.0,nvidia0.1");
+    machine_device(&question.machine, "nvidia0")->partitioned = true;
+    set_count(&question, 2, 2);
+    check_why(&question, "now: nvidia0.0,nvidia0.1",
+              "2 of 3 devices fit and are free: 1 is leased by its partitions; first takes the "
+              "lowest slots");
+    set_count(&question, 3, 3);
+    check_answer(&question, "never");
+    question.request.gpus.all = true;
+    check_answer(&question, "now: nvidia0.0,nvidia0.1");
+    set_count(&question, 1, 1);
+    question_mark(&question, &question.must, "nvidia0");
+    check_why(&question, "never",
+              "wanted 1 device with nvidia0; 2 of 3 devices could ever do: 1 is leased by its "
+              "partitions");
+    question_finish(&question);
+}
+
+static void an_elastic_request_takes_what_is_free(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2,nvidia3");
+    set_count(&question, 2, 3);
+    check_answer(&question, "now: nvidia0,nvidia1,nvidia2");
+    question_mark(&question, &question.busy, "nvidia1,nvidia3");
+    check_answer(&question, "now: nvidia0,nvidia2");
+    question_mark(&question, &question.busy, "nvidia0");
+    check_why(&question, "not now",
+              "wanted 2 to 3 devices; 1 of 4 devices fits and is free: 3 are busy");
+    set_count(&question, 1, REQUEST_COUNT_MOST);
+    check_answer(&question, "now: nvidia2");
+    set_count(&question, 5, REQUEST_COUNT_MOST);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void a_replica_never_mixes_vendors_unless_it_may(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "intel0,nvidia0,amd0,nvidia1");
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: nvidia0,nvidia1");
+    set_count(&question, 3, 3);
+    check_why(
+        &question, "never",
+        "wanted 3 devices; 4 of 4 devices could ever do; a replica gets devices of one vendor "
+        "unless vendor is any");
+    set_count(&question, 1, 4);
+    check_answer(&question, "now: nvidia0,nvidia1");
+    question.request.vendor_rule = VENDOR_RULE_MIXED;
+    check_answer(&question, "now: intel0,nvidia0,amd0,nvidia1");
+    set_count(&question, 3, 3);
+    check_answer(&question, "now: intel0,nvidia0,amd0");
+    set_count(&question, 5, 5);
+    check_why(&question, "never",
+              "wanted 5 devices, vendors may mix; 4 of 4 devices could ever do");
+    question.request.vendor_rule = VENDOR_RULE_EXACT;
+    question.request.vendor = VENDOR_AMD;
+    set_count(&question, 1, 1);
+    check_answer(&question, "now: amd0");
+    question_finish(&question);
+}
+
+/* The hint is for those whom it would help. */
+static void mixing_is_hinted_at_where_it_helps(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,amd0");
+    set_count(&question, 2, 2);
+    check_why(
+        &question, "never",
+        "wanted 2 devices; 2 of 2 devices could ever do; a replica gets devices of one vendor "
+        "unless vendor is any");
+    question_finish(&question);
+    question_init(&question, "nvidia0,nvidia1,amd0,amd1");
+    question_mark(&question, &question.busy, "nvidia0,amd0");
+    set_count(&question, 2, 2);
+    check_why(&question, "not now",
+              "wanted 2 devices; 2 of 4 devices fit and are free: 2 are busy; a replica gets "
+              "devices of one vendor unless vendor is any");
+    question_mark(&question, &question.busy, "nvidia1");
+    check_why(&question, "not now",
+              "wanted 2 devices; 1 of 4 devices fits and is free: 3 are busy");
+    question_mark(&question, &question.busy, "amd1");
+    set_count(&question, 1, 1);
+    check_why(&question, "not now", "wanted 1 device; 0 of 4 devices fit and are free: 4 are busy");
+    set_count(&question, 5, 5);
+    check_why(&question, "never", "wanted 5 devices; 4 of 4 devices could ever do: 4 are busy");
+    question_finish(&question);
+}
+
+static void all_is_every_device_of_the_largest_vendor(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "intel0,nvidia0,amd0,nvidia1");
+    question.request.gpus = (struct device_count){.all = true};
+    check_answer(&question, "now: nvidia0,nvidia1");
+    /* All are wanted, not what is left of them. */
+    question_mark(&question, &question.busy, "nvidia1");
+    check_why(&question, "not now",
+              "wanted all devices; 3 of 4 devices fit and are free: 1 is busy");
+    bitset_clear(&question.busy);
+    machine_device(&question.machine, "nvidia0")->health = HEALTH_SICK;
+    check_answer(&question, "not now");
+    /* What can never do is not one of them. */
+    machine_device(&question.machine, "nvidia0")->partitioned = true;
+    check_answer(&question, "now: intel0");
+    question.request.vendor_rule = VENDOR_RULE_MIXED;
+    check_answer(&question, "now: intel0,amd0,nvidia1");
+    question_mark(&question, &question.busy, "amd0");
+    check_answer(&question, "not now");
+    question.request.model = copy_of("H100");
+    check_why(&question, "never",
+              "wanted all devices, vendors may mix, model H100; 0 of 4 devices could ever do: 1 is "
+              "leased by its partitions, 3 are other models");
+    question_finish(&question);
+}
+
+static void of_equal_vendors_all_means_the_lowest(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "amd0,nvidia0,nvidia1,amd1");
+    question.request.gpus.all = true;
+    check_answer(&question, "now: amd0,amd1");
+    /* What is busy does not change what "all" means. */
+    question_mark(&question, &question.busy, "amd1");
+    check_answer(&question, "not now");
+    question_mark(&question, &question.must, "nvidia0");
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void required_devices_are_among_the_chosen(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,amd0,nvidia2");
+    question_mark(&question, &question.must, "nvidia2");
+    check_answer(&question, "now: nvidia2");
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: nvidia0,nvidia2");
+    question_mark(&question, &question.busy, "nvidia2");
+    check_why(
+        &question, "not now",
+        "wanted 2 devices with nvidia2; 3 of 4 devices fit and are free: 1 is busy; a replica "
+        "gets devices of one vendor unless vendor is any");
+    bitset_clear(&question.busy);
+    question_mark(&question, &question.must, "amd0");
+    check_why(&question, "never",
+              "wanted 2 devices with amd0,nvidia2; 4 of 4 devices could ever do; a replica gets "
+              "devices of one vendor unless vendor is any");
+    question.request.vendor_rule = VENDOR_RULE_MIXED;
+    check_answer(&question, "now: amd0,nvidia2");
+    question_mark(&question, &question.must, "nvidia1");
+    check_why(&question, "never",
+              "wanted 2 devices, vendors may mix with nvidia1,amd0,nvidia2; 4 of 4 devices could "
+              "ever do");
+    question_finish(&question);
+}
+
+static void required_devices_stretch_an_elastic_request(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2,nvidia3");
+    set_count(&question, 1, 3);
+    question_mark(&question, &question.must, "nvidia2,nvidia3");
+    check_answer(&question, "now: nvidia0,nvidia2,nvidia3");
+    question_mark(&question, &question.busy, "nvidia0,nvidia1");
+    check_answer(&question, "now: nvidia2,nvidia3");
+    question_mark(&question, &question.busy, "nvidia2");
+    check_answer(&question, "not now");
+    question_mark(&question, &question.must, "nvidia0,nvidia1");
+    check_answer(&question, "never");
+    set_count(&question, 1, 4);
+    check_answer(&question, "not now");
+    question_finish(&question);
+}
+
+static void avoided_devices_come_last(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2");
+    avoid(&question, "nvidia0,nvidia1");
+    check_answer(&question, "now: nvidia2");
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: nvidia0,nvidia2");
+    question_mark(&question, &question.must, "nvidia1");
+    check_answer(&question, "now: nvidia1,nvidia2");
+    set_count(&question, 1, 3);
+    check_answer(&question, "now: nvidia0,nvidia1,nvidia2");
+    question_finish(&question);
+}
+
+/* "Not these if another will do", also if it is another vendor's. */
+static void another_vendor_will_do_before_an_avoided_device(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,amd0,amd1,intel0,intel1");
+    avoid(&question, "nvidia0,nvidia1,amd0");
+    check_answer(&question, "now: amd1");
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: intel0,intel1");
+    question_mark(&question, &question.busy, "intel1");
+    check_answer(&question, "now: amd0,amd1");
+    question_mark(&question, &question.busy, "amd0");
+    check_answer(&question, "now: nvidia0,nvidia1");
+    question_finish(&question);
+}
+
+static void equal_vendors_are_taken_from_the_lowest_slot_that_is_taken(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,amd0,amd1,nvidia1,nvidia2");
+    avoid(&question, "nvidia0");
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: amd0,amd1");
+    request_finish(&question.request);
+    question.request.replicas = 3;
+    check_answer(&question, "now: nvidia0 | amd0 | amd1");
+    question_finish(&question);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_device_there_is_an_immediate_answer),
+        cmocka_unit_test(the_lowest_slots_come_first),
+        cmocka_unit_test(one_device_is_spoken_of_as_one),
+        cmocka_unit_test(busy_devices_are_waited_for),
+        cmocka_unit_test(sick_and_full_devices_are_waited_for),
+        cmocka_unit_test(fixed_facts_are_never_waited_for),
+        cmocka_unit_test(a_partitioned_device_is_never_chosen),
+        cmocka_unit_test(an_elastic_request_takes_what_is_free),
+        cmocka_unit_test(a_replica_never_mixes_vendors_unless_it_may),
+        cmocka_unit_test(mixing_is_hinted_at_where_it_helps),
+        cmocka_unit_test(all_is_every_device_of_the_largest_vendor),
+        cmocka_unit_test(of_equal_vendors_all_means_the_lowest),
+        cmocka_unit_test(required_devices_are_among_the_chosen),
+        cmocka_unit_test(required_devices_stretch_an_elastic_request),
+        cmocka_unit_test(avoided_devices_come_last),
+        cmocka_unit_test(another_vendor_will_do_before_an_avoided_device),
+        cmocka_unit_test(equal_vendors_are_taken_from_the_lowest_slot_that_is_taken),
+    };
+
+    return cmocka_run_group_tests_name("placement", tests, NULL, NULL);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small random machines and requests, answered a second time by trying everything.
+ */
+#include "support/unit.h"
+
+#include "engine/placement.h"
+
+#include <string.h>
+
+#include "engine/filter.h"
+#include "support/questions.h"
+#include "support/random.h"
+#include "support/steps.h"
+
+enum { SLOTS = 6, REPLICAS = 3 };
+
+/* A question as bare numbers: sets of slots are the bits of a number. */
+struct view {
+    size_t count;
+    enum vendor vendors[SLOTS];
+    unsigned room[SLOTS]; /* claims that an empty device carries */
+    unsigned possible;    /* pass, or may pass later */
+    unsigned available;   /* pass now and are free */
+    unsigned avoided;
+    unsigned must;
+    unsigned least;
+    unsigned most;
+    unsigned replicas;
+    bool mixed;
+    bool alone; /* the replicas are claims of their own */
+};
+
+static unsigned size_of(unsigned set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+
+static unsigned vendor_set(const struct view *view, enum vendor vendor)
+{
+    unsigned set = 0;
+
+    for (size_t slot = 0; slot < view->count; slot++)
+        set |= view->vendors[slot] == vendor ? 1U << slot : 0;
+    return set;
+}
+
+/* "all" is every device of the largest group that could ever do, of equal ones the one with the
+ * lowest slot. */
+static void resolve_all(struct view *view)
+{
+    unsigned best = view->mixed ? view->possible : 0;
+
+    for (size_t slot = 0; slot < view->count && !view->mixed; slot++) {
+        unsigned group = vendor_set(view, view->vendors[slot]) & view->possible;
+
+        if (size_of(group) > size_of(best) ||
+            (size_of(group) == size_of(best) && (group & -group) < (best & -best)))
+            best = group;
+    }
+    view->possible &= best;
+    view->available &= best;
+    view->least = view->most = best == 0 ? 1 : size_of(best);
+}
+
+static struct view view_of(const struct question *question)
+{
+    const struct request *request = &question->request;
+    struct view view = {
+        .count = question->machine.devices.count,
+        .least = request->gpus.least,
+        .most = request->gpus.most,
+        .replicas = request->replicas,
+        .mixed = request->vendor_rule == VENDOR_RULE_MIXED,
+        .alone = request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT,
+    };
+
+    for (size_t slot = 0; slot < view.count; slot++) {
+        const struct device *device = &question->machine.devices.items[slot];
+        enum filter_verdict verdict = filter_device(request, device);
+        unsigned bit = 1U << slot;
+
+        view.vendors[slot] = device->id.vendor;
+        view.room[slot] = filter_tenants(request, device);
+        view.possible |= verdict == FILTER_PASSES || filter_may_change(verdict) ? bit : 0;
+        view.available |= verdict == FILTER_PASSES && !bitset_has(&question->busy, slot) ? bit : 0;
+        view.avoided |= device_id_list_has(&request->avoided, device->id) ? bit : 0;
+        view.must |= bitset_has(&question->must, slot) ? bit : 0;
+    }
+    if (request->gpus.all)
+        resolve_all(&view);
+    return view;
+}
+
+/* Whether one replica may have this set. */
+static bool is_replica(const struct view *view, unsigned set, unsigned least, unsigned most)
+{
+    size_t lowest = set == 0 ? 0 : (size_t)__builtin_ctz(set);
+
+    return size_of(set) >= least && size_of(set) <= most &&
+           (view->mixed || (set & ~vendor_set(view, view->vendors[lowest])) == 0);
+}
+
+/* Takes the room of one claim from each device; false when one has none. */
+static bool take_room(unsigned room[SLOTS], unsigned set)
+{
+    for (size_t slot = 0; slot < SLOTS; slot++) {
+        if ((set >> slot & 1) != 0 && room[slot]-- == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether so many replicas of one size out of `from` fit at once and cover `must`. They are all
+ * alike, so only sets from `first` up are tried. */
+static bool fits(const struct view *view, const unsigned room[SLOTS], unsigned from,
+                 unsigned replicas, unsigned size, unsigned must, unsigned first)
+{
+    if (replicas == 0)
+        return must == 0;
+    for (unsigned set = first; set < 1U << view->count; set++) {
+        unsigned left[SLOTS];
+
+        memcpy(left, room, sizeof(left));
+        if ((set & ~from) == 0 && is_replica(view, set, size, size) && take_room(left, set) &&
+            fits(view, left, from, replicas - 1, size, must & ~set, set))
+            return true;
+    }
+    return false;
+}
+
+/* The largest size at which all replicas fit at once; 0: none. */
+static unsigned largest_size(const struct view *view, unsigned from)
+{
+    for (unsigned size = view->most; size >= view->least; size--) {
+        if (size <= view->count &&
+            fits(view, view->room, from, view->replicas, size, view->must, 1))
+            return size;
+    }
+    return 0;
+}
+
+/* Whether at most so many claims, one after the other on an empty machine, cover `must`. */
+static bool claims_cover(const struct view *view, unsigned claims, unsigned must)
+{
+    for (unsigned set = 1; set < 1U << view->count && claims > 0; set++) {
+        if ((set & ~view->possible) == 0 && is_replica(view, set, view->least, view->most) &&
+            ((must & ~set) == 0 || claims_cover(view, claims - 1, must & ~set)))
+            return true;
+    }
+    return false;
+}
+
+/* The set that the policy `first` prefers: the fewest avoided devices, then the lowest slots; 0:
+ * none. */
+static unsigned preferred(const struct view *view, const unsigned room[SLOTS], unsigned size)
+{
+    unsigned must = view->replicas == 1 ? view->must : 0;
+    unsigned best = 0;
+
+    for (unsigned set = 1; set < 1U << view->count; set++) {
+        unsigned left[SLOTS];
+        unsigned differing = set ^ best;
+
+        memcpy(left, room, sizeof(left));
+        if ((set & ~view->available) != 0 || (must & ~set) != 0 ||
+            !is_replica(view, set, size, size) || !take_room(left, set))
+            continue;
+        if (best == 0 || size_of(set & view->avoided) < size_of(best & view->avoided) ||
+            (size_of(set & view->avoided) == size_of(best & view->avoided) &&
+             (differing & -differing & set) != 0))
+            best = set;
+    }
+    return best;
+}
+
+/* What replicas get that are served one after the other, each as large as it can be between two
+ * bounds. Returns how many. */
+static unsigned serve(const struct view *view, unsigned least, unsigned most,
+                      unsigned sets[REPLICAS])
+{
+    unsigned room[SLOTS];
+    unsigned served = 0;
+
+    memcpy(room, view->room, sizeof(room));
+    while (served < view->replicas) {
+        unsigned set = 0;
+
+        for (unsigned size = most; size >= least && set == 0; size--)
+            set = preferred(view, room, size);
+        if (set == 0)
+            break;
+        take_room(room, set);
+        sets[served++] = set;
+    }
+    return served;
+}
+
+/* Reads the replicas of an answer as sets; says what is wrong with it by itself, or NULL. */
+static const char *read_answer(const struct view *view, const struct placement *placement,
+                               unsigned sets[REPLICAS])
+{
+    const size_t *slot = placement->slots.items;
+    unsigned room[SLOTS];
+    unsigned chosen = 0;
+    size_t total = 0;
+
+    memcpy(room, view->room, sizeof(room));
+    if (placement->replicas > view->replicas || placement->sizes.count != placement->replicas)
+        return "the number of replicas is wrong";
+    for (size_t i = 0; i < placement->replicas; i++) {
+        sets[i] = 0;
+        total += placement->sizes.items[i];
+        if (total > placement->slots.count)
+            return "there are fewer slots than the sizes say";
+        for (size_t rest = placement->sizes.items[i]; rest > 0; rest--, slot++) {
+            if (*slot >= view->count || sets[i] >> *slot != 0)
+                return "the slots of a replica do not rise";
+            sets[i] |= 1U << *slot;
+        }
+        if (!is_replica(view, sets[i], view->least, view->most))
+            return "a replica has the wrong size or mixes vendors";
+        if ((sets[i] & ~view->available) != 0)
+            return "a replica has a device that does not do or is taken";
+        if (!take_room(room, sets[i]))
+            return "a device has too many tenants";
+        chosen |= sets[i];
+    }
+    if (total != placement->slots.count)
+        return "there are more slots than the sizes say";
+    if (placement->replicas > 0 && (view->must & ~chosen) != 0)
+        return "a required device is not among the chosen";
+    return NULL;
+}
+
+/* Compares with the replicas served one after the other, where that way leads to the end. */
+static const char *compare_sets(const struct view *view, const struct placement *placement,
+                                const unsigned sets[REPLICAS], unsigned least, unsigned most)
+{
+    unsigned wanted[REPLICAS];
+    unsigned served;
+
+    if (view->must != 0 && view->replicas > 1)
+        return NULL;
+    served = serve(view, least, most, wanted);
+    if (view->alone && served != placement->replicas)
+        return "best effort serves another number of replicas";
+    if (served != placement->replicas)
+        return NULL;
+    return memcmp(sets, wanted, served * sizeof(*wanted)) == 0 ? NULL : "others come first";
+}
+
+static const char *judge_gang(const struct view *view, const struct placement *placement,
+                              const unsigned sets[REPLICAS])
+{
+    unsigned size = largest_size(view, view->available);
+
+    if (placement->satisfiable != (largest_size(view, view->possible) > 0))
+        return "satisfiable is wrong";
+    if (placement->now != (size > 0))
+        return "now is wrong";
+    if (placement->replicas != (placement->now ? view->replicas : 0))
+        return "a gang gets all or nothing";
+    for (size_t i = 0; i < placement->replicas; i++) {
+        if (placement->sizes.items[i] != size)
+            return "the size is not the largest";
+    }
+    return placement->now ? compare_sets(view, placement, sets, size, size) : NULL;
+}
+
+static const char *judge_claims(const struct view *view, const struct placement *placement,
+                                const unsigned sets[REPLICAS])
+{
+    if (placement->satisfiable != claims_cover(view, view->replicas, view->must))
+        return "satisfiable is wrong";
+    if (placement->now != (placement->replicas == view->replicas))
+        return "now is wrong";
+    if (placement->replicas > 0 && !placement->satisfiable)
+        return "what can never be is granted";
+    return compare_sets(view, placement, sets, view->least, view->most);
+}
+
+/* What is wrong with an answer; NULL: nothing. */
+static const char *judge(const struct question *question, const struct placement *placement)
+{
+    struct view view = view_of(question);
+    unsigned sets[REPLICAS] = {0};
+    const char *complaint = read_answer(&view, placement, sets);
+
+    if (complaint == NULL &&
+        (placement->why.length == 0 || strchr(text_string(&placement->why), '\n') != NULL))
+        complaint = "why is not one line";
+    if (complaint != NULL)
+        return complaint;
+    return view.alone ? judge_claims(&view, placement, sets) : judge_gang(&view, placement, sets);
+}
+
+static bool one_in(struct test_random *random, uint64_t times)
+{
+    return test_random_below(random, times) == 0;
+}
+
+static void add_device(struct test_random *random, struct machine *machine, uint32_t index)
+{
+    static const char *const names[] = {"NVIDIA A100", "AMD Instinct", "NVIDIA H100"};
+    static const uint64_t sizes[] = {24 * GIB, 40 * GIB, 80 * GIB};
+    struct device *device =
+        machine_add(machine, (struct device_id){(enum vendor)test_random_below(random, 3), index,
+                                                DEVICE_NO_MIG});
+
+    /* Mostly two vendors, or groups would always be tiny. */
+    if (device->id.vendor == VENDOR_INTEL && !one_in(random, 3))
+        device->id.vendor = VENDOR_NVIDIA;
+    if (!one_in(random, 6))
+        device->name = copy_of(names[test_random_below(random, 3)]);
+    if (!one_in(random, 8))
+        device->memory_total = optional_number_of(sizes[test_random_below(random, 3)]);
+    if (!one_in(random, 5))
+        device->load.memory_free = figure_declared(
+            (int64_t)test_random_below(random, (device->memory_total.value | 1) + 1));
+    if (!one_in(random, 5))
+        device->cap = (struct capability){true, (uint16_t)(7 + test_random_below(random, 3)), 0};
+    device->health = (enum health)test_random_below(random, 3);
+    if (device->health == HEALTH_SICK && one_in(random, 2))
+        device->health = HEALTH_OK;
+    device->partitioned = one_in(random, 12);
+}
+
+static void choose_filters(struct test_random *random, struct request *request)
+{
+    request->vendor_rule = (enum vendor_rule)test_random_below(random, 3);
+    if (request->vendor_rule == VENDOR_RULE_EXACT && one_in(random, 2))
+        request->vendor_rule = VENDOR_RULE_ONE;
+    request->vendor = (enum vendor)test_random_below(random, 3);
+    if (one_in(random, 10))
+        request->model = copy_of(one_in(random, 2) ? "nvidia" : "100");
+    if (one_in(random, 8))
+        request->min_free = optional_number_of(test_random_below(random, 30) * GIB);
+    if (one_in(random, 8))
+        request->min_memory = optional_number_of(40 * GIB);
+    if (one_in(random, 10))
+        request->min_cap = (struct capability){true, 8, 0};
+}
+
+static void choose_sharing(struct test_random *random, struct request *request)
+{
+    if (one_in(random, 2))
+        return;
+    request->sharing = one_in(random, 4) ? SHARING_MPS : SHARING_TIME_SLICE;
+    if (one_in(random, 2))
+        request->share = optional_number_of(SHARE_WHOLE / (1 + test_random_below(random, 4)));
+    /* So that devices of different sizes have room for 1, 2 or more. */
+    if (one_in(random, 2))
+        request->memory = optional_number_of((10 + test_random_below(random, 15)) * GIB);
+}
+
+static void choose_request(struct test_random *random, struct request *request)
+{
+    do {
+        request_finish(request);
+        request->gpus.all = one_in(random, 8);
+        request->gpus.least = 1 + (uint32_t)test_random_below(random, 3);
+        request->gpus.most = request->gpus.least;
+        if (one_in(random, 2))
+            request->gpus.most += (uint32_t)test_random_below(random, 4);
+        request->replicas = 1 + (uint32_t)test_random_below(random, REPLICAS);
+        request->scheduling = (enum scheduling)test_random_below(random, 4);
+        request->ranks = one_in(random, 4);
+        choose_filters(random, request);
+        choose_sharing(random, request);
+    } while (request_validate(request, NULL) < 0);
+}
+
+static void add_id(struct device_id_list *list, struct device_id id)
+{
+    struct device_id *place = vector_append(list);
+
+    assert_non_null(place);
+    *place = id;
+}
+
+static void make_question(struct test_random *random, struct question *question)
+{
+    size_t count = test_random_below(random, SLOTS + 1);
+    bool has_wanted = one_in(random, 8);
+    bool has_avoided = one_in(random, 3);
+    bool has_must = one_in(random, 3);
+    uint64_t must_one_in = 1 + test_random_below(random, 4);
+
+    *question = (struct question){0};
+    choose_request(random, &question->request);
+    assert_int_equal(bitset_init(&question->busy, count), 0);
+    assert_int_equal(bitset_init(&question->must, count), 0);
+    for (size_t slot = 0; slot < count; slot++) {
+        struct device_id id;
+
+        add_device(random, &question->machine, (uint32_t)slot);
+        id = question->machine.devices.items[slot].id;
+        if (has_wanted && !one_in(random, 4))
+            add_id(&question->request.wanted, id);
+        if (has_avoided && one_in(random, 2))
+            add_id(&question->request.avoided, id);
+        if (has_must && one_in(random, must_one_in))
+            bitset_add(&question->must, slot);
+        if (one_in(random, 5))
+            bitset_add(&question->busy, slot);
+    }
+}
+
+static bool same_answer(const struct placement *one, const struct placement *other)
+{
+    return one->satisfiable == other->satisfiable && one->now == other->now &&
+           one->replicas == other->replicas && one->slots.count == other->slots.count &&
+           (one->slots.count == 0 || memcmp(one->slots.items, other->slots.items,
+                                            one->slots.count * sizeof(*one->slots.items)) == 0) &&
+           strcmp(text_string(&one->why), text_string(&other->why)) == 0;
+}
+
+/* How often each kind of answer came, to see that none is missing. */
+struct tally {
+    unsigned long now;
+    unsigned long later;
+    unsigned long never;
+    unsigned long partly;
+};
+
+static void count_answer(struct tally *tally, const struct placement *placement)
+{
+    tally->now += placement->now;
+    tally->later += placement->satisfiable && !placement->now;
+    tally->never += !placement->satisfiable;
+    tally->partly += placement->replicas > 0 && !placement->now;
+}
+
+static void answers_agree_with_trying_everything(void **state)
+{
+    unsigned long steps = test_steps(60000);
+    struct test_random random = {15};
+    struct tally tally = {0};
+
+    (void)state;
+    for (unsigned long step = 0; step < steps; step++) {
+        struct question question;
+        struct placement placement;
+        struct placement again;
+        const char *complaint;
+
+        make_question(&random, &question);
+        assert_int_equal(question_ask(&question, &placement, NULL), 0);
+        assert_int_equal(question_ask(&question, &again, NULL), 0);
+        complaint = judge(&question, &placement);
+        if (complaint == NULL && !same_answer(&placement, &again))
+            complaint = "the same question has another answer";
+        if (complaint != NULL)
+            fail_msg("question %lu: %s; why: %s", step, complaint, text_string(&placement.why));
+        count_answer(&tally, &placement);
+        placement_finish(&placement);
+        placement_finish(&again);
+        question_finish(&question);
+    }
+    assert_true(tally.now >= steps / 10 && tally.later >= steps / 20);
+    assert_true(tally.never >= steps / 20 && tally.partly >= steps / 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_agree_with_trying_everything),
+    };
+
+    return cmocka_run_group_tests_name("placement_random", tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several replicas: together or each by itself, on devices of their own or shared ones.
+ */
+#include "support/unit.h"
+
+#include "engine/placement.h"
+
+#include "support/answers.h"
+#include "support/assert_error.h"
+#include "support/failing_allocator.h"
+#include "support/questions.h"
+
+#define FOUR "nvidia0,nvidia1,nvidia2,nvidia3"
+
+static void set_replicas(struct question *question, uint32_t replicas, enum scheduling scheduling)
+{
+    question->request.replicas = replicas;
+    question->request.scheduling = scheduling;
+}
+
+/* Devices with room for `claims` claims that reserve 10 GiB each. */
+static void set_room(struct question *question, const char *id, uint64_t claims)
+{
+    question->request.sharing = SHARING_TIME_SLICE;
+    question->request.memory = optional_number_of(10 * GIB);
+    machine_device(&question->machine, id)->memory_total = optional_number_of(claims * 10 * GIB);
+}
+
+static void a_gang_is_placed_as_a_whole(void **state)
+{
+    static const enum scheduling together[] = {SCHEDULING_UNSAID, SCHEDULING_GANG,
+                                               SCHEDULING_SPREAD};
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR);
+    for (size_t i = 0; i < sizeof(together) / sizeof(together[0]); i++) {
+        set_replicas(&question, 2, together[i]);
+        set_count(&question, 2, 2);
+        bitset_clear(&question.busy);
+        check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
+        question_mark(&question, &question.busy, "nvidia0");
+        check_why(&question, "not now",
+                  "wanted 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is "
+                  "busy");
+        set_replicas(&question, 3, together[i]);
+        check_why(&question, "never",
+                  "wanted 2 devices for each of 3 replicas; 4 of 4 devices could ever do: 1 is "
+                  "busy");
+    }
+    question_finish(&question);
+}
+
+static void a_gang_may_span_vendors_but_no_replica_does(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "amd0,nvidia0,amd1,nvidia1,nvidia2");
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: amd0,amd1 | nvidia0,nvidia1");
+    set_replicas(&question, 5, SCHEDULING_GANG);
+    set_count(&question, 1, 1);
+    check_answer(&question, "now: amd0 | nvidia0 | amd1 | nvidia1 | nvidia2");
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    set_count(&question, 3, 3);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void an_elastic_gang_has_replicas_of_one_size(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR ",nvidia4");
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    set_count(&question, 1, 4);
+    check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
+    question_mark(&question, &question.busy, "nvidia0,nvidia1");
+    check_answer(&question, "now: nvidia2 | nvidia3");
+    question_mark(&question, &question.busy, "nvidia2,nvidia3");
+    check_answer(&question, "not now");
+    question_finish(&question);
+}
+
+static void best_effort_places_as_many_as_fit(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR);
+    set_replicas(&question, 2, SCHEDULING_BEST_EFFORT);
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
+    question_mark(&question, &question.busy, "nvidia1");
+    check_why(
+        &question, "not now: nvidia0,nvidia2",
+        "wanted 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is busy; "
+        "enough for 1 of 2 replicas now");
+    question_mark(&question, &question.busy, FOUR);
+    check_answer(&question, "not now");
+    question_finish(&question);
+}
+
+/* One after the other they all get their turn. */
+static void best_effort_needs_room_for_one(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR);
+    set_replicas(&question, REQUEST_COUNT_MOST, SCHEDULING_BEST_EFFORT);
+    set_count(&question, 3, 3);
+    check_answer(&question, "not now: nvidia0,nvidia1,nvidia2");
+    set_count(&question, 5, 5);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void best_effort_makes_each_replica_as_large_as_it_can_be(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR);
+    set_replicas(&question, 2, SCHEDULING_BEST_EFFORT);
+    set_count(&question, 1, 3);
+    check_answer(&question, "now: nvidia0,nvidia1,nvidia2 | nvidia3");
+    set_count(&question, 1, 4);
+    check_answer(&question, "not now: " FOUR);
+    set_replicas(&question, 3, SCHEDULING_BEST_EFFORT);
+    set_count(&question, 2, 3);
+    check_answer(&question, "not now: nvidia0,nvidia1,nvidia2");
+    question_finish(&question);
+}
+
+static void required_devices_are_spread_over_replicas(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR ",amd0,amd1");
+    set_count(&question, 2, 2);
+    question_mark(&question, &question.must, "nvidia3,amd1");
+    check_answer(&question, "never");
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia3 | amd0,amd1");
+    set_replicas(&question, 3, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia3 | amd0,amd1 | nvidia1,nvidia2");
+    question_mark(&question, &question.must, "nvidia1,nvidia2");
+    check_answer(&question, "now: nvidia1,nvidia2 | nvidia0,nvidia3 | amd0,amd1");
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void best_effort_needs_claims_enough_for_the_required(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2,amd0,amd1");
+    set_count(&question, 2, 2);
+    question_mark(&question, &question.must, "nvidia2,amd1");
+    set_replicas(&question, 2, SCHEDULING_BEST_EFFORT);
+    check_answer(&question, "now: nvidia0,nvidia2 | amd0,amd1");
+    /* Three nvidia devices take two claims one after the other, and amd a third. */
+    question_mark(&question, &question.must, "nvidia0,nvidia1");
+    check_answer(&question, "never");
+    set_replicas(&question, 3, SCHEDULING_BEST_EFFORT);
+    check_answer(&question, "not now");
+    set_replicas(&question, 2, SCHEDULING_BEST_EFFORT);
+    set_count(&question, 1, 3);
+    check_answer(&question, "now: nvidia0,nvidia1,nvidia2 | amd0,amd1");
+    question_mark(&question, &question.busy, "amd1");
+    check_answer(&question, "not now");
+    question_finish(&question);
+}
+
+static void shared_devices_carry_several_replicas(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1");
+    question.request.sharing = SHARING_TIME_SLICE;
+    question.request.share = optional_number_of(SHARE_WHOLE / 2);
+    set_replicas(&question, 3, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0 | nvidia0 | nvidia1");
+    set_replicas(&question, 5, SCHEDULING_GANG);
+    check_why(&question, "never",
+              "wanted 1 device for each of 5 replicas, shared by time-slice, share 0.5; 2 of 2 "
+              "devices could ever do, with room for 4 such claims");
+    question_mark(&question, &question.busy, "nvidia0");
+    set_replicas(&question, 3, SCHEDULING_GANG);
+    check_why(&question, "not now",
+              "wanted 1 device for each of 3 replicas, shared by time-slice, share 0.5; 1 of 2 "
+              "devices fits and is free, with room for 2 such claims: 1 is busy");
+    question.request.share = optional_number_of(SHARE_WHOLE);
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    check_why(&question, "not now",
+              "wanted 1 device for each of 2 replicas, shared by time-slice, share 1; 1 of 2 "
+              "devices fits and is free, with room for 1 such claim: 1 is busy");
+    question.request.share.known = false;
+    set_replicas(&question, 4, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia1 | nvidia1 | nvidia1 | nvidia1");
+    question_finish(&question);
+}
+
+static void a_replica_never_has_a_shared_device_twice(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1");
+    question.request.sharing = SHARING_TIME_SLICE;
+    set_count(&question, 2, 4);
+    check_answer(&question, "now: nvidia0,nvidia1");
+    set_count(&question, 3, 3);
+    check_answer(&question, "never");
+    question.request.sharing = SHARING_MPS;
+    question.request.ranks = true;
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    set_count(&question, 2, 2);
+    check_answer(&question, "now: nvidia0,nvidia1 | nvidia0,nvidia1");
+    question_finish(&question);
+}
+
+/* The lowest slots first would leave nvidia2 over, alone. */
+static void roomy_devices_are_not_left_over(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2");
+    set_room(&question, "nvidia0", 1);
+    set_room(&question, "nvidia1", 1);
+    set_room(&question, "nvidia2", 2);
+    set_count(&question, 2, 2);
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia2 | nvidia1,nvidia2");
+    set_count(&question, 1, 2);
+    check_answer(&question, "now: nvidia0,nvidia2 | nvidia1,nvidia2");
+    set_replicas(&question, 3, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0 | nvidia1 | nvidia2");
+    /* Required devices need not come into one replica. */
+    question_mark(&question, &question.must, "nvidia0,nvidia1");
+    set_count(&question, 2, 2);
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia2 | nvidia1,nvidia2");
+    question_finish(&question);
+}
+
+/* Of the last replica all devices are required, though a roomier one is left. */
+static void required_devices_may_fill_a_replica(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR ",nvidia4");
+    for (size_t slot = 0; slot < 5; slot++)
+        set_room(&question, device_id_format(question.machine.devices.items[slot].id).text,
+                 slot < 4 ? 1 : 4);
+    question_mark(&question, &question.must, FOUR);
+    set_count(&question, 2, 2);
+    set_replicas(&question, 3, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia4 | nvidia1,nvidia4 | nvidia2,nvidia3");
+    question_finish(&question);
+}
+
+/* The required ones of a vendor that comes later keep the replicas that they need. */
+static void every_vendor_keeps_what_its_required_devices_need(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, "nvidia0,nvidia1,nvidia2,amd0,amd1,amd2");
+    set_room(&question, "nvidia0", 1);
+    set_room(&question, "nvidia1", 1);
+    set_room(&question, "nvidia2", 4);
+    set_room(&question, "amd0", 1);
+    set_room(&question, "amd1", 1);
+    set_room(&question, "amd2", 2);
+    set_count(&question, 2, 2);
+    question_mark(&question, &question.must, "nvidia0,nvidia1,amd0,amd1");
+    set_replicas(&question, 4, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia2 | nvidia1,nvidia2 | amd0,amd2 | amd1,amd2");
+    set_replicas(&question, 5, SCHEDULING_GANG);
+    check_answer(&question, "never");
+    question_finish(&question);
+}
+
+static void huge_numbers_are_answered_at_once(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR);
+    set_replicas(&question, REQUEST_COUNT_MOST, SCHEDULING_GANG);
+    set_count(&question, 1, REQUEST_COUNT_MOST);
+    check_answer(&question, "never");
+    set_count(&question, REQUEST_COUNT_MOST, REQUEST_COUNT_MOST);
+    check_answer(&question, "never");
+    question.request.sharing = SHARING_TIME_SLICE;
+    set_count(&question, 2, REQUEST_COUNT_MOST);
+    check_answer(&question, "never");
+    set_replicas(&question, 1, SCHEDULING_GANG);
+    check_answer(&question, "now: " FOUR);
+    question_finish(&question);
+}
+
+/* Takes the highest slots, and checks that what it is asked is as promised. */
+static int choose_highest(const struct policy_question *question, struct bitset *ret_chosen)
+{
+    size_t slot = question->machine->devices.count;
+
+    assert_true(bitset_is_empty(ret_chosen));
+    assert_true(bitset_is_subset(question->required, question->candidates));
+    assert_in_range(question->count, bitset_count(question->required),
+                    bitset_count(question->candidates));
+    bitset_copy(ret_chosen, question->required);
+    while (slot-- > 0 && bitset_count(ret_chosen) < question->count) {
+        if (bitset_has(question->candidates, slot))
+            bitset_add(ret_chosen, slot);
+    }
+    return 0;
+}
+
+static int choose_nothing(const struct policy_question *question, struct bitset *ret_chosen)
+{
+    (void)question;
+    (void)ret_chosen;
+    return BERTH_ERROR_MEMORY;
+}
+
+static void the_policy_chooses(void **state)
+{
+    static const struct policy highest = {"highest", "the highest slots", choose_highest};
+    struct question question;
+    struct text found = {0};
+    struct placement placement;
+
+    (void)state;
+    question_init(&question, FOUR);
+    set_replicas(&question, 2, SCHEDULING_GANG);
+    set_room(&question, "nvidia0", 2);
+    set_room(&question, "nvidia1", 1);
+    set_room(&question, "nvidia2", 1);
+    set_count(&question, 2, 2);
+    assert_int_equal(question_ask_policy(&question, &highest, &placement, NULL), 0);
+    answer_write(&question, &placement, &found);
+    /* Two at a time, nvidia0 would be left over; so it is in both. */
+    assert_string_equal(text_string(&found), "now: nvidia0,nvidia2 | nvidia0,nvidia1");
+    assert_string_equal(
+        text_string(&placement.why),
+        "3 of 4 devices fit and are free: 1 has less memory than is to be reserved, "
+        "or an unknown amount; highest takes the highest slots");
+    text_finish(&found);
+    placement_finish(&placement);
+    question_finish(&question);
+}
+
+static void a_failing_policy_is_out_of_memory(void **state)
+{
+    static const struct policy broken = {"broken", "nothing", choose_nothing};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct question question;
+    struct placement placement = {.replicas = 4711};
+
+    (void)state;
+    question_init(&question, FOUR);
+    assert_fails(question_ask_policy(&question, &broken, &placement, &error), BERTH_ERROR_MEMORY,
+                 &error, "out of memory");
+    assert_int_equal(placement.replicas, 4711);
+    question_finish(&question);
+}
+
+static int ask(void *context)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct placement placement = {.replicas = 4711};
+    int code = question_ask(context, &placement, &error);
+
+    if (code == 0) {
+        placement_finish(&placement);
+        assert_null(placement.slots.items);
+        assert_null(placement.sizes.items);
+        assert_string_equal(text_string(&placement.why), "");
+        placement_finish(&placement);
+        return 0;
+    }
+    assert_string_equal(error.message, "out of memory");
+    assert_int_equal(placement.replicas, 4711);
+    return code;
+}
+
+static void out_of_memory_is_reported(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR ",amd0");
+    set_count(&question, 1, 2);
+    assert_true(failing_allocator_try_all(ask, &question) >= 10);
+    set_replicas(&question, 4, SCHEDULING_BEST_EFFORT);
+    question_mark(&question, &question.busy, "nvidia1");
+    assert_true(failing_allocator_try_all(ask, &question) >= 10);
+    question_finish(&question);
+}
+
+/* Only the second way finds places, and for more slots than the first one came to. */
+static void out_of_memory_is_reported_where_devices_are_shared(void **state)
+{
+    struct question question;
+
+    (void)state;
+    question_init(&question, FOUR ",nvidia4,nvidia5");
+    for (size_t slot = 0; slot < 6; slot++)
+        set_room(&question, device_id_format(question.machine.devices.items[slot].id).text,
+                 slot < 4 ? 1 : 4);
+    set_count(&question, 3, 3);
+    set_replicas(&question, 4, SCHEDULING_GANG);
+    check_answer(&question, "now: nvidia0,nvidia4,nvidia5 | nvidia1,nvidia4,nvidia5 | "
+                            "nvidia2,nvidia4,nvidia5 | nvidia3,nvidia4,nvidia5");
+    assert_true(failing_allocator_try_all(ask, &question) >= 10);
+    question_finish(&question);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gang_is_placed_as_a_whole),
+        cmocka_unit_test(a_gang_may_span_vendors_but_no_replica_does),
+        cmocka_unit_test(an_elastic_gang_has_replicas_of_one_size),
+        cmocka_unit_test(best_effort_places_as_many_as_fit),
+        cmocka_unit_test(best_effort_needs_room_for_one),
+        cmocka_unit_test(best_effort_makes_each_replica_as_large_as_it_can_be),
+        cmocka_unit_test(required_devices_are_spread_over_replicas),
+        cmocka_unit_test(best_effort_needs_claims_enough_for_the_required),
+        cmocka_unit_test(shared_devices_carry_several_replicas),
+        cmocka_unit_test(a_replica_never_has_a_shared_device_twice),
+        cmocka_unit_test(roomy_devices_are_not_left_over),
+        cmocka_unit_test(required_devices_may_fill_a_replica),
+        cmocka_unit_test(every_vendor_keeps_what_its_required_devices_need),
+        cmocka_unit_test(huge_numbers_are_answered_at_once),
+        cmocka_unit_test(the_policy_chooses),
+        cmocka_unit_test(a_failing_policy_is_out_of_memory),
+        cmocka_unit_test(out_of_memory_is_reported),
+        cmocka_unit_test(out_of_memory_is_reported_where_devices_are_shared),
+    };
+
+    return cmocka_run_group_tests_name("placement_replicas", tests, NULL, NULL);
+}
