@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth as a whole: verbs, help, version, and what happens when the words are off."""
+import re
+
+import pytest
+
+
+def berth(sandbox, *args, **options):
+    return sandbox.run(["berth", *args], **options)
+
+
+def one_line(text):
+    """That the text is exactly one line of berth's, and that line."""
+    assert text.startswith("berth: ") and text.count("\n") == 1 and text.endswith("\n"), repr(text)
+    return text[len("berth: ") : -1]
+
+
+def test_version(sandbox):
+    done = berth(sandbox, "--version")
+    assert re.fullmatch(r"berth \d+\.\d+\.\d+\n", done.stdout)
+    assert (done.code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("args", [["help"], ["--help"], ["-h"]])
+def test_help_lists_every_verb(sandbox, args):
+    done = berth(sandbox, *args)
+    assert (done.code, done.stderr) == (0, "")
+    verbs = re.findall(r"^  ([a-z]+) ", done.stdout, re.MULTILINE)
+    assert verbs == ["devices", "plan", "help"]
+    for verb in verbs:
+        assert berth(sandbox, verb, "--help").code == 0
+
+
+@pytest.mark.parametrize("verb", ["devices", "plan", "help"])
+def test_help_of_a_verb(sandbox, verb):
+    done = berth(sandbox, "help", verb)
+    assert done.code == 0
+    assert done.stdout.startswith(f"Usage: berth {verb} ")
+    assert done == berth(sandbox, verb, "-h") == berth(sandbox, verb, "--help")
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+def test_help_goes_before_what_follows(sandbox):
+    assert berth(sandbox, "plan", "--help", "--nonsense").code == 0
+    assert berth(sandbox, "plan", "--nonsense", "--help").code == 2
+
+
+@pytest.mark.parametrize(
+    "args, wanted",
+    [
+        ([], "wanted a verb, found none ('berth help' lists them)"),
+        (["devcies"], "no verb 'devcies', did you mean 'devices'?"),
+        (["xyzzy"], "no verb 'xyzzy' ('berth help' lists them)"),
+        (["help", "paln"], "no verb 'paln', did you mean 'plan'?"),
+        (["a\nb\x1b[31m"], "no verb 'a?b?[31m' ('berth help' lists them)"),
+        (["devices", "--jsn"], "devices: no option '--jsn' here, did you mean --json?"),
+        (["devices", "-x"], "devices: no option '-x' here (--help lists them)"),
+        (["devices", "--json=yes"], "devices: --json: takes no value, found 'yes'"),
+        (["devices", "nvidia0"], "devices: wanted only options, found 'nvidia0'"),
+        (["devices", "--inventory"], "devices: --inventory: wanted FILE, found nothing"),
+        (["devices", "--inventory", "none.yaml"], "devices: none.yaml: No such file or directory"),
+        (["devices", "--inventory", "."], "devices: .: is a directory"),
+        (["devices", "--inventory", ""], "devices: --inventory: wanted a file, found nothing"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(sandbox, args, wanted):
+    done = berth(sandbox, *args)
+    assert one_line(done.stderr) == wanted
+    assert (done.code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("args", [["help"], ["--version"], ["devices"], ["devices", "--json"], ["plan"]])
+def test_full_disk_is_125(sandbox, args):
+    done = sandbox.run(["sh", "-c", 'exec berth "$@" >/dev/full', "sh", *args])
+    assert one_line(done.stderr) == "standard output: No space left on device"
+    assert done.code == 125
+
+
+def test_reader_that_goes_away(sandbox):
+    """Like any filter: ended by SIGPIPE, without a word."""
+    done = sandbox.run(["bash", "-c", "(sleep 0; berth help) | true; echo ${PIPESTATUS[0]}"])
+    assert done.stderr == ""
+    assert done.stdout.strip() in ("141", "0")

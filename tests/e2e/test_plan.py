@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth plan: requests are parsed, checked and answered."""
+import json
+
+import pytest
+
+
+@pytest.fixture
+def plan(sandbox, source_root):
+    """Runs berth plan on an example."""
+
+    def run(example, *args):
+        inventory = source_root / "examples" / f"{example}.yaml"
+        return sandbox.run(["berth", "plan", "--inventory", inventory, *args])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "example, args, devices",
+    [
+        ("dgx-a100", [], "nvidia0"),
+        ("dgx-a100", ["-n", "2"], "nvidia0,nvidia1"),
+        ("dgx-a100", ["-n2", "--busy", "nvidia0"], "nvidia1,nvidia2"),
+        ("dgx-a100", ["--gpus=2-4", "--busy", "nvidia0,nvidia3"], "nvidia1,nvidia2,nvidia4,nvidia5"),
+        ("dgx-a100", ["-n", "2-100"], ",".join(f"nvidia{i}" for i in range(8))),
+        ("dgx-a100", ["-n", "all"], ",".join(f"nvidia{i}" for i in range(8))),
+        ("dgx-a100", ["-n", "2", "--must", "nvidia5"], "nvidia0,nvidia5"),
+        ("dgx-a100", ["-n", "2", "--avoid", "nvidia0,nvidia2"], "nvidia1,nvidia3"),
+        ("dgx-a100", ["--device", "nvidia6"], "nvidia6"),
+        ("dgx-a100", ["-n", "2", "--replicas", "2"], "nvidia0,nvidia1 | nvidia2,nvidia3"),
+        ("dgx-a100", ["--sharing", "time-slice", "--share", "0.5", "--replicas", "3"],
+         "nvidia0 | nvidia0 | nvidia1"),
+        ("workstation", ["--vendor", "nvidia", "-n", "2"], "nvidia0,nvidia2"),
+        ("workstation", ["-n", "rtx 3090:1"], "nvidia2"),
+        ("workstation", ["--min-free", "8GiB"], "nvidia0"),
+        ("workstation", ["--min-cap", "8.9"], "nvidia0"),
+        ("workstation", ["-n", "3", "--vendor", "any"], "intel0,nvidia0,nvidia2"),
+        ("mig", ["-n", "all"], "nvidia0.0,nvidia0.1,nvidia0.2"),
+    ],
+)
+def test_now(plan, example, args, devices):
+    done = plan(example, *args)
+    assert (done.code, done.stderr) == (0, "")
+    first, why = done.stdout.splitlines()
+    assert first == f"now: {devices}"
+    assert why.startswith("why: ")
+
+
+@pytest.mark.parametrize(
+    "example, args, why",
+    [
+        ("dgx-a100", ["-n", "8", "--busy", "nvidia0"],
+         "wanted 8 devices; 7 of 8 devices fit and are free: 1 is busy"),
+        ("workstation", ["--vendor", "amd"],
+         "wanted 1 device, vendor amd; 0 of 4 devices fit and are free: "
+         "3 are another vendor's, 1 is sick"),
+        ("workstation", ["--device", "nvidia2", "--min-free", "20G"],
+         "wanted 1 device, at least 20 GiB free, only nvidia2; 0 of 4 devices fit and are free: "
+         "3 are not among the wanted, 1 has too little free memory or an unknown amount"),
+    ],
+)
+def test_not_now(plan, example, args, why):
+    assert plan(example, *args) == (0, f"not now\nwhy: {why}\n", "")
+    document = json.loads(plan(example, *args, "--json").stdout)
+    assert document == {
+        "schema": "berth.plan/1",
+        "satisfiable": True,
+        "now": False,
+        "devices": [],
+        "policy": "first",
+        "score": None,
+        "why": why,
+    }
+
+
+@pytest.mark.parametrize(
+    "example, args, why",
+    [
+        ("dgx-a100", ["-n", "9"], "wanted 9 devices; 8 of 8 devices could ever do"),
+        ("dgx-a100", ["-n", "H100:1"],
+         "wanted 1 device, model H100; 0 of 8 devices could ever do: 8 are other models"),
+        ("workstation", ["-n", "3"],
+         "wanted 3 devices; 4 of 4 devices could ever do: 1 is sick; "
+         "a replica gets devices of one vendor unless vendor is any"),
+        ("mig", ["-n", "4"],
+         "wanted 4 devices; 3 of 4 devices could ever do: 1 is leased by its partitions"),
+    ],
+)
+def test_never(plan, example, args, why):
+    assert plan(example, *args) == (120, f"never\nwhy: {why}\n", "")
+    done = plan(example, *args, "--json")
+    assert done.code == 120
+    document = json.loads(done.stdout)
+    assert (document["satisfiable"], document["now"], document["devices"]) == (False, False, [])
+
+
+def test_no_device_at_all(sandbox):
+    assert sandbox.run(["berth", "plan"]) == (120, "never\nwhy: no device here\n", "")
+
+
+@pytest.mark.parametrize(
+    "args, wanted",
+    [
+        (["-n", "0"], "--gpus: wanted a whole number from 1 to 1000000, found 0"),
+        (["-n", "x"], "--gpus: wanted a number of devices, a range such as 2-4, or all, found 'x'"),
+        (["-n", "4-2"], "--gpus: wanted a range from the smaller number to the larger, found '4-2'"),
+        (["-n"], "--gpus: wanted [MODEL:]N, found nothing"),
+        (["--gpu", "2"], "no option '--gpu' here, did you mean --gpus?"),
+        (["--min-free", "8Gx"], "--min-free: wanted a size such as 8GiB or 512M, found '8Gx': "
+                                "unknown unit 'Gx'"),
+        (["--share", "0.5"], "share: goes with sharing mps or time-slice, found sharing exclusive"),
+        (["--sharing", "mps", "--vendor", "amd"],
+         "sharing: mps works on nvidia devices only, found vendor amd"),
+        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: wanted 1 "
+                                          "device or ranks, found several devices"),
+        (["--ranks", "--scheduling", "best-effort"],
+         "scheduling: ranks start together, so they need gang or spread, found best-effort"),
+        (["-n", "A100:1", "--model", "H100"],
+         "model: wanted one, found 'A100' with --gpus and 'H100' with --model"),
+        (["--opportunistic", "--priority", "low"],
+         "priority: an opportunistic lease ranks below every priority, found both"),
+        (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "
+                                "'nvdia' (did you mean nvidia?)"),
+        (["--policy", "topologie"],
+         "policy: wanted one that this version has (first), found 'topologie'"),
+        (["--must", "nvidia9"], "--must: wanted a device that is here, found nvidia9"),
+        (["--label"], "label: goes with ranks, found none"),
+        (["python"], "wanted only options, found 'python'"),
+    ],
+)
+def test_wrong_requests(plan, args, wanted):
+    assert plan("dgx-a100", *args) == (2, "", f"berth: plan: {wanted}\n")
