@@ -5,6 +5,7 @@
  */
 #include "engine/placement.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -13,6 +14,8 @@
 struct search {
     const struct placement_question *question;
     size_t device_count;
+    size_t least;                   /* devices of each replica; what "all" means is counted */
+    size_t most;                    /* the same, as far as they could ever be here */
     size_t counts[FILTER_VERDICTS]; /* devices by verdict */
     uint32_t *tenants;              /* by slot: claims an empty device has room for */
     uint32_t *room;                 /* by slot: what is left of that in this attempt */
@@ -21,20 +24,21 @@ struct search {
     struct bitset avoided;
     struct bitset must_left; /* required devices that no replica has yet */
     struct bitset candidates;
+    struct bitset plain; /* candidates that are not avoided */
     struct bitset required;
     struct bitset chosen;
-    struct slot_list slots;
-    struct slot_list sizes; /* by replica */
+    struct placement *placement; /* the answer, in which slots and sizes grow */
 };
 
-static int search_init(struct search *search, const struct placement_question *question)
+static int search_init(struct search *search, const struct placement_question *question,
+                       struct placement *placement)
 {
     size_t count = question->machine->devices.count;
     struct bitset *sets[] = {&search->possible,  &search->available,  &search->avoided,
-                             &search->must_left, &search->candidates, &search->required,
-                             &search->chosen};
+                             &search->must_left, &search->candidates, &search->plain,
+                             &search->required,  &search->chosen};
 
-    *search = (struct search){.question = question, .device_count = count};
+    *search = (struct search){.question = question, .device_count = count, .placement = placement};
     for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
         if (bitset_init(sets[i], count) < 0)
             return BERTH_ERROR_MEMORY;
@@ -53,10 +57,9 @@ static void search_finish(struct search *search)
     bitset_finish(&search->avoided);
     bitset_finish(&search->must_left);
     bitset_finish(&search->candidates);
+    bitset_finish(&search->plain);
     bitset_finish(&search->required);
     bitset_finish(&search->chosen);
-    vector_finish(&search->slots);
-    vector_finish(&search->sizes);
 }
 
 /* Judges every device once. */
@@ -90,8 +93,9 @@ static bool is_in_group(const struct search *search, size_t slot, size_t leader)
            devices[slot].id.vendor == devices[leader].id.vendor;
 }
 
-/* Makes `candidates` the devices of the leader's group in `from` that have room, and `required`
- * those of them that are still required. Returns how many candidates there are. */
+/* Makes `candidates` the devices of the leader's group in `from` that have room, `plain` those of
+ * them that are not avoided and `required` those that are still required. Returns how many
+ * candidates there are. */
 static size_t gather_group(struct search *search, const struct bitset *from, size_t leader)
 {
     bitset_clear(&search->candidates);
@@ -99,49 +103,61 @@ static size_t gather_group(struct search *search, const struct bitset *from, siz
         if (search->room[slot] > 0 && is_in_group(search, slot, leader))
             bitset_add(&search->candidates, slot);
     }
+    bitset_copy(&search->plain, &search->candidates);
+    bitset_subtract(&search->plain, &search->avoided);
     bitset_copy(&search->required, &search->must_left);
     bitset_intersect(&search->required, &search->candidates);
     return bitset_count(&search->candidates);
 }
 
-/* Keeps the `count` lowest members. */
-static void keep_lowest(struct bitset *set, size_t count)
+static size_t rounded_up(size_t number, size_t divisor)
 {
-    size_t kept = 0;
+    assert(divisor > 0);
+    return (number + divisor - 1) / divisor;
+}
 
-    bitset_for_each (slot, set) {
-        if (kept++ >= count)
-            bitset_remove(set, slot);
+/* Leaves all required devices but the `due` roomiest to later replicas, of equals the highest. */
+static void put_off_required(struct search *search, size_t due)
+{
+    for (size_t left = bitset_count(&search->required); left > due; left--) {
+        size_t last = bitset_next(&search->required, 0);
+
+        bitset_for_each (slot, &search->required) {
+            if (search->room[slot] <= search->room[last])
+                last = slot;
+        }
+        bitset_remove(&search->required, last);
     }
+}
+
+/* How many candidates that are not required have room for at least so many. */
+static size_t count_roomy(const struct search *search, uint32_t room)
+{
+    size_t count = 0;
+
+    bitset_for_each (slot, &search->candidates)
+        count += search->room[slot] >= room && !bitset_has(&search->required, slot);
+    return count;
 }
 
 /* Leaves to the policy only a choice among equally roomy devices, the roomiest first: with equal
  * rows to fill, that finds a way whenever there is one. */
 static void prefer_roomy(struct search *search, size_t count)
 {
-    size_t settled = bitset_count(&search->required);
+    size_t open = count - bitset_count(&search->required);
+    uint32_t level = 1;
 
-    for (uint32_t level = UINT32_MAX; settled < count;) {
-        uint32_t next = 0;
-        size_t found = 0;
-
-        bitset_for_each (slot, &search->candidates) {
-            if (search->room[slot] < level && search->room[slot] > next)
-                next = search->room[slot];
-        }
-        level = next;
-        bitset_for_each (slot, &search->candidates) {
-            if (search->room[slot] == level && !bitset_has(&search->required, slot))
-                found++;
-        }
-        bitset_for_each (slot, &search->candidates) {
-            if (search->room[slot] < level && !bitset_has(&search->required, slot) &&
-                settled + found >= count)
-                bitset_remove(&search->candidates, slot);
-            if (search->room[slot] == level && settled + found < count)
-                bitset_add(&search->required, slot);
-        }
-        settled += found;
+    if (open == 0)
+        return;
+    while (count_roomy(search, level + 1) >= open)
+        level++;
+    bitset_for_each (slot, &search->candidates) {
+        if (bitset_has(&search->required, slot))
+            continue;
+        if (search->room[slot] > level)
+            bitset_add(&search->required, slot);
+        if (search->room[slot] < level)
+            bitset_remove(&search->candidates, slot);
     }
 }
 
@@ -151,11 +167,10 @@ static size_t next_group(const struct search *search, const struct bitset *from,
                          unsigned *tried)
 {
     const struct device *devices = search->question->machine->devices.items;
+    bool mixed = search->question->request->vendor_rule == VENDOR_RULE_MIXED;
 
     for (; slot < search->device_count; slot = bitset_next(from, slot + 1)) {
-        unsigned group = search->question->request->vendor_rule == VENDOR_RULE_MIXED
-                             ? 1U
-                             : 1U << devices[slot].id.vendor;
+        unsigned group = mixed ? 1U : 1U << devices[slot].id.vendor;
 
         if ((*tried & group) == 0) {
             *tried |= group;
@@ -171,33 +186,43 @@ static size_t next_group(const struct search *search, const struct bitset *from,
              (leader) < (search)->device_count;                                            \
              leader = next_group((search), (from), leader, &tried))
 
-/* Finds the group for the next replica: the first with enough devices, but one that holds a
+/* What it costs to serve a replica from the candidates: avoided devices, then high slots. */
+static size_t cost_of_group(const struct search *search, size_t count)
+{
+    size_t plain = bitset_count(&search->plain);
+    size_t avoided = count > plain ? count - plain : 0;
+
+    return avoided * search->device_count +
+           bitset_next(avoided > 0 ? &search->candidates : &search->plain, 0);
+}
+
+/* Finds the group for the next replica: the cheapest with enough devices, but one that holds a
  * required device before all others. Leaves it in `candidates`. */
 static bool find_group(struct search *search, const struct bitset *from, size_t count)
 {
     const struct bitset *leaders = bitset_is_empty(&search->must_left) ? from : &search->must_left;
+    size_t best = search->device_count;
+    size_t least_cost = SIZE_MAX;
 
     for_each_group (leader, search, leaders) {
-        if (gather_group(search, from, leader) >= count)
-            return true;
+        if (gather_group(search, from, leader) < count ||
+            cost_of_group(search, count) >= least_cost)
+            continue;
+        best = leader;
+        least_cost = cost_of_group(search, count);
     }
-    return false;
+    return best < search->device_count && gather_group(search, from, best) > 0;
 }
 
-/* Gives the next replica `count` devices of `from`. Returns 1, 0 when there are not enough, or
- * BERTH_ERROR_MEMORY. */
-static int place_replica(struct search *search, const struct bitset *from, size_t count,
-                         bool balanced)
+/* Gives a replica `count` of the candidates. Returns 1 or BERTH_ERROR_MEMORY. */
+static int take_candidates(struct search *search, size_t count)
 {
     const struct placement_question *question = search->question;
-    size_t *size;
+    size_t *size = vector_append(&search->placement->sizes);
 
-    if (!find_group(search, from, count))
-        return 0;
-    keep_lowest(&search->required, count);
-    bitset_subtract(&search->must_left, &search->required);
-    if (balanced)
-        prefer_roomy(search, count);
+    if (size == NULL)
+        return BERTH_ERROR_MEMORY;
+    *size = count;
     bitset_clear(&search->chosen);
     if (question->policy->choose(
             &(struct policy_question){
@@ -209,12 +234,9 @@ static int place_replica(struct search *search, const struct bitset *from, size_
             },
             &search->chosen) < 0)
         return BERTH_ERROR_MEMORY;
-    size = vector_append(&search->sizes);
-    if (size == NULL)
-        return BERTH_ERROR_MEMORY;
-    *size = count;
+    bitset_subtract(&search->must_left, &search->chosen);
     bitset_for_each (slot, &search->chosen) {
-        size_t *place = vector_append(&search->slots);
+        size_t *place = vector_append(&search->placement->slots);
 
         if (place == NULL)
             return BERTH_ERROR_MEMORY;
@@ -224,53 +246,120 @@ static int place_replica(struct search *search, const struct bitset *from, size_
     return 1;
 }
 
+/* Gives the next replica `count` devices of `from`. Returns 1, 0 when there are not enough, or
+ * BERTH_ERROR_MEMORY. */
+static int place_replica(struct search *search, const struct bitset *from, size_t count)
+{
+    if (!find_group(search, from, count))
+        return 0;
+    put_off_required(search, count);
+    return take_candidates(search, count);
+}
+
+static void forget_slots(struct search *search)
+{
+    search->placement->slots.count = 0;
+    search->placement->sizes.count = 0;
+}
+
 static void start_attempt(struct search *search)
 {
-    search->slots.count = search->sizes.count = 0;
+    forget_slots(search);
     bitset_copy(&search->must_left, search->question->must);
     for (size_t slot = 0; slot < search->device_count; slot++)
         search->room[slot] = search->tenants[slot];
 }
 
-/* Places `replicas` replicas of `count` devices each, all or nothing. Returns as place_replica. */
-static int place_gang(struct search *search, const struct bitset *from, size_t replicas,
-                      size_t count, bool balanced)
+/* Places `replicas` replicas of `count` devices each, one after the other, all or nothing. Finds a
+ * way whenever there is one if each device has room for one. Returns as place_replica. */
+static int place_in_turn(struct search *search, const struct bitset *from, size_t replicas,
+                         size_t count)
 {
     int code = 1;
 
     start_attempt(search);
     for (size_t replica = 0; replica < replicas && code == 1; replica++)
-        code = place_replica(search, from, count, balanced);
-    if (code == 1 && !bitset_is_empty(&search->must_left))
-        code = 0;
+        code = place_replica(search, from, count);
+    return code == 1 ? bitset_is_empty(&search->must_left) : code;
+}
+
+/* How many replicas of `count` devices the candidates have room for, up to `limit`: of r replicas
+ * a device can serve each once. */
+static size_t rows_of_candidates(const struct search *search, size_t count, size_t limit)
+{
+    size_t rows = 0;
+
+    for (; rows < limit; rows++) {
+        size_t uses = 0;
+
+        bitset_for_each (slot, &search->candidates)
+            uses += search->room[slot] <= rows ? search->room[slot] : rows + 1;
+        if (uses < count * (rows + 1))
+            break;
+    }
+    return rows;
+}
+
+/* Places `rows` replicas, for which there is room, in the leader's group. Only the required
+ * devices for which later ones have no place come first, so that the roomy ones are not left over.
+ * Returns 1 or BERTH_ERROR_MEMORY. */
+static int place_rows(struct search *search, const struct bitset *from, size_t leader, size_t rows,
+                      size_t count)
+{
+    int code = 1;
+
+    for (; rows > 0 && code == 1; rows--) {
+        size_t later = (rows - 1) * count;
+        size_t required;
+
+        gather_group(search, from, leader);
+        required = bitset_count(&search->required);
+        put_off_required(search, required > later ? required - later : 0);
+        prefer_roomy(search, count);
+        code = take_candidates(search, count);
+    }
     return code;
 }
 
-/* The same, trying a second time in the way that finds every possibility where devices are
- * shared. */
-static int place_all(struct search *search, const struct bitset *from, size_t replicas,
-                     size_t count)
+/* Does what place_in_turn does in the way that finds every possibility where devices are shared:
+ * says beforehand how many replicas each group serves, at least those that its required devices
+ * need. */
+static int place_balanced(struct search *search, const struct bitset *from, size_t replicas,
+                          size_t count)
 {
-    int code = place_gang(search, from, replicas, count, false);
-
-    if (code == 0 && search->question->request->sharing != SHARING_EXCLUSIVE)
-        code = place_gang(search, from, replicas, count, true);
-    return code;
-}
-
-/* The size of the largest group in `from`; in `possible` that is what "all" means. */
-static size_t largest_group(struct search *search, const struct bitset *from)
-{
-    size_t largest = 0;
+    size_t later = 0; /* replicas that the groups to come need */
 
     start_attempt(search);
     for_each_group (leader, search, from) {
-        size_t size = gather_group(search, from, leader);
-
-        if (size > largest)
-            largest = size;
+        gather_group(search, from, leader);
+        later += rounded_up(bitset_count(&search->required), count);
     }
-    return largest;
+    for_each_group (leader, search, from) {
+        size_t needed;
+        size_t rows;
+
+        gather_group(search, from, leader);
+        needed = rounded_up(bitset_count(&search->required), count);
+        later -= needed;
+        rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
+        if (rows < needed)
+            return 0;
+        replicas -= rows;
+        if (place_rows(search, from, leader, rows, count) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return replicas == 0 && bitset_is_empty(&search->must_left);
+}
+
+/* Places `replicas` replicas of `count` devices each, all or nothing. Returns as place_replica. */
+static int place_gang(struct search *search, const struct bitset *from, size_t replicas,
+                      size_t count)
+{
+    int code = place_in_turn(search, from, replicas, count);
+
+    if (code == 0 && search->question->request->sharing != SHARING_EXCLUSIVE)
+        code = place_balanced(search, from, replicas, count);
+    return code;
 }
 
 static bool is_best_effort(const struct request *request)
@@ -279,40 +368,71 @@ static bool is_best_effort(const struct request *request)
 }
 
 /* Every replica is a claim of its own: places as many as fit, each as large as it can be. */
-static int place_each(struct search *search, size_t least, size_t most, size_t *ret_replicas)
+static int place_each(struct search *search, size_t most)
 {
-    size_t replicas = 0;
     int code = 1;
 
     start_attempt(search);
-    while (replicas < search->question->request->replicas && code == 1) {
+    while (search->placement->sizes.count < search->question->request->replicas && code == 1) {
         code = 0;
-        for (size_t count = most; count >= least && code == 0; count--)
-            code = place_replica(search, &search->available, count, false);
-        replicas += code == 1;
+        for (size_t count = most; count >= search->least && code == 0; count--)
+            code = place_replica(search, &search->available, count);
     }
-    if (!bitset_is_empty(&search->must_left)) {
-        replicas = 0;
-        search->slots.count = search->sizes.count = 0;
-    }
-    *ret_replicas = replicas;
+    if (!bitset_is_empty(&search->must_left))
+        forget_slots(search);
     return code < 0 ? code : 0;
 }
 
 /* As many devices for each replica as are free now. */
-static int place_now(struct search *search, size_t least, size_t most, size_t *ret_replicas)
+static int place_now(struct search *search)
+{
+    const struct request *request = search->question->request;
+    size_t free_now = bitset_count(&search->available);
+    size_t most = search->most < free_now ? search->most : free_now;
+    int code = 0;
+
+    if (is_best_effort(request))
+        return place_each(search, most);
+    for (size_t count = most; count >= search->least && code == 0; count--)
+        code = place_gang(search, &search->available, request->replicas, count);
+    if (code == 0)
+        forget_slots(search);
+    return code < 0 ? code : 0;
+}
+
+/* Whether claims that stand alone could ever do, one after the other if need be: a group is large
+ * enough, and there are as many claims as the required devices need. */
+static bool claims_could_do(struct search *search)
+{
+    size_t needed = 0;
+
+    start_attempt(search);
+    for_each_group (leader, search, &search->possible) {
+        size_t size = gather_group(search, &search->possible, leader);
+
+        if (size < search->least)
+            continue;
+        needed +=
+            rounded_up(bitset_count(&search->required), size < search->most ? size : search->most);
+        bitset_subtract(&search->must_left, &search->required);
+    }
+    return search->most >= search->least && needed <= search->question->request->replicas &&
+           bitset_is_empty(&search->must_left);
+}
+
+/* Whether all replicas of a gang could ever be placed. Fewer devices are easier to find, but may
+ * be too few to hold the required ones. Returns as place_replica. */
+static int gang_could_do(struct search *search)
 {
     size_t replicas = search->question->request->replicas;
     int code = 0;
 
-    if (is_best_effort(search->question->request))
-        return place_each(search, least, most, ret_replicas);
-    for (size_t count = most; count >= least && code == 0; count--)
-        code = place_all(search, &search->available, replicas, count);
-    *ret_replicas = code == 1 ? replicas : 0;
-    if (code == 0)
-        search->slots.count = search->sizes.count = 0;
-    return code < 0 ? code : 0;
+    for (size_t count = search->least; count <= search->most && code == 0; count++) {
+        code = place_gang(search, &search->possible, replicas, count);
+        if (bitset_is_empty(search->question->must))
+            break;
+    }
+    return code;
 }
 
 /* What was wanted, in front of what was found. */
@@ -330,22 +450,28 @@ static void describe_wanted(const struct placement_question *question, struct te
     text_append(why, "; ");
 }
 
-/* How many claims fit on the devices that describe_found counts. */
-static size_t room_in(const struct search *search, const struct placement *placement)
+/* The devices that a description counts: what is free, or what might be where nothing ever does. */
+static const struct bitset *found_devices(const struct search *search)
 {
-    const struct bitset *set = placement->satisfiable ? &search->available : &search->possible;
+    return search->placement->satisfiable ? &search->available : &search->possible;
+}
+
+/* How many claims fit on them. */
+static size_t room_in_found(const struct search *search)
+{
     size_t room = 0;
 
-    bitset_for_each (slot, set)
+    bitset_for_each (slot, found_devices(search))
         room += search->tenants[slot];
     return room;
 }
 
-static void describe_found(const struct search *search, const struct placement *placement,
-                           struct text *why)
+static void describe_found(const struct search *search, struct text *why)
 {
-    size_t found = bitset_count(placement->satisfiable ? &search->available : &search->possible);
+    const struct placement *placement = search->placement;
+    size_t found = bitset_count(found_devices(search));
     size_t reasons = search->device_count - search->counts[FILTER_PASSES];
+    size_t room = room_in_found(search);
 
     text_append_format(why, "%zu of %zu %s ", found, search->device_count,
                        search->device_count == 1 ? "device" : "devices");
@@ -354,25 +480,31 @@ static void describe_found(const struct search *search, const struct placement *
     else
         text_append(why, found == 1 ? "fits and is free" : "fit and are free");
     if (!placement->now && search->question->request->sharing != SHARING_EXCLUSIVE)
-        text_append_format(why, ", with room for %zu such claims", room_in(search, placement));
+        text_append_format(why, ", with room for %zu such %s", room,
+                           room == 1 ? "claim" : "claims");
     if (reasons > 0) {
         text_append(why, ": ");
         filter_describe(search->counts, why);
     }
 }
 
-static bool has_several_groups(const struct search *search)
+/* Whether several vendors stand in the way: there is enough, but not of one. */
+static bool needs_mixing(const struct search *search)
 {
+    const struct request *request = search->question->request;
+    size_t replicas = is_best_effort(request) ? 1 : request->replicas;
     size_t groups = 0;
 
-    for_each_group (leader, search, &search->possible)
+    for_each_group (leader, search, found_devices(search))
         groups++;
-    return groups > 1;
+    return groups > 1 && (request->gpus.all || request->gpus.most > 1) &&
+           room_in_found(search) >= replicas * search->least;
 }
 
-static void describe(const struct search *search, struct placement *placement)
+static void describe(const struct search *search)
 {
     const struct placement_question *question = search->question;
+    struct placement *placement = search->placement;
     struct text *why = &placement->why;
 
     if (search->device_count == 0) {
@@ -381,68 +513,62 @@ static void describe(const struct search *search, struct placement *placement)
     }
     if (!placement->now)
         describe_wanted(question, why);
-    describe_found(search, placement, why);
+    describe_found(search, why);
     if (placement->now)
         text_append_format(why, "; %s takes %s", question->policy->name, question->policy->summary);
     else if (placement->replicas > 0)
         text_append_format(why, "; enough for %zu of %u replicas now", placement->replicas,
                            question->request->replicas);
-    else if (has_several_groups(search))
+    else if (needs_mixing(search))
         text_append(why, "; a replica gets devices of one vendor unless vendor is any");
 }
 
-/* How many devices a replica may get: bounded by what is here, so that a request for a million
- * devices is not counted down one by one. */
-static void bounds(struct search *search, size_t *ret_least, size_t *ret_most)
+/* Finds how many devices a replica may get: bounded by what is here, so that a request for a
+ * million devices is not counted down one by one. "all" is every device of the largest group; the
+ * others have no room then. */
+static void find_bounds(struct search *search)
 {
     const struct device_count *gpus = &search->question->request->gpus;
-    size_t free_now = largest_group(search, &search->available);
+    size_t largest = 0;
+    size_t largest_leader = 0;
 
-    *ret_least = gpus->least;
-    *ret_most = gpus->most < free_now ? gpus->most : free_now;
-    if (gpus->all) {
-        *ret_most = largest_group(search, &search->possible);
-        *ret_least = *ret_most > 0 ? *ret_most : 1;
+    start_attempt(search);
+    for_each_group (leader, search, &search->possible) {
+        size_t size = gather_group(search, &search->possible, leader);
+
+        if (size > largest) {
+            largest = size;
+            largest_leader = leader;
+        }
+    }
+    search->least = gpus->all ? largest : gpus->least;
+    search->most = gpus->all || gpus->most > largest ? largest : gpus->most;
+    if (search->least == 0)
+        search->least = 1;
+    for (size_t slot = 0; slot < search->device_count && gpus->all && largest > 0; slot++) {
+        if (!is_in_group(search, slot, largest_leader))
+            search->tenants[slot] = 0;
     }
 }
 
-/* How many replicas have to be possible: all of a gang; of claims that stand alone one, or as
- * many as the required devices need. */
-static size_t replicas_to_satisfy(const struct search *search, size_t least)
+static int answer(struct search *search)
 {
     const struct request *request = search->question->request;
-    size_t needed = (bitset_count(search->question->must) + least - 1) / least;
-
-    if (!is_best_effort(request) || needed > request->replicas)
-        return request->replicas;
-    return needed > 0 ? needed : 1;
-}
-
-static int answer(struct search *search, struct placement *placement)
-{
-    const struct request *request = search->question->request;
-    size_t least;
-    size_t most;
+    struct placement *placement = search->placement;
     int code;
 
     judge(search);
-    bounds(search, &least, &most);
-    code = place_all(search, &search->possible, replicas_to_satisfy(search, least), least);
+    find_bounds(search);
+    code = is_best_effort(request) ? claims_could_do(search) : gang_could_do(search);
+    placement->satisfiable = code == 1;
+    forget_slots(search);
+    if (placement->satisfiable)
+        code = place_now(search);
     if (code < 0)
         return code;
-    placement->satisfiable = code == 1;
-    search->slots.count = search->sizes.count = 0;
-    if (placement->satisfiable) {
-        code = place_now(search, least, most, &placement->replicas);
-        if (code < 0)
-            return code;
-    }
+    placement->replicas = placement->sizes.count;
     placement->now = placement->satisfiable && placement->replicas == request->replicas;
-    placement->slots = search->slots;
-    search->slots = (struct slot_list){0};
-    placement->sizes = search->sizes;
-    search->sizes = (struct slot_list){0};
-    describe(search, placement);
+    describe(search);
     return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
 }
 
@@ -451,10 +577,10 @@ int placement_find(const struct placement_question *question, struct placement *
 {
     struct placement placement = {0};
     struct search search;
-    int code = search_init(&search, question);
+    int code = search_init(&search, question, &placement);
 
     if (code == 0)
-        code = answer(&search, &placement);
+        code = answer(&search);
     search_finish(&search);
     if (code < 0) {
         placement_finish(&placement);
