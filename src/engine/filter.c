@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/count.h"
+
 /* Tenants on one device at most, unless configured otherwise. */
 enum { TENANTS_TIME_SLICE = 4, TENANTS_MPS = 8 };
 
@@ -93,7 +95,7 @@ void filter_describe(const size_t *counts, struct text *out)
 {
     const char *separator = "";
 
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+    for (size_t i = 0; i < COUNT(reasons); i++) {
         size_t count = counts[reasons[i].verdict];
 
         if (count == 0)

@@ -3,32 +3,11 @@
  * A replica takes its devices from one group: the devices of one vendor, or all of them where
  * vendors may mix. A device has room for one exclusive claim or several shared ones.
  */
-#include "engine/placement.h"
-
 #include <assert.h>
-#include <stdint.h>
 
+#include "base/count.h"
 #include "base/error.h"
-#include "engine/filter.h"
-
-struct search {
-    const struct placement_question *question;
-    size_t device_count;
-    size_t least;                   /* devices of each replica; what "all" means is counted */
-    size_t most;                    /* the same, as far as they could ever be here */
-    size_t counts[FILTER_VERDICTS]; /* devices by verdict */
-    uint32_t *tenants;              /* by slot: claims an empty device has room for */
-    uint32_t *room;                 /* by slot: what is left of that in this attempt */
-    struct bitset possible;         /* might do some day */
-    struct bitset available;        /* do now */
-    struct bitset avoided;
-    struct bitset must_left; /* required devices that no replica has yet */
-    struct bitset candidates;
-    struct bitset plain; /* candidates that are not avoided */
-    struct bitset required;
-    struct bitset chosen;
-    struct placement *placement; /* the answer, in which slots and sizes grow */
-};
+#include "engine/placement_search.h"
 
 static int search_init(struct search *search, const struct placement_question *question,
                        struct placement *placement)
@@ -39,7 +18,7 @@ static int search_init(struct search *search, const struct placement_question *q
                              &search->required,  &search->chosen};
 
     *search = (struct search){.question = question, .device_count = count, .placement = placement};
-    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+    for (size_t i = 0; i < COUNT(sets); i++) {
         if (bitset_init(sets[i], count) < 0)
             return BERTH_ERROR_MEMORY;
     }
@@ -161,9 +140,7 @@ static void prefer_roomy(struct search *search, size_t count)
     }
 }
 
-/* Calls for each group in `from` once, in the order of its lowest slot: returns the next leader at
- * or above `slot` whose vendor is not yet in *tried, and adds it; the device count at the end. */
-static size_t next_group(const struct search *search, const struct bitset *from, size_t slot,
+size_t search_next_group(const struct search *search, const struct bitset *from, size_t slot,
                          unsigned *tried)
 {
     const struct device *devices = search->question->machine->devices.items;
@@ -179,12 +156,6 @@ static size_t next_group(const struct search *search, const struct bitset *from,
     }
     return slot;
 }
-
-#define for_each_group(leader, search, from)                                               \
-    for (unsigned tried = 0, more = 1; more; more = 0)                                     \
-        for (size_t leader = next_group((search), (from), bitset_next((from), 0), &tried); \
-             (leader) < (search)->device_count;                                            \
-             leader = next_group((search), (from), leader, &tried))
 
 /* What it costs to serve a replica from the candidates: avoided devices, then high slots. */
 static size_t cost_of_group(const struct search *search, size_t count)
@@ -351,19 +322,33 @@ static int place_balanced(struct search *search, const struct bitset *from, size
     return replicas == 0 && bitset_is_empty(&search->must_left);
 }
 
+size_t search_room(const struct search *search, const struct bitset *from)
+{
+    size_t room = 0;
+
+    bitset_for_each (slot, from)
+        room += search->tenants[slot];
+    return room;
+}
+
 /* Places `replicas` replicas of `count` devices each, all or nothing. Returns as place_replica. */
 static int place_gang(struct search *search, const struct bitset *from, size_t replicas,
                       size_t count)
 {
-    int code = place_in_turn(search, from, replicas, count);
+    int code;
 
+    if (replicas * count > search_room(search, from))
+        return 0; /* seen at a glance, where trying would take long */
+    code = place_in_turn(search, from, replicas, count);
     if (code == 0 && search->question->request->sharing != SHARING_EXCLUSIVE)
         code = place_balanced(search, from, replicas, count);
     return code;
 }
 
-static bool is_best_effort(const struct request *request)
+bool search_is_best_effort(const struct search *search)
 {
+    const struct request *request = search->question->request;
+
     return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
 }
 
@@ -375,23 +360,42 @@ static int place_each(struct search *search, size_t most)
     start_attempt(search);
     while (search->placement->sizes.count < search->question->request->replicas && code == 1) {
         code = 0;
-        for (size_t count = most; count >= search->least && code == 0; count--)
-            code = place_replica(search, &search->available, count);
+        /* What was too much once is too much ever after. */
+        for (; most >= search->least && code == 0; most -= code == 0)
+            code = place_replica(search, &search->available, most);
     }
     if (!bitset_is_empty(&search->must_left))
         forget_slots(search);
     return code < 0 ? code : 0;
 }
 
+/* How many devices a replica could get now at best, so that a long range is not counted down one
+ * by one. */
+static size_t most_devices_now(struct search *search)
+{
+    size_t room = search_room(search, &search->available);
+    size_t most = 0;
+
+    start_attempt(search);
+    for_each_group (leader, search, &search->available) {
+        size_t size = gather_group(search, &search->available, leader);
+
+        if (size > most)
+            most = size;
+    }
+    if (!search_is_best_effort(search) && room / search->question->request->replicas < most)
+        most = room / search->question->request->replicas;
+    return most < search->most ? most : search->most;
+}
+
 /* As many devices for each replica as are free now. */
 static int place_now(struct search *search)
 {
     const struct request *request = search->question->request;
-    size_t free_now = bitset_count(&search->available);
-    size_t most = search->most < free_now ? search->most : free_now;
+    size_t most = most_devices_now(search);
     int code = 0;
 
-    if (is_best_effort(request))
+    if (search_is_best_effort(search))
         return place_each(search, most);
     for (size_t count = most; count >= search->least && code == 0; count--)
         code = place_gang(search, &search->available, request->replicas, count);
@@ -435,94 +439,6 @@ static int gang_could_do(struct search *search)
     return code;
 }
 
-/* What was wanted, in front of what was found. */
-static void describe_wanted(const struct placement_question *question, struct text *why)
-{
-    const char *lead = " with ";
-
-    text_append(why, "wanted ");
-    request_describe(question->request, why);
-    bitset_for_each (slot, question->must) {
-        text_append_format(why, "%s%s", lead,
-                           device_id_format(question->machine->devices.items[slot].id).text);
-        lead = ",";
-    }
-    text_append(why, "; ");
-}
-
-/* The devices that a description counts: what is free, or what might be where nothing ever does. */
-static const struct bitset *found_devices(const struct search *search)
-{
-    return search->placement->satisfiable ? &search->available : &search->possible;
-}
-
-/* How many claims fit on them. */
-static size_t room_in_found(const struct search *search)
-{
-    size_t room = 0;
-
-    bitset_for_each (slot, found_devices(search))
-        room += search->tenants[slot];
-    return room;
-}
-
-static void describe_found(const struct search *search, struct text *why)
-{
-    const struct placement *placement = search->placement;
-    size_t found = bitset_count(found_devices(search));
-    size_t reasons = search->device_count - search->counts[FILTER_PASSES];
-    size_t room = room_in_found(search);
-
-    text_append_format(why, "%zu of %zu %s ", found, search->device_count,
-                       search->device_count == 1 ? "device" : "devices");
-    if (!placement->satisfiable)
-        text_append(why, "could ever do");
-    else
-        text_append(why, found == 1 ? "fits and is free" : "fit and are free");
-    if (!placement->now && search->question->request->sharing != SHARING_EXCLUSIVE)
-        text_append_format(why, ", with room for %zu such %s", room,
-                           room == 1 ? "claim" : "claims");
-    if (reasons > 0) {
-        text_append(why, ": ");
-        filter_describe(search->counts, why);
-    }
-}
-
-/* Whether several vendors stand in the way: there is enough, but not of one. */
-static bool needs_mixing(const struct search *search)
-{
-    const struct request *request = search->question->request;
-    size_t replicas = is_best_effort(request) ? 1 : request->replicas;
-    size_t groups = 0;
-
-    for_each_group (leader, search, found_devices(search))
-        groups++;
-    return groups > 1 && (request->gpus.all || request->gpus.most > 1) &&
-           room_in_found(search) >= replicas * search->least;
-}
-
-static void describe(const struct search *search)
-{
-    const struct placement_question *question = search->question;
-    struct placement *placement = search->placement;
-    struct text *why = &placement->why;
-
-    if (search->device_count == 0) {
-        text_append(why, "no device here");
-        return;
-    }
-    if (!placement->now)
-        describe_wanted(question, why);
-    describe_found(search, why);
-    if (placement->now)
-        text_append_format(why, "; %s takes %s", question->policy->name, question->policy->summary);
-    else if (placement->replicas > 0)
-        text_append_format(why, "; enough for %zu of %u replicas now", placement->replicas,
-                           question->request->replicas);
-    else if (needs_mixing(search))
-        text_append(why, "; a replica gets devices of one vendor unless vendor is any");
-}
-
 /* Finds how many devices a replica may get: bounded by what is here, so that a request for a
  * million devices is not counted down one by one. "all" is every device of the largest group; the
  * others have no room then. */
@@ -559,7 +475,7 @@ static int answer(struct search *search)
 
     judge(search);
     find_bounds(search);
-    code = is_best_effort(request) ? claims_could_do(search) : gang_could_do(search);
+    code = search_is_best_effort(search) ? claims_could_do(search) : gang_could_do(search);
     placement->satisfiable = code == 1;
     forget_slots(search);
     if (placement->satisfiable)
@@ -568,7 +484,7 @@ static int answer(struct search *search)
         return code;
     placement->replicas = placement->sizes.count;
     placement->now = placement->satisfiable && placement->replicas == request->replicas;
-    describe(search);
+    search_describe(search);
     return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
 }
 
