@@ -93,6 +93,9 @@ static int add_one(struct device_id_list *list, const char *string, struct berth
 
     if (code < 0 || device_id_list_has(list, id))
         return code;
+    if (list->count == DEVICE_ID_LIST_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d device ids, found more",
+                         DEVICE_ID_LIST_MOST);
     place = vector_append(list);
     if (place == NULL)
         return error_set_memory(error);

@@ -15,6 +15,8 @@
 #define DEVICE_NO_MIG UINT32_MAX
 /* The largest index and MIG number. */
 #define DEVICE_INDEX_MOST 999999
+/* The most ids in a list: it is searched one by one. */
+#define DEVICE_ID_LIST_MOST 4096
 
 struct device_id {
     enum vendor vendor;
@@ -43,8 +45,8 @@ bool device_id_equals(struct device_id one, struct device_id other);
 bool device_id_list_has(const struct device_id_list *list, struct device_id id);
 
 /* Adds the ids of a comma-separated text ("nvidia0,nvidia2") that the list does not hold yet.
- * Fails with BERTH_ERROR_SYNTAX (also for an empty text or part) or BERTH_ERROR_MEMORY; the list
- * may then hold some of them. */
+ * Fails with BERTH_ERROR_SYNTAX (also for an empty text or part), BERTH_ERROR_LIMIT or
+ * BERTH_ERROR_MEMORY; the list may then hold some of them. */
 int device_id_list_parse(struct device_id_list *list, const char *string,
                          struct berth_error *error);
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
 #include "support/steps.h"
@@ -253,6 +253,24 @@ static void bad_parts_of_lists_are_refused(void **state)
     }
 }
 
+static void a_list_has_an_end(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct device_id_list list = {0};
+    char id[32];
+
+    (void)state;
+    for (unsigned i = 0; i < DEVICE_ID_LIST_MOST; i++) {
+        snprintf(id, sizeof(id), "amd%u", i);
+        assert_int_equal(device_id_list_parse(&list, id, NULL), 0);
+    }
+    assert_int_equal(device_id_list_parse(&list, id, NULL), 0); /* it is there already */
+    assert_fails(device_id_list_parse(&list, "dri0", &error), BERTH_ERROR_LIMIT, &error,
+                 "wanted at most 4096 device ids, found more");
+    assert_int_equal(list.count, DEVICE_ID_LIST_MOST);
+    vector_finish(&list);
+}
+
 static int parse_list(void *context)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -289,6 +307,7 @@ int main(void)
         cmocka_unit_test(lists_are_read_and_added_to),
         cmocka_unit_test(a_list_holds_nothing_twice),
         cmocka_unit_test(bad_parts_of_lists_are_refused),
+        cmocka_unit_test(a_list_has_an_end),
         cmocka_unit_test(out_of_memory_is_reported),
     };
 
