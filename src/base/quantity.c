@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quote.h"
 
@@ -22,7 +23,7 @@ enum {
     CASE_BIT = 'a' ^ 'A',
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT_OF(array) (COUNT(array))
 
 static const char digits[] = "0123456789";
 

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/quantity.h"
 
 enum {
@@ -48,7 +49,7 @@ static bool knows_unicode(void)
 {
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = 0; i < COUNT(variables); i++) {
         const char *locale = value_of(variables[i]);
 
         if (locale != NULL)

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/count.h"
+
 struct range {
     uint32_t first;
     uint32_t last;
@@ -185,7 +187,7 @@ static bool is_in(uint32_t character, const struct range *ranges, size_t count)
     return false;
 }
 
-#define IS_IN(character, ranges) is_in((character), (ranges), sizeof(ranges) / sizeof((ranges)[0]))
+#define IS_IN(character, ranges) is_in((character), (ranges), COUNT(ranges))
 
 unsigned utf8_character_width(uint32_t character)
 {

@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "cli/devices_output.h"
 #include "cli/machine_source.h"
@@ -41,7 +42,7 @@ static const struct option devices_rows[] = {
 static const struct option_set devices_option_set = {
     .heading = "Options",
     .options = devices_rows,
-    .count = sizeof(devices_rows) / sizeof(devices_rows[0]),
+    .count = COUNT(devices_rows),
 };
 
 static const struct option_set *const devices_sets[] = {&devices_option_set, NULL};

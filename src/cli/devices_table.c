@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "base/count.h"
 #include "base/quantity.h"
 #include "base/table.h"
 #include "cli/devices_output.h"
@@ -68,7 +69,7 @@ void devices_write_table(const struct machine *machine, const struct terminal *t
     const struct device *device;
     struct table table;
 
-    table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    table_init(&table, columns, COUNT(columns));
     vector_for_each (device, &machine->devices)
         add_device(&table, device);
     if (table_print(&table, terminal, out) < 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/table.h"
 #include "cli/devices_output.h"
 
@@ -90,7 +91,7 @@ static void write_legend(const struct matrix *matrix, struct text *out)
 {
     const char *separator = "";
 
-    for (size_t i = 0; i < sizeof(legend) / sizeof(legend[0]); i++) {
+    for (size_t i = 0; i < COUNT(legend); i++) {
         if (!shows(matrix, legend[i].kind))
             continue;
         text_append_format(out, "%s%s", separator, legend[i].meaning);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/exit_codes.h"
@@ -47,7 +48,7 @@ static const struct option plan_rows[] = {
 static const struct option_set plan_option_set = {
     .heading = "Options",
     .options = plan_rows,
-    .count = sizeof(plan_rows) / sizeof(plan_rows[0]),
+    .count = COUNT(plan_rows),
 };
 
 static const struct option_set *const plan_sets[] = {
@@ -112,26 +113,32 @@ static void write_json(const struct machine *machine, const struct placement *pl
     json_finish(&json);
 }
 
+/* The devices, replica by replica. */
+static void write_replicas(const struct machine *machine, const struct placement *placement,
+                           struct text *out)
+{
+    const size_t *slot = placement->slots.items;
+    struct device_id_text id;
+
+    for (size_t replica = 0; replica < placement->replicas; replica++) {
+        text_append(out, replica == 0 ? ": " : " | ");
+        for (size_t i = 0; i < placement->sizes.items[replica]; i++) {
+            text_append(out, i == 0 ? "" : ",");
+            text_append(out, id_of(machine, *slot++, &id));
+        }
+    }
+}
+
 static void write_words(const struct machine *machine, const struct placement *placement,
                         struct text *out)
 {
-    size_t per_replica =
-        placement->replicas == 0 ? 0 : placement->slots.count / placement->replicas;
-    struct device_id_text id;
-
     if (!placement->satisfiable)
         text_append(out, "never");
     else if (!placement->now)
         text_append(out, "not now");
     else
         text_append(out, "now");
-    for (size_t i = 0; i < placement->slots.count; i++) {
-        if (i == 0)
-            text_append(out, ": ");
-        else
-            text_append(out, placement->replicas > 1 && i % per_replica == 0 ? " | " : ",");
-        text_append(out, id_of(machine, placement->slots.items[i], &id));
-    }
+    write_replicas(machine, placement, out);
     text_append_format(out, "\nwhy: %s\n", text_string(&placement->why));
 }
 

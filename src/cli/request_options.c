@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
@@ -270,7 +271,7 @@ static const struct option request_rows[] = {
 const struct option_set request_option_set = {
     .heading = "Request",
     .options = request_rows,
-    .count = sizeof(request_rows) / sizeof(request_rows[0]),
+    .count = COUNT(request_rows),
 };
 
 void request_options_init(struct request_options *options)

@@ -3,13 +3,15 @@
 
 #include <stddef.h>
 
+#include "base/count.h"
+
 bool load_sampled_at(const struct load *load, int64_t *ret_time)
 {
     const struct figure *figures[] = {&load->memory_free, &load->utilization, &load->temperature,
                                       &load->power};
     const struct figure *oldest = NULL;
 
-    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+    for (size_t i = 0; i < COUNT(figures); i++) {
         if (!figures[i]->known || figures[i]->sampled_at == FIGURE_DECLARED)
             continue;
         if (oldest == NULL || figures[i]->sampled_at < oldest->sampled_at)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bitset.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "spec/field.h"
@@ -149,7 +150,7 @@ static const struct field device_fields[] = {
 static const struct record device_record = {
     .what = "a device",
     .fields = device_fields,
-    .field_count = sizeof(device_fields) / sizeof(device_fields[0]),
+    .field_count = COUNT(device_fields),
     .check = check_device,
 };
 
@@ -164,7 +165,7 @@ static const struct field link_fields[] = {
 static const struct record link_record = {
     .what = "a link",
     .fields = link_fields,
-    .field_count = sizeof(link_fields) / sizeof(link_fields[0]),
+    .field_count = COUNT(link_fields),
     .check = check_link,
 };
 
@@ -192,7 +193,7 @@ static const struct field inventory_fields[] = {
 static const struct record inventory_record = {
     .what = "an inventory",
     .fields = inventory_fields,
-    .field_count = sizeof(inventory_fields) / sizeof(inventory_fields[0]),
+    .field_count = COUNT(inventory_fields),
     .check = check_machine,
 };
 

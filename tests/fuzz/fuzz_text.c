@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "base/terminal.h"
@@ -118,7 +119,7 @@ static void try_table(const char *string, size_t width)
     struct table table;
     struct text printed = {0};
 
-    table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    table_init(&table, columns, COUNT(columns));
     table_cell(&table, string);
     table_cell_format(&table, "%s", string);
     table_cell_styled(&table, STYLE_BAD, string[0] == '-' ? NULL : string);

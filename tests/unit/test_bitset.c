@@ -3,9 +3,9 @@
 
 #include "base/bitset.h"
 
+#include "base/count.h"
 #include "support/aborts.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
 #include "support/steps.h"

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 
 #define UNTOUCHED 4711

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "cli/exit_codes.h"
 #include "support/captured.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
+#include "base/count.h"
 #include "model/machine.h"
-#include "support/count.h"
 #include "support/machines.h"
 #include "support/random.h"
 #include "support/steps.h"

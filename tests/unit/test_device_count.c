@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/count.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 #include "support/random.h"
 #include "support/steps.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/documents.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/documents.h"
 
 /* A text and what is said about it, after the file's name. */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/count.h"
 #include "base/utf8.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 
 enum { LONGEST_MESSAGE = BERTH_ERROR_MESSAGE_SIZE - 1 };
 

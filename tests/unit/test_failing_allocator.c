@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/count.h"
+#include "base/count.h"
 
 /* Each allocates in its own way. They are reached through pointers, so that no compiler sees that
  * the memory is not used and leaves the call out. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/string_list.h"
 #include "model/optional.h"
-#include "support/count.h"
 #include "support/documents.h"
 #include "support/failing_allocator.h"
 

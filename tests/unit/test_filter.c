@@ -3,7 +3,7 @@
 
 #include "engine/filter.h"
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"
 #include "support/random.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/failing_allocator.h"
 #include "support/inventories.h"
 #include "support/source_root.h"

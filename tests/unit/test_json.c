@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/utf8.h"
 #include "support/aborts.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 
 /* Writes what `write` writes as one document and compares it. */

@@ -3,7 +3,7 @@
 
 #include "model/link.h"
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/random.h"
 #include "support/steps.h"
 

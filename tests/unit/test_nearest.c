@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/random.h"
 #include "support/steps.h"
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 
 /* What the options of two made-up sets leave behind. */

@@ -6,6 +6,7 @@
 
 #include "engine/placement.h"
 
+#include "base/count.h"
 #include "support/answers.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
@@ -35,7 +36,7 @@ static void a_gang_is_placed_as_a_whole(void **state)
 
     (void)state;
     question_init(&question, FOUR);
-    for (size_t i = 0; i < sizeof(together) / sizeof(together[0]); i++) {
+    for (size_t i = 0; i < COUNT(together); i++) {
         set_replicas(&question, 2, together[i]);
         set_count(&question, 2, 2);
         bitset_clear(&question.busy);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
@@ -41,7 +42,7 @@ static void other_names_are_refused(void **state)
     static const char *const names[] = {"", "First", "first ", "firs", "no-such-policy"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         struct berth_error error = BERTH_ERROR_INIT;
         const struct policy *found = &policy_first;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/count.h"
+#include "base/count.h"
 #include "support/random.h"
 #include "support/steps.h"
 #include "support/units.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/utf8.h"
-#include "support/count.h"
 #include "support/random.h"
 #include "support/steps.h"
 

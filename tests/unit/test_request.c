@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "support/assert_error.h"
-#include "support/count.h"
 #include "support/machines.h"
 #include "support/random.h"
 #include "support/request_fixture.h"

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/quantity.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 #include "support/request_lines.h"
 #include "support/units.h"

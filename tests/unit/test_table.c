@@ -6,8 +6,8 @@
 #include <berth/error.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "support/aborts.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 
 static const struct terminal unlimited = {.unicode = true};

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "support/count.h"
+#include "base/count.h"
 
 static const char *const variables[] = {"COLUMNS", "NO_COLOR", "TERM",
                                         "LC_ALL",  "LC_CTYPE", "LANG"};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "support/aborts.h"
-#include "support/count.h"
 #include "support/failing_allocator.h"
 
 #define LAST_CHARACTER 0x10FFFF
