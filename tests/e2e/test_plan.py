@@ -29,6 +29,8 @@ def plan(sandbox, source_root):
         ("dgx-a100", ["-n", "2", "--avoid", "nvidia0,nvidia2"], "nvidia1,nvidia3"),
         ("dgx-a100", ["--device", "nvidia6"], "nvidia6"),
         ("dgx-a100", ["-n", "2", "--replicas", "2"], "nvidia0,nvidia1 | nvidia2,nvidia3"),
+        ("dgx-a100", ["-n", "1-3", "--replicas", "3", "--scheduling", "best-effort"],
+         "nvidia0,nvidia1,nvidia2 | nvidia3,nvidia4,nvidia5 | nvidia6,nvidia7"),
         ("dgx-a100", ["--sharing", "time-slice", "--share", "0.5", "--replicas", "3"],
          "nvidia0 | nvidia0 | nvidia1"),
         ("workstation", ["--vendor", "nvidia", "-n", "2"], "nvidia0,nvidia2"),
