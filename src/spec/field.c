@@ -63,7 +63,7 @@ static int read_pair(const struct reading *reading, const struct record *record,
                               "%s: given twice", field->name);
     bitset_add(seen, (size_t)(field - record->fields));
     if (!node_is_null(value))
-        return field->type->read(reading, field, value, (char *)target + field->offset);
+        return field_read(reading, field->type, field, value, (char *)target + field->offset);
     if (field->required)
         return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a value, found nothing", field->name);
@@ -113,24 +113,43 @@ const struct node *record_value(const struct node *record, const char *name)
     return record;
 }
 
-int field_scalar(const struct reading *reading, const struct field *field, const struct node *node,
-                 const char *wanted, const char **ret_text)
+/* Puts the field's name and position before what the parser said. */
+static int wrap(const struct reading *reading, const struct field *field, const struct node *node,
+                int code)
 {
-    if (node->kind != NODE_SCALAR || node_is_null(node))
-        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted %s, found %s", field->name, wanted,
-                              node_describe(node).text);
-    if (strlen(node->text) != node->length)
-        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted %s, found %s with a zero byte", field->name, wanted,
-                              node_describe(node).text);
-    *ret_text = node->text;
-    return 0;
-}
-
-int field_wrap(const struct reading *reading, const struct field *field, const struct node *node,
-               int code)
-{
+    if (code == BERTH_ERROR_MEMORY)
+        return error_set_memory(reading->error);
     error_wrap(reading->error, code, "%s", field->name);
     return document_wrap(reading->document, node, reading->error, code);
+}
+
+static int read_scalar(const struct reading *reading, const struct field_type *type,
+                       const struct field *field, const struct node *node, void *target)
+{
+    const char *found = "";
+    int code;
+
+    if (node->kind == NODE_SCALAR && !node_is_null(node)) {
+        if (strlen(node->text) != node->length)
+            found = " with a zero byte";
+        else if (type->bare && node->quoted)
+            found = " in quotes (leave them out)";
+        else
+            found = NULL;
+    }
+    if (found == NULL) {
+        code = type->parse(field, node->text, target, reading->error);
+        return code < 0 ? wrap(reading, field, node, code) : 0;
+    }
+    return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                          "%s: wanted %s, found %s%s", field->name, type->wanted,
+                          node_describe(node).text, found);
+}
+
+int field_read(const struct reading *reading, const struct field_type *type,
+               const struct field *field, const struct node *node, void *target)
+{
+    if (type->parse != NULL)
+        return read_scalar(reading, type, field, node, target);
+    return type->read(reading, field, node, target);
 }

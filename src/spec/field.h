@@ -23,9 +23,18 @@ struct reading {
     struct berth_error *error;
 };
 
+/* A kind of value. Scalars give `wanted` and `parse`, all others `read`. */
 struct field_type {
-    /* Reads `node`, which is not null, into `target`, the member that the field describes. Returns
-     * 0 or a negative code with reading->error set, position included. */
+    const char *wanted; /* for messages: "a size such as 8GiB" */
+    bool bare;          /* quotes are refused: a number in quotes is a text */
+
+    /* Parses a scalar that is not null and has no zero bytes into `target`, the member that the
+     * field describes. Returns 0 or a negative code; the message needs neither name nor place. */
+    int (*parse)(const struct field *field, const char *text, void *target,
+                 struct berth_error *error);
+
+    /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
+     * reading->error set, name and position included. */
     int (*read)(const struct reading *reading, const struct field *field, const struct node *node,
                 void *target);
 };
@@ -87,13 +96,9 @@ int record_read(const struct reading *reading, const struct record *record, cons
  * tell its position; the mapping itself when the field was left out. */
 const struct node *record_value(const struct node *record, const char *name);
 
-/* For types of one's own: the scalar's text as a string without zero bytes, or a failure that says
- * that `wanted` (such as "a size such as 8GiB") was expected. */
-int field_scalar(const struct reading *reading, const struct field *field, const struct node *node,
-                 const char *wanted, const char **ret_text);
-
-/* For types of one's own: puts the field's name and position before the message. Returns `code`. */
-int field_wrap(const struct reading *reading, const struct field *field, const struct node *node,
-               int code);
+/* For types that read parts of their value as another type: reads `node` as `type` into `target`,
+ * under the name of `field`. */
+int field_read(const struct reading *reading, const struct field_type *type,
+               const struct field *field, const struct node *node, void *target);
 
 #endif

@@ -17,55 +17,49 @@ enum {
     NUMA_MOST = 1023,
 };
 
-static int read_pci(const struct reading *reading, const struct field *field,
-                    const struct node *node, void *target)
+static int parse_pci(const struct field *field, const char *text, void *target,
+                     struct berth_error *error)
 {
-    const char *text;
-    int code = field_scalar(reading, field, node, "a PCI address such as 0000:07:00.0", &text);
-
-    if (code < 0)
-        return code;
-    code = pci_parse(text, target, reading->error);
-    return code < 0 ? field_wrap(reading, field, node, code) : 0;
+    (void)field;
+    return pci_parse(text, target, error);
 }
 
-static int read_capability(const struct reading *reading, const struct field *field,
-                           const struct node *node, void *target)
+static int parse_capability(const struct field *field, const char *text, void *target,
+                            struct berth_error *error)
 {
-    const char *text;
-    int code = field_scalar(reading, field, node, "a compute capability such as 8.0", &text);
+    (void)field;
+    return capability_parse(text, target, error);
+}
 
-    if (code < 0)
-        return code;
-    code = capability_parse(text, target, reading->error);
-    return code < 0 ? field_wrap(reading, field, node, code) : 0;
+static int parse_device_id(const struct field *field, const char *text, void *target,
+                           struct berth_error *error)
+{
+    (void)field;
+    return device_id_parse(text, target, error);
 }
 
 /* CPU lists are kept as the kernel would write them. */
-static int read_cpus(const struct reading *reading, const struct field *field,
-                     const struct node *node, void *target)
+static int parse_cpus(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
 {
     struct text ranges = {0};
     struct bitset cpus;
-    const char *text;
-    int code = field_scalar(reading, field, node, "CPU numbers such as 0-15,32-47", &text);
+    int code = bitset_parse_ranges(text, (size_t)field->most, &cpus, error);
 
     if (code < 0)
         return code;
-    code = bitset_parse_ranges(text, CPUS_MOST, &cpus, reading->error);
-    if (code < 0)
-        return field_wrap(reading, field, node, code);
     bitset_format_ranges(&cpus, &ranges);
     bitset_finish(&cpus);
     *(char **)target = text_take(&ranges);
-    return *(char **)target == NULL ? error_set_memory(reading->error) : 0;
+    return *(char **)target == NULL ? error_set_memory(error) : 0;
 }
 
-static int read_free(const struct reading *reading, const struct field *field,
-                     const struct node *node, void *target)
+/* A size that somebody declared to be free. */
+static int parse_free(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
 {
     struct optional_number size;
-    int code = field_size.read(reading, field, node, &size);
+    int code = field_size.parse(field, text, &size, error);
 
     if (code == 0)
         *(struct figure *)target = figure_declared((int64_t)size.value);
@@ -73,52 +67,53 @@ static int read_free(const struct reading *reading, const struct field *field,
 }
 
 /* A figure with a decimal point, kept in units of 10^-decimals. */
-static int read_figure(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int parse_figure(const struct field *field, const char *text, void *target,
+                        struct berth_error *error)
 {
-    const char *text;
     uint64_t value;
-    int code = field_scalar(reading, field, node, "a number", &text);
+    int code = quantity_parse_decimal(text, field->decimals, field->most, &value, error);
 
-    if (code < 0)
-        return code;
-    code = quantity_parse_decimal(text, field->decimals, field->most, &value, reading->error);
-    if (code < 0)
-        return field_wrap(reading, field, node, code);
-    *(struct figure *)target = figure_declared((int64_t)value);
-    return 0;
+    if (code == 0)
+        *(struct figure *)target = figure_declared((int64_t)value);
+    return code;
 }
+
+static const struct field_type type_pci = {
+    .wanted = "a PCI address such as 0000:07:00.0",
+    .parse = parse_pci,
+};
+static const struct field_type type_capability = {
+    .wanted = "a compute capability such as 8.0",
+    .parse = parse_capability,
+};
+static const struct field_type type_device_id = {
+    .wanted = "a device id",
+    .parse = parse_device_id,
+};
+static const struct field_type type_cpus = {
+    .wanted = "CPU numbers such as 0-15,32-47",
+    .parse = parse_cpus,
+};
+static const struct field_type type_free = {.wanted = "a size such as 8GiB", .parse = parse_free};
+static const struct field_type type_figure = {.wanted = "a number", .parse = parse_figure};
 
 static int read_between(const struct reading *reading, const struct field *field,
                         const struct node *node, void *target)
 {
     struct described_link *link = target;
+    int code = 0;
 
     if (node->kind != NODE_LIST || node->count != 2)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of 2 device ids, found %s", field->name,
                               node_describe(node).text);
-    for (size_t i = 0; i < 2; i++) {
-        const char *text;
-        int code = field_scalar(reading, field, node->items[i], "a device id", &text);
-
-        if (code == 0) {
-            code = device_id_parse(text, &link->between[i], reading->error);
-            if (code < 0)
-                code = field_wrap(reading, field, node->items[i], code);
-        }
-        if (code < 0)
-            return code;
+    for (size_t i = 0; i < 2 && code == 0; i++) {
         link->nodes[i] = node->items[i];
+        code = field_read(reading, &type_device_id, field, node->items[i], &link->between[i]);
     }
-    return 0;
+    return code;
 }
 
-static const struct field_type type_pci = {.read = read_pci};
-static const struct field_type type_capability = {.read = read_capability};
-static const struct field_type type_cpus = {.read = read_cpus};
-static const struct field_type type_free = {.read = read_free};
-static const struct field_type type_figure = {.read = read_figure};
 static const struct field_type type_between = {.read = read_between};
 
 #define DEVICE(member) offsetof(struct device, member)
@@ -138,7 +133,7 @@ static const struct field device_fields[] = {
     {"free", &type_free, .offset = DEVICE(load.memory_free)},
     {"cap", &type_capability, .offset = DEVICE(cap)},
     {"numa", &field_number, .offset = DEVICE(numa), .most = NUMA_MOST},
-    {"cpus", &type_cpus, .offset = DEVICE(cpus)},
+    {"cpus", &type_cpus, .offset = DEVICE(cpus), .most = CPUS_MOST},
     {"health", &field_choice, .offset = DEVICE(health), .choices = health_names},
     {"utilization", &type_figure, .offset = DEVICE(load.utilization), .decimals = 3, .most = 1000},
     {"temperature", &type_figure, .offset = DEVICE(load.temperature), .decimals = 3,

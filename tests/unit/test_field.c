@@ -329,7 +329,7 @@ static void wrong_values_are_refused(void **state)
         {"{label: x, pieces: many}", BERTH_ERROR_SYNTAX,
          "1:20: pieces: wanted a whole number, found 'many'"},
         {"{label: x, pieces: \"5\"}", BERTH_ERROR_SYNTAX,
-         "1:20: pieces: wanted a whole number, found the text '5' (leave out the quotes)"},
+         "1:20: pieces: wanted a whole number, found '5' in quotes (leave them out)"},
         {"{label: x, floor: 100}", BERTH_ERROR_RANGE,
          "1:19: floor: wanted a whole number from 0 to 99, found 100"},
         {"{label: x, floor: 4294967296}", BERTH_ERROR_RANGE,
