@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/devices_output.h"
 #include "cli/machine_source.h"
+#include "cli/option_types.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -16,27 +17,16 @@ struct devices_options {
     bool json;
 };
 
-static int take_inventory(void *target, const char *value, struct berth_error *error)
-{
-    (void)error;
-    ((struct devices_options *)target)->inventory = value;
-    return 0;
-}
-
-static int take_json(void *target, const char *value, struct berth_error *error)
-{
-    (void)value;
-    (void)error;
-    ((struct devices_options *)target)->json = true;
-    return 0;
-}
-
 static const struct option devices_rows[] = {
     {.name = "inventory",
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
-     .take = take_inventory},
-    {.name = "json", .help = "print JSON (berth.devices/1)", .take = take_json},
+     .offset = offsetof(struct devices_options, inventory),
+     .take = option_string},
+    {.name = "json",
+     .help = "print JSON (berth.devices/1)",
+     .offset = offsetof(struct devices_options, json),
+     .take = option_flag},
 };
 
 static const struct option_set devices_option_set = {

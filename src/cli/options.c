@@ -89,7 +89,7 @@ static int give(const struct found *found, const char *attached, struct cursor *
         value = cursor->argv[cursor->next++];
     }
     assert(option->take != NULL);
-    code = option->take(found->target, value, error);
+    code = option->take(option, (char *)found->target + option->offset, value, error);
     return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
 }
 

@@ -18,10 +18,12 @@ struct option {
     const char *argument;         /* what help calls the value; NULL: the option takes none */
     const struct choice *choices; /* the values there are; NULL: any */
     const char *help;
+    size_t offset; /* of the member that the value goes to, in the set's target */
 
-    /* Puts the value (NULL when the option takes none) into `target`. Returns 0 or a negative code
-     * with a message that does not repeat the option's name. */
-    int (*take)(void *target, const char *value, struct berth_error *error);
+    /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
+     * code with a message that does not repeat the option's name. */
+    int (*take)(const struct option *option, void *member, const char *value,
+                struct berth_error *error);
 };
 
 /* Rows that belong together under one heading. */

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
+#include "cli/option_types.h"
 #include "cli/output.h"
 #include "cli/request_options.h"
 #include "cli/verbs.h"
@@ -21,28 +22,21 @@ struct plan_options {
     bool json;
 };
 
-static int take_busy(void *target, const char *value, struct berth_error *error)
-{
-    return device_id_list_parse(&((struct plan_options *)target)->busy, value, error);
-}
-
-static int take_must(void *target, const char *value, struct berth_error *error)
-{
-    return device_id_list_parse(&((struct plan_options *)target)->must, value, error);
-}
-
-static int take_json(void *target, const char *value, struct berth_error *error)
-{
-    (void)value;
-    (void)error;
-    ((struct plan_options *)target)->json = true;
-    return 0;
-}
-
 static const struct option plan_rows[] = {
-    {.name = "busy", .argument = "ID,...", .help = "as if these were taken", .take = take_busy},
-    {.name = "must", .argument = "ID,...", .help = "these among the chosen", .take = take_must},
-    {.name = "json", .help = "print JSON (berth.plan/1)", .take = take_json},
+    {.name = "busy",
+     .argument = "ID,...",
+     .help = "as if these were taken",
+     .offset = offsetof(struct plan_options, busy),
+     .take = option_ids},
+    {.name = "must",
+     .argument = "ID,...",
+     .help = "these among the chosen",
+     .offset = offsetof(struct plan_options, must),
+     .take = option_ids},
+    {.name = "json",
+     .help = "print JSON (berth.plan/1)",
+     .offset = offsetof(struct plan_options, json),
+     .take = option_flag},
 };
 
 static const struct option_set plan_option_set = {

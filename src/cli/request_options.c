@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
+#include "cli/option_types.h"
 
 enum { VENDOR_ANY = -1 };
 
@@ -27,44 +28,15 @@ static const struct choice rank_mask_names[] = {
     {0},
 };
 
-static int replace_text(char **text, const char *value, struct berth_error *error)
+/* The two members of --gpus stand in the whole of the options. */
+static int take_gpus(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
 {
-    char *copy = strdup(value);
-
-    if (copy == NULL)
-        return error_set_memory(error);
-    free(*text);
-    *text = copy;
-    return 0;
-}
-
-static int take_size(struct optional_number *number, const char *value, struct berth_error *error)
-{
-    uint64_t size;
-    int code = quantity_parse_size(value, &size, error);
-
-    if (code == 0)
-        *number = optional_number_of(size);
-    return code;
-}
-
-static int take_duration(struct optional_number *number, const char *value,
-                         struct berth_error *error)
-{
-    int64_t duration;
-    int code = quantity_parse_duration(value, &duration, error);
-
-    if (code == 0)
-        *number = optional_number_of((uint64_t)duration);
-    return code;
-}
-
-static int take_gpus(void *target, const char *value, struct berth_error *error)
-{
-    struct request_options *options = target;
+    struct request_options *options = member;
     const char *colon = strrchr(value, ':');
     int code = device_count_parse(colon == NULL ? value : colon + 1, &options->request.gpus, error);
 
+    (void)option;
     if (code < 0)
         return code;
     free(options->count_model);
@@ -75,22 +47,24 @@ static int take_gpus(void *target, const char *value, struct berth_error *error)
     return options->count_model == NULL ? error_set_memory(error) : 0;
 }
 
-static int take_replicas(void *target, const char *value, struct berth_error *error)
+static int take_replicas(const struct option *option, void *member, const char *value,
+                         struct berth_error *error)
 {
-    struct request_options *options = target;
     uint64_t replicas;
     int code = quantity_parse_number(value, 1, REQUEST_COUNT_MOST, &replicas, error);
 
+    (void)option;
     if (code == 0)
-        options->request.replicas = (uint32_t)replicas;
+        *(uint32_t *)member = (uint32_t)replicas;
     return code;
 }
 
-static int take_vendor(void *target, const char *value, struct berth_error *error)
+static int take_vendor(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
-    struct request *request = &((struct request_options *)target)->request;
+    struct request *request = member;
     int vendor;
-    int code = choice_parse(vendor_choices, value, &vendor, error);
+    int code = choice_parse(option->choices, value, &vendor, error);
 
     if (code < 0)
         return code;
@@ -100,78 +74,27 @@ static int take_vendor(void *target, const char *value, struct berth_error *erro
     return 0;
 }
 
-static int take_share(void *target, const char *value, struct berth_error *error)
+static int take_share(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
-    struct request_options *options = target;
     uint64_t share;
     int code = quantity_parse_decimal(value, SHARE_DECIMALS, SHARE_WHOLE, &share, error);
 
+    (void)option;
     if (code == 0)
-        options->request.share = optional_number_of(share);
+        *(struct optional_number *)member = optional_number_of(share);
     return code;
 }
 
-static int take_min_cap(void *target, const char *value, struct berth_error *error)
+static int take_capability(const struct option *option, void *member, const char *value,
+                           struct berth_error *error)
 {
-    return capability_parse(value, &((struct request_options *)target)->request.min_cap, error);
+    (void)option;
+    return capability_parse(value, member, error);
 }
 
-/* The rest of the takers only say which member a value goes to. */
-#define TAKER(name, function, member)                                                  \
-    static int take_##name(void *target, const char *value, struct berth_error *error) \
-    {                                                                                  \
-        return function(&((struct request_options *)target)->member, value, error);    \
-    }
-
-#define CHOICE_TAKER(name, choices, member)                                            \
-    static int take_##name(void *target, const char *value, struct berth_error *error) \
-    {                                                                                  \
-        struct request_options *options = target;                                      \
-        int choice;                                                                    \
-        int code = choice_parse(choices, value, &choice, error);                       \
-                                                                                       \
-        if (code == 0)                                                                 \
-            options->member = (__typeof__(options->member))choice;                     \
-        return code;                                                                   \
-    }
-
-#define FLAG_TAKER(name, member)                                                       \
-    static int take_##name(void *target, const char *value, struct berth_error *error) \
-    {                                                                                  \
-        (void)value;                                                                   \
-        (void)error;                                                                   \
-        ((struct request_options *)target)->member = true;                             \
-        return 0;                                                                      \
-    }
-
-TAKER(device, device_id_list_parse, request.wanted)
-TAKER(avoid, device_id_list_parse, request.avoided)
-TAKER(model, replace_text, request.model)
-TAKER(min_free, take_size, request.min_free)
-TAKER(min_memory, take_size, request.min_memory)
-TAKER(memory, take_size, request.memory)
-TAKER(policy, replace_text, request.policy)
-TAKER(affinity, replace_text, request.affinity)
-TAKER(wait, take_duration, request.wait)
-TAKER(time, take_duration, request.time)
-TAKER(name, replace_text, request.name)
-CHOICE_TAKER(sharing, sharing_names, request.sharing)
-CHOICE_TAKER(scheduling, scheduling_names, request.scheduling)
-CHOICE_TAKER(priority, priority_names, request.priority)
-CHOICE_TAKER(rank_mask, rank_mask_names, rank_mask)
-FLAG_TAKER(opportunistic, request.opportunistic)
-FLAG_TAKER(nonblock, request.nonblock)
-FLAG_TAKER(or_cpu, request.or_cpu)
-FLAG_TAKER(ranks, request.ranks)
-FLAG_TAKER(uuid, uuid)
-FLAG_TAKER(label, label)
-
-static int take_inventory(void *target, const char *value, struct berth_error *error)
-{
-    (void)error;
-    ((struct request_options *)target)->inventory = value;
-    return 0;
-}
+#define OPTIONS(member) .offset = offsetof(struct request_options, member)
+#define REQUEST(member) OPTIONS(request.member)
 
 static const struct option request_rows[] = {
     {.name = "gpus",
@@ -182,90 +105,129 @@ static const struct option request_rows[] = {
     {.name = "replicas",
      .argument = "R",
      .help = "how many copies, each with its own devices (default 1)",
+     REQUEST(replicas),
      .take = take_replicas},
-    {.name = "device", .argument = "ID,...", .help = "only these devices", .take = take_device},
+    {.name = "device",
+     .argument = "ID,...",
+     .help = "only these devices",
+     REQUEST(wanted),
+     .take = option_ids},
     {.name = "avoid",
      .argument = "ID,...",
      .help = "not these devices if another will do",
-     .take = take_avoid},
+     REQUEST(avoided),
+     .take = option_ids},
     {.name = "vendor",
      .argument = "VENDOR",
      .choices = vendor_choices,
      .help = "nvidia, amd, intel, apple or dri; any lets one replica mix vendors",
+     OPTIONS(request),
      .take = take_vendor},
     {.name = "model",
      .argument = "TEXT",
      .help = "devices whose model name contains this, in any case",
-     .take = take_model},
+     REQUEST(model),
+     .take = option_text},
     {.name = "min-free",
      .argument = "SIZE",
      .help = "at least this much free memory, such as 20GiB",
-     .take = take_min_free},
+     REQUEST(min_free),
+     .take = option_size},
     {.name = "min-memory",
      .argument = "SIZE",
      .help = "at least this much memory in all",
-     .take = take_min_memory},
+     REQUEST(min_memory),
+     .take = option_size},
     {.name = "min-cap",
      .argument = "X.Y",
      .help = "at least this compute capability",
-     .take = take_min_cap},
+     REQUEST(min_cap),
+     .take = take_capability},
     {.name = "sharing",
      .argument = "MODE",
      .choices = sharing_names,
      .help = "exclusive (default), mps or time-slice",
-     .take = take_sharing},
+     REQUEST(sharing),
+     .take = option_choice},
     {.name = "share",
      .argument = "FRACTION",
      .help = "how much of a shared device, such as 0.25",
+     REQUEST(share),
      .take = take_share},
     {.name = "memory",
      .argument = "SIZE",
      .help = "memory to reserve on a shared device",
-     .take = take_memory},
+     REQUEST(memory),
+     .take = option_size},
     {.name = "scheduling",
      .argument = "HOW",
      .choices = scheduling_names,
      .help = "how replicas are granted: gang (all at once, default), spread or best-effort",
-     .take = take_scheduling},
+     REQUEST(scheduling),
+     .take = option_choice},
     {.name = "policy",
      .argument = "NAME",
      .help = "which of the devices that would do are taken",
-     .take = take_policy},
+     REQUEST(policy),
+     .take = option_text},
     {.name = "affinity",
      .argument = "KEY",
      .help = "among equals, prefer the devices that last served this key",
-     .take = take_affinity},
+     REQUEST(affinity),
+     .take = option_text},
     {.name = "priority",
      .argument = "CLASS",
      .choices = priority_names,
      .help = "low, normal (default) or high",
-     .take = take_priority},
+     REQUEST(priority),
+     .take = option_choice},
     {.name = "opportunistic",
      .help = "take only what nobody waits for, and give way",
-     .take = take_opportunistic},
+     REQUEST(opportunistic),
+     .take = option_flag},
     {.name = "wait",
      .argument = "DURATION",
      .help = "give up after this time, such as 90s, 5m or 1h30m",
-     .take = take_wait},
-    {.name = "nonblock", .help = "give up at once", .take = take_nonblock},
+     REQUEST(wait),
+     .take = option_duration},
+    {.name = "nonblock", .help = "give up at once", REQUEST(nonblock), .take = option_flag},
     {.name = "time",
      .argument = "DURATION",
      .help = "the longest that the devices will be held",
-     .take = take_time},
-    {.name = "or-cpu", .help = "where no device could ever do, go on without", .take = take_or_cpu},
-    {.name = "name", .argument = "TEXT", .help = "a name for people", .take = take_name},
-    {.name = "uuid", .help = "name devices by UUID in the masks", .take = take_uuid},
-    {.name = "ranks", .help = "one copy of the command for each device", .take = take_ranks},
+     REQUEST(time),
+     .take = option_duration},
+    {.name = "or-cpu",
+     .help = "where no device could ever do, go on without",
+     REQUEST(or_cpu),
+     .take = option_flag},
+    {.name = "name",
+     .argument = "TEXT",
+     .help = "a name for people",
+     REQUEST(name),
+     .take = option_text},
+    {.name = "uuid",
+     .help = "name devices by UUID in the masks",
+     OPTIONS(uuid),
+     .take = option_flag},
+    {.name = "ranks",
+     .help = "one copy of the command for each device",
+     REQUEST(ranks),
+     .take = option_flag},
     {.name = "rank-mask",
      .argument = "WHICH",
      .choices = rank_mask_names,
      .help = "what a rank sees: all of its replica, or one",
-     .take = take_rank_mask},
-    {.name = "label", .help = "begin each line of output with its rank", .take = take_label},
+     OPTIONS(rank_mask),
+     .take = option_choice},
+    {.name = "label",
+     .help = "begin each line of output with its rank",
+     OPTIONS(label),
+     .take = option_flag},
     {.name = "inventory",
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
-     .take = take_inventory},
+     OPTIONS(inventory),
+     .take = option_string},
 };
 
 const struct option_set request_option_set = {

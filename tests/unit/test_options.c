@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "cli/options.h"
+#include "cli/option_types.h"
 
 #include <string.h>
 
@@ -21,54 +21,59 @@ struct cellar {
     const char *wine;
 };
 
-static int take_oven(void *target, const char *value, struct berth_error *error)
-{
-    (void)error;
-    ((struct kitchen *)target)->oven = value;
-    return 0;
-}
-
-static int take_spoon(void *target, const char *value, struct berth_error *error)
+static int take_spoon(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
     if (strcmp(value, "fork") == 0)
         return error_set(error, BERTH_ERROR_SYNTAX, "wanted a spoon, found 'fork'");
-    ((struct kitchen *)target)->spoon = value;
-    return 0;
+    return option_string(option, member, value, error);
 }
 
-static int take_stir(void *target, const char *value, struct berth_error *error)
+static int take_stir(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
 {
+    (void)option;
     (void)error;
     assert_null(value);
-    ((struct kitchen *)target)->stirs++;
+    ++*(unsigned *)member;
     return 0;
 }
 
-static int take_hot(void *target, const char *value, struct berth_error *error)
+static int take_hot(const struct option *option, void *member, const char *value,
+                    struct berth_error *error)
 {
+    struct kitchen *kitchen = member;
+
     assert_null(value);
-    if (((struct kitchen *)target)->stirs > 5)
+    if (kitchen->stirs > 5)
         return error_set(error, BERTH_ERROR_RANGE, "too late");
-    ((struct kitchen *)target)->hot = true;
-    return 0;
+    return option_flag(option, &kitchen->hot, value, error);
 }
 
-static int take_wine(void *target, const char *value, struct berth_error *error)
-{
-    (void)error;
-    ((struct cellar *)target)->wine = value;
-    return 0;
-}
+#define KITCHEN(member) .offset = offsetof(struct kitchen, member)
 
 static const struct option kitchen_rows[] = {
-    {.name = "oven", .letter = 'o', .argument = "KIND", .help = "which oven", .take = take_oven},
-    {.name = "spoon", .argument = "SIZE", .help = "which spoon", .take = take_spoon},
-    {.name = "stir", .letter = 's', .help = "stir once more", .take = take_stir},
+    {.name = "oven",
+     .letter = 'o',
+     .argument = "KIND",
+     .help = "which oven",
+     KITCHEN(oven),
+     .take = option_string},
+    {.name = "spoon",
+     .argument = "SIZE",
+     .help = "which spoon",
+     KITCHEN(spoon),
+     .take = take_spoon},
+    {.name = "stir", .letter = 's', .help = "stir once more", KITCHEN(stirs), .take = take_stir},
     {.name = "hot", .letter = 't', .help = "serve hot", .take = take_hot},
 };
 
 static const struct option cellar_rows[] = {
-    {.name = "wine", .letter = 'w', .argument = "YEAR", .help = "which wine", .take = take_wine},
+    {.name = "wine",
+     .letter = 'w',
+     .argument = "YEAR",
+     .help = "which wine",
+     .take = option_string},
 };
 
 static const struct option_set kitchen_set = {"Kitchen", kitchen_rows, COUNT(kitchen_rows)};

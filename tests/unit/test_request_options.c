@@ -409,8 +409,8 @@ static void check_choices(const struct option *row)
 
     request_options_init(&options);
     for (const struct choice *choice = row->choices; choice->name != NULL; choice++)
-        assert_int_equal(row->take(&options, choice->name, &error), 0);
-    assert_true(row->take(&options, "?", &error) < 0);
+        assert_int_equal(row->take(row, (char *)&options + row->offset, choice->name, &error), 0);
+    assert_true(row->take(row, (char *)&options + row->offset, "?", &error) < 0);
     text_append(&wanted, "wanted one of ");
     choice_list(&wanted, row->choices, ", ");
     text_append(&wanted, ", found '?'");

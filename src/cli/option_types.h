@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What options take: functions for struct option's `take`, named after what they put into which
+ * type of member.
+ */
+#ifndef CLI_OPTION_TYPES_H
+#define CLI_OPTION_TYPES_H
+
+#include "cli/options.h"
+
+/* bool: true; the option has no argument. */
+int option_flag(const struct option *option, void *member, const char *value,
+                struct berth_error *error);
+
+/* const char *: the argument itself. */
+int option_string(const struct option *option, void *member, const char *value,
+                  struct berth_error *error);
+
+/* char *: an allocated copy, in place of an earlier one. */
+int option_text(const struct option *option, void *member, const char *value,
+                struct berth_error *error);
+
+/* struct optional_number: bytes. */
+int option_size(const struct option *option, void *member, const char *value,
+                struct berth_error *error);
+
+/* struct optional_number: nanoseconds. */
+int option_duration(const struct option *option, void *member, const char *value,
+                    struct berth_error *error);
+
+/* int or an enum: one of the option's choices. */
+int option_choice(const struct option *option, void *member, const char *value,
+                  struct berth_error *error);
+
+/* struct device_id_list: added to what is there. */
+int option_ids(const struct option *option, void *member, const char *value,
+               struct berth_error *error);
+
+#endif
