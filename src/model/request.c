@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
@@ -211,14 +212,19 @@ static int validate_text(const char *what, const char *text, struct berth_error 
 
 static int validate_texts(const struct request *request, struct berth_error *error)
 {
-    int code = validate_text("model", request->model, error);
+    const struct {
+        const char *what;
+        const char *text;
+    } texts[] = {
+        {"model", request->model},
+        {"policy", request->policy},
+        {"affinity", request->affinity},
+        {"name", request->name},
+    };
+    int code = 0;
 
-    if (code == 0)
-        code = validate_text("policy", request->policy, error);
-    if (code == 0)
-        code = validate_text("affinity", request->affinity, error);
-    if (code == 0)
-        code = validate_text("name", request->name, error);
+    for (size_t i = 0; i < COUNT(texts) && code == 0; i++)
+        code = validate_text(texts[i].what, texts[i].text, error);
     return code;
 }
 

@@ -102,15 +102,23 @@ static void take_hands_the_string_over(void **state)
     free(taken);
 }
 
-static void a_failure_is_remembered_until_cleared(void **state)
+/* A text that holds "before" and has lost what came after. */
+static struct text failed_text(void)
 {
     struct text text = {0};
 
-    (void)state;
     text_append(&text, "before");
     failing_allocator_start(1);
     text_append_repeated(&text, 'x', 1000);
     failing_allocator_stop();
+    return text;
+}
+
+static void a_failure_is_remembered_until_cleared(void **state)
+{
+    struct text text = failed_text();
+
+    (void)state;
     assert_true(text_failed(&text));
     text_append(&text, "!");
     text_append_char(&text, '!');
@@ -127,13 +135,9 @@ static void a_failure_is_remembered_until_cleared(void **state)
 
 static void take_after_a_failure_is_null(void **state)
 {
-    struct text text = {0};
+    struct text text = failed_text();
 
     (void)state;
-    text_append(&text, "before");
-    failing_allocator_start(1);
-    text_append_repeated(&text, 'x', 1000);
-    failing_allocator_stop();
     assert_null(text_take(&text));
     assert_false(text_failed(&text));
     assert_string_equal(text_string(&text), "");
