@@ -23,8 +23,6 @@ enum {
     CASE_BIT = 'a' ^ 'A',
 };
 
-#define COUNT_OF(array) (COUNT(array))
-
 static const char digits[] = "0123456789";
 
 static uint64_t power_of_ten(unsigned exponent)
@@ -185,7 +183,7 @@ static size_t find_duration_unit(const char *name, size_t length)
 {
     size_t i;
 
-    for (i = 0; i < COUNT_OF(duration_units); i++) {
+    for (i = 0; i < COUNT(duration_units); i++) {
         if (strlen(duration_units[i].name) == length &&
             memcmp(duration_units[i].name, name, length) == 0)
             break;
@@ -224,7 +222,7 @@ static int read_duration_parts(const char *string, struct duration_sum *sum,
             i = find_duration_unit("s", 1);
         else if (unit[0] == '\0')
             return misshapen(error, duration_wanted, string, "the last part has no unit");
-        if (i == COUNT_OF(duration_units))
+        if (i == COUNT(duration_units))
             return unknown_unit(error, duration_wanted, string, unit, unit_length);
         if (i < next_unit)
             return misshapen(error, duration_wanted, string, "units must fall: d h m s ms");
@@ -258,7 +256,7 @@ static int read_duration_clock(const char *string, struct duration_sum *sum,
     size_t first = strchr(string, '-') != NULL ? 0 : 1;
     const char *at = string;
 
-    for (size_t i = first; i < COUNT_OF(fields); i++) {
+    for (size_t i = first; i < COUNT(fields); i++) {
         struct decimal field;
 
         at = read_decimal(at, &field);
@@ -345,7 +343,7 @@ struct quantity_text quantity_format_size(uint64_t bytes)
     unsigned decimals;
     uint64_t whole;
 
-    while (unit + 1 < COUNT_OF(units) && bytes >> (10 * (unit + 1)) != 0)
+    while (unit + 1 < COUNT(units) && bytes >> (10 * (unit + 1)) != 0)
         unit++;
     whole = bytes >> (10 * unit);
     decimals = unit == 0 || whole >= 100 ? 0 : whole >= 10 ? 1 : 2;
@@ -361,7 +359,7 @@ struct quantity_text quantity_format_duration(int64_t nanoseconds)
     size_t i = 0;
     uint64_t unit, first, second;
 
-    while (i + 1 < COUNT_OF(duration_units) && rest < (uint64_t)duration_units[i].nanoseconds)
+    while (i + 1 < COUNT(duration_units) && rest < (uint64_t)duration_units[i].nanoseconds)
         i++;
     unit = (uint64_t)duration_units[i].nanoseconds;
     first = rest / unit;
