@@ -35,27 +35,17 @@ TIMEOUTS ?= $(if $(SAN),5,1)
 # $(call need,GROUPS): installs what is missing of these groups, unless DEPS=no.
 need = @DEPS='$(DEPS)' CC='$(CC)' SAN='$(SAN)' tools/deps $(1)
 
-# $(call build,DIRECTORY,SETUP OPTIONS,TARGETS): configures where that was not done, then builds.
+# $(call build,DIRECTORY,SETUP OPTIONS,TARGETS): configures where that was not done, then builds. Two
+# at once in one directory wait for each other.
 define build
 @for tool in meson ninja; do command -v $$tool >/dev/null || \
 	{ echo "$$tool is missing: run make deps" >&2; exit 1; }; done
-@test -f '$(1)/build.ninja' || CC='$(CC)' meson setup '$(1)' \
-	--prefix='$(PREFIX)' -Dpython='$(PYTHON)' $(2)
-@ninja -C '$(1)' $(3)
+@mkdir -p '$(1)' && flock -o '$(1)/.lock' sh -ec "test -f '$(1)/build.ninja' || CC='$(CC)' \
+	meson setup '$(1)' --prefix='$(PREFIX)' -Dpython='$(PYTHON)' $(2); ninja -C '$(1)' $(3)"
 endef
 
-# $(call test,DIRECTORY): runs the tests. A directory that `make` configured before cmocka was
-# installed knows no tests yet, and is configured again. Tests that call make are not to be told
-# about the flags of this one.
-define test
-@grep -qs define '$(1)/tests/ready' || meson setup --reconfigure '$(1)' >/dev/null
-@grep -qs define '$(1)/tests/ready' || \
-	{ echo 'cmocka or $(PYTHON) is missing: run make deps' >&2; exit 1; }
-@rm -f '$(1)'/meson-logs/testlog.*; status=0; \
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL \
-	meson test -C '$(1)' --print-errorlogs -t $(TIMEOUTS) $(TEST_OPTIONS) || status=1; \
-$(PYTHON) tools/test-summary '$(1)' || status=1; exit $$status
-endef
+# $(call test,DIRECTORY): runs the tests there.
+test = @PYTHON='$(PYTHON)' tools/run-tests '$(1)' -t $(TIMEOUTS) $(TEST_OPTIONS)
 
 all: ## build (the default); the program is build/berth
 	$(call build,$(BUILD),$(setup_options))
