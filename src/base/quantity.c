@@ -155,6 +155,8 @@ int quantity_parse_size(const char *string, uint64_t *ret_bytes, struct berth_er
 
     if (unit == NULL)
         return misshapen(error, wanted, string, NULL);
+    if (unit[0] == ' ' && unit[1] != '\0')
+        unit++;
     unit_size = size_of_unit(unit);
     if (unit_size == 0)
         return unknown_unit(error, wanted, string, unit, strlen(unit));

@@ -22,7 +22,8 @@ int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uin
                           struct berth_error *error);
 
 /* A size in bytes: a number, perhaps with a fraction (1.5GiB; cut to whole bytes), and a unit in
- * any case: none or B; K M G T P E and KiB ... EiB are powers of 1024; KB ... EB powers of 1000. */
+ * any case: none or B; K M G T P E and KiB ... EiB are powers of 1024; KB ... EB powers of 1000.
+ * One blank may stand before the unit, as quantity_format_size writes it. */
 int quantity_parse_size(const char *string, uint64_t *ret_bytes, struct berth_error *error);
 
 /* A duration in nanoseconds: seconds (90, 0.5), parts with units in falling order (1h30m, 90s,

@@ -335,8 +335,8 @@ static void wrong_values_are_refused(void **state)
         {"{label: x, floor: 4294967296}", BERTH_ERROR_RANGE,
          "1:19: floor: wanted a whole number from 0 to 99, found 4294967296"},
         {"{label: x, weight: 5 apples}", BERTH_ERROR_SYNTAX,
-         "1:20: weight: wanted a size such as 8GiB or 512M, found '5 apples': unknown unit ' "
-         "apples'"},
+         "1:20: weight: wanted a size such as 8GiB or 512M, found '5 apples': unknown unit "
+         "'apples'"},
         {"{label: x, weight: 8EiB}", BERTH_ERROR_RANGE,
          "1:20: weight: wanted a size from 0 B to 7.99 EiB, found '8EiB'"},
         {"{label: x, volume: 1023}", BERTH_ERROR_RANGE,

@@ -59,11 +59,8 @@ static void random_sizes_are_rounded_down(void **state)
     for (unsigned long step = test_steps(100000); step > 0; step--) {
         uint64_t bytes = test_random_any_length(&random);
         struct quantity_text text = quantity_format_size(bytes);
-        char *blank = strchr(text.text, ' ');
         uint64_t again, lost;
 
-        assert_non_null(blank);
-        memmove(blank, blank + 1, strlen(blank));
         assert_int_equal(quantity_parse_size(text.text, &again, NULL), 0);
         assert_true(again <= bytes);
         lost = bytes - again;
