@@ -134,7 +134,8 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
         return;
     text_append_char(out, '\n');
     if (machine->devices.count > MATRIX_MOST) {
-        text_append_format(out, "%zu links (--json lists them)\n", machine->links.count);
+        text_append_format(out, "%zu %s (--json lists them)\n", machine->links.count,
+                           machine->links.count == 1 ? "link" : "links");
         return;
     }
     if (matrix_init(&matrix, machine) < 0) {

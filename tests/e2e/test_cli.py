@@ -40,6 +40,12 @@ def test_help_of_a_verb(sandbox, verb):
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
+@pytest.mark.parametrize("columns, least, most", [(20, 30, 50), (60, 50, 60), (90, 80, 90), (500, 80, 96)])
+def test_help_fits_the_terminal(sandbox, columns, least, most):
+    done = berth(sandbox, "plan", "--help", env={"COLUMNS": columns})
+    assert least < max(len(line) for line in done.stdout.splitlines()) <= most
+
+
 def test_help_goes_before_what_follows(sandbox):
     assert berth(sandbox, "plan", "--help", "--nonsense").code == 0
     assert berth(sandbox, "plan", "--nonsense", "--help").code == 2

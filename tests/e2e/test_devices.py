@@ -210,3 +210,9 @@ def test_64_devices(devices):
     assert len(lines) == 64 + 3
     assert lines[-1] == "63 links (a wider terminal shows them, --json lists them)"
     assert len(devices(text).stdout.splitlines()) == 64 + 1 + 1 + 65 + 1
+
+
+def test_more_devices_than_a_matrix_shows(devices):
+    text = "devices:\n" + "".join(f"  - {{vendor: amd, index: {i}}}\n" for i in range(65))
+    text += "links: [{between: [amd0, amd64], kind: xgmi}]\n"
+    assert devices(text).stdout.splitlines()[-1] == "1 link (--json lists them)"
