@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "model/machine.h"
-
-#define GIB (UINT64_C(1024) * 1024 * 1024)
+#include "support/units.h"
 
 /* The id that this text means; the test fails when it means none. */
 static inline struct device_id id_of(const char *string)
