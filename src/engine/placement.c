@@ -5,89 +5,8 @@
  */
 #include <assert.h>
 
-#include "base/count.h"
 #include "base/error.h"
 #include "engine/placement_search.h"
-
-static int search_init(struct search *search, const struct placement_question *question,
-                       struct placement *placement)
-{
-    size_t count = question->machine->devices.count;
-    struct bitset *sets[] = {&search->possible,  &search->available,  &search->avoided,
-                             &search->must_left, &search->candidates, &search->plain,
-                             &search->required,  &search->chosen};
-
-    *search = (struct search){.question = question, .device_count = count, .placement = placement};
-    for (size_t i = 0; i < COUNT(sets); i++) {
-        if (bitset_init(sets[i], count) < 0)
-            return BERTH_ERROR_MEMORY;
-    }
-    search->tenants = calloc(count + 1, sizeof(*search->tenants));
-    search->room = calloc(count + 1, sizeof(*search->room));
-    return search->tenants == NULL || search->room == NULL ? BERTH_ERROR_MEMORY : 0;
-}
-
-static void search_finish(struct search *search)
-{
-    free(search->tenants);
-    free(search->room);
-    bitset_finish(&search->possible);
-    bitset_finish(&search->available);
-    bitset_finish(&search->avoided);
-    bitset_finish(&search->must_left);
-    bitset_finish(&search->candidates);
-    bitset_finish(&search->plain);
-    bitset_finish(&search->required);
-    bitset_finish(&search->chosen);
-}
-
-/* Judges every device once. */
-static void judge(struct search *search)
-{
-    const struct placement_question *question = search->question;
-    const struct request *request = question->request;
-
-    for (size_t slot = 0; slot < search->device_count; slot++) {
-        const struct device *device = &question->machine->devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device);
-
-        if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
-            verdict = FILTER_BUSY;
-        search->counts[verdict]++;
-        search->tenants[slot] = filter_tenants(request, device);
-        if (device_id_list_has(&request->avoided, device->id))
-            bitset_add(&search->avoided, slot);
-        if (verdict == FILTER_PASSES)
-            bitset_add(&search->available, slot);
-        if (verdict == FILTER_PASSES || filter_may_change(verdict))
-            bitset_add(&search->possible, slot);
-    }
-}
-
-static bool is_in_group(const struct search *search, size_t slot, size_t leader)
-{
-    const struct device *devices = search->question->machine->devices.items;
-
-    return search->question->request->vendor_rule == VENDOR_RULE_MIXED ||
-           devices[slot].id.vendor == devices[leader].id.vendor;
-}
-
-/* Makes `candidates` the devices of the leader's group in `from` that have room, `plain` those of
- * them that are not avoided and `required` those that are still required. Returns how many
- * candidates there are. */
-static size_t gather_group(struct search *search, const struct bitset *from, size_t leader)
-{
-    bitset_clear(&search->candidates);
-    bitset_for_each (slot, from) {
-        if (search->room[slot] > 0 && is_in_group(search, slot, leader))
-            bitset_add(&search->candidates, slot);
-    }
-    bitset_copy(&search->plain, &search->candidates);
-    bitset_subtract(&search->plain, &search->avoided);
-    bitset_copy(&search->required, &search->must_left);
-    bitset_intersect(&search->required, &search->candidates);
-    return bitset_count(&search->candidates);
-}
 
 static size_t rounded_up(size_t number, size_t divisor)
 {
@@ -140,23 +59,6 @@ static void prefer_roomy(struct search *search, size_t count)
     }
 }
 
-size_t search_next_group(const struct search *search, const struct bitset *from, size_t slot,
-                         unsigned *tried)
-{
-    const struct device *devices = search->question->machine->devices.items;
-    bool mixed = search->question->request->vendor_rule == VENDOR_RULE_MIXED;
-
-    for (; slot < search->device_count; slot = bitset_next(from, slot + 1)) {
-        unsigned group = mixed ? 1U : 1U << devices[slot].id.vendor;
-
-        if ((*tried & group) == 0) {
-            *tried |= group;
-            return slot;
-        }
-    }
-    return slot;
-}
-
 /* What it costs to serve a replica from the candidates: avoided devices, then high slots. */
 static size_t cost_of_group(const struct search *search, size_t count)
 {
@@ -169,20 +71,21 @@ static size_t cost_of_group(const struct search *search, size_t count)
 
 /* Finds the group for the next replica: the cheapest with enough devices, but one that holds a
  * required device before all others. Leaves it in `candidates`. */
-static bool find_group(struct search *search, const struct bitset *from, size_t count)
+static bool find_group(struct search *search, size_t count)
 {
-    const struct bitset *leaders = bitset_is_empty(&search->must_left) ? from : &search->must_left;
-    size_t best = search->device_count;
+    bool must = !bitset_is_empty(&search->must_left);
+    size_t best = SEARCH_GROUPS;
     size_t least_cost = SIZE_MAX;
 
-    for_each_group (leader, search, leaders) {
-        if (gather_group(search, from, leader) < count ||
+    for (size_t i = 0; i < search->group_count; i++) {
+        if (search_gather(search, search->order[i]) < count ||
+            (must && bitset_is_empty(&search->required)) ||
             cost_of_group(search, count) >= least_cost)
             continue;
-        best = leader;
+        best = search->order[i];
         least_cost = cost_of_group(search, count);
     }
-    return best < search->device_count && gather_group(search, from, best) > 0;
+    return best < SEARCH_GROUPS && search_gather(search, best) > 0;
 }
 
 /* Gives a replica `count` of the candidates. Returns 1 or BERTH_ERROR_MEMORY. */
@@ -212,33 +115,20 @@ static int take_candidates(struct search *search, size_t count)
         if (place == NULL)
             return BERTH_ERROR_MEMORY;
         *place = slot;
-        search->room[slot]--;
+        if (--search->room[slot] == 0)
+            bitset_remove(&search->groups[search_group(search, slot)], slot);
     }
     return 1;
 }
 
-/* Gives the next replica `count` devices of `from`. Returns 1, 0 when there are not enough, or
+/* Gives the next replica `count` devices. Returns 1, 0 when there are not enough, or
  * BERTH_ERROR_MEMORY. */
-static int place_replica(struct search *search, const struct bitset *from, size_t count)
+static int place_replica(struct search *search, size_t count)
 {
-    if (!find_group(search, from, count))
+    if (!find_group(search, count))
         return 0;
     put_off_required(search, count);
     return take_candidates(search, count);
-}
-
-static void forget_slots(struct search *search)
-{
-    search->placement->slots.count = 0;
-    search->placement->sizes.count = 0;
-}
-
-static void start_attempt(struct search *search)
-{
-    forget_slots(search);
-    bitset_copy(&search->must_left, search->question->must);
-    for (size_t slot = 0; slot < search->device_count; slot++)
-        search->room[slot] = search->tenants[slot];
 }
 
 /* Places `replicas` replicas of `count` devices each, one after the other, all or nothing. Finds a
@@ -248,34 +138,44 @@ static int place_in_turn(struct search *search, const struct bitset *from, size_
 {
     int code = 1;
 
-    start_attempt(search);
+    search_start(search, from);
     for (size_t replica = 0; replica < replicas && code == 1; replica++)
-        code = place_replica(search, from, count);
+        code = place_replica(search, count);
     return code == 1 ? bitset_is_empty(&search->must_left) : code;
 }
 
-/* How many replicas of `count` devices the candidates have room for, up to `limit`: of r replicas
- * a device can serve each once. */
-static size_t rows_of_candidates(const struct search *search, size_t count, size_t limit)
+/* Whether the candidates have room for `rows` replicas of `count` devices: each device can serve
+ * each of them once. */
+static bool have_room_for(const struct search *search, size_t rows, size_t count)
 {
-    size_t rows = 0;
+    size_t uses = 0;
 
-    for (; rows < limit; rows++) {
-        size_t uses = 0;
-
-        bitset_for_each (slot, &search->candidates)
-            uses += search->room[slot] <= rows ? search->room[slot] : rows + 1;
-        if (uses < count * (rows + 1))
-            break;
-    }
-    return rows;
+    bitset_for_each (slot, &search->candidates)
+        uses += search->room[slot] < rows ? search->room[slot] : rows;
+    return uses >= rows * count;
 }
 
-/* Places `rows` replicas, for which there is room, in the leader's group. Only the required
+/* How many such replicas they have room for, up to `limit`; what has room for more has room for
+ * fewer. */
+static size_t rows_of_candidates(const struct search *search, size_t count, size_t limit)
+{
+    size_t fits = 0;
+
+    while (fits < limit) {
+        size_t middle = limit - (limit - fits) / 2;
+
+        if (have_room_for(search, middle, count))
+            fits = middle;
+        else
+            limit = middle - 1;
+    }
+    return fits;
+}
+
+/* Places `rows` replicas, for which there is room, in the group. Only the required
  * devices for which later ones have no place come first, so that the roomy ones are not left over.
  * Returns 1 or BERTH_ERROR_MEMORY. */
-static int place_rows(struct search *search, const struct bitset *from, size_t leader, size_t rows,
-                      size_t count)
+static int place_rows(struct search *search, size_t group, size_t rows, size_t count)
 {
     int code = 1;
 
@@ -283,7 +183,7 @@ static int place_rows(struct search *search, const struct bitset *from, size_t l
         size_t later = (rows - 1) * count;
         size_t required;
 
-        gather_group(search, from, leader);
+        search_gather(search, group);
         required = bitset_count(&search->required);
         put_off_required(search, required > later ? required - later : 0);
         prefer_roomy(search, count);
@@ -300,35 +200,26 @@ static int place_balanced(struct search *search, const struct bitset *from, size
 {
     size_t later = 0; /* replicas that the groups to come need */
 
-    start_attempt(search);
-    for_each_group (leader, search, from) {
-        gather_group(search, from, leader);
+    search_start(search, from);
+    for (size_t i = 0; i < search->group_count; i++) {
+        search_gather(search, search->order[i]);
         later += rounded_up(bitset_count(&search->required), count);
     }
-    for_each_group (leader, search, from) {
+    for (size_t i = 0; i < search->group_count; i++) {
         size_t needed;
         size_t rows;
 
-        gather_group(search, from, leader);
+        search_gather(search, search->order[i]);
         needed = rounded_up(bitset_count(&search->required), count);
         later -= needed;
         rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
         if (rows < needed)
             return 0;
         replicas -= rows;
-        if (place_rows(search, from, leader, rows, count) < 0)
+        if (place_rows(search, search->order[i], rows, count) < 0)
             return BERTH_ERROR_MEMORY;
     }
     return replicas == 0 && bitset_is_empty(&search->must_left);
-}
-
-size_t search_room(const struct search *search, const struct bitset *from)
-{
-    size_t room = 0;
-
-    bitset_for_each (slot, from)
-        room += search->tenants[slot];
-    return room;
 }
 
 /* Places `replicas` replicas of `count` devices each, all or nothing. Returns as place_replica. */
@@ -345,28 +236,39 @@ static int place_gang(struct search *search, const struct bitset *from, size_t r
     return code;
 }
 
-bool search_is_best_effort(const struct search *search)
-{
-    const struct request *request = search->question->request;
-
-    return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
-}
-
 /* Every replica is a claim of its own: places as many as fit, each as large as it can be. */
 static int place_each(struct search *search, size_t most)
 {
     int code = 1;
 
-    start_attempt(search);
+    search_start(search, &search->available);
     while (search->placement->sizes.count < search->question->request->replicas && code == 1) {
         code = 0;
         /* What was too much once is too much ever after. */
         for (; most >= search->least && code == 0; most -= code == 0)
-            code = place_replica(search, &search->available, most);
+            code = place_replica(search, most);
     }
     if (!bitset_is_empty(&search->must_left))
-        forget_slots(search);
+        search_forget(search);
     return code < 0 ? code : 0;
+}
+
+/* The size of the largest group in `from`, of equals that with the lowest slot; 0 when `from` has
+ * no room. */
+static size_t largest_group(struct search *search, const struct bitset *from, size_t *ret_group)
+{
+    size_t largest = 0;
+
+    search_start(search, from);
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t size = bitset_count(&search->groups[search->order[i]]);
+
+        if (size > largest) {
+            largest = size;
+            *ret_group = search->order[i];
+        }
+    }
+    return largest;
 }
 
 /* How many devices a replica could get now at best, so that a long range is not counted down one
@@ -374,15 +276,9 @@ static int place_each(struct search *search, size_t most)
 static size_t most_devices_now(struct search *search)
 {
     size_t room = search_room(search, &search->available);
-    size_t most = 0;
+    size_t group;
+    size_t most = largest_group(search, &search->available, &group);
 
-    start_attempt(search);
-    for_each_group (leader, search, &search->available) {
-        size_t size = gather_group(search, &search->available, leader);
-
-        if (size > most)
-            most = size;
-    }
     if (!search_is_best_effort(search) && room / search->question->request->replicas < most)
         most = room / search->question->request->replicas;
     return most < search->most ? most : search->most;
@@ -400,7 +296,7 @@ static int place_now(struct search *search)
     for (size_t count = most; count >= search->least && code == 0; count--)
         code = place_gang(search, &search->available, request->replicas, count);
     if (code == 0)
-        forget_slots(search);
+        search_forget(search);
     return code < 0 ? code : 0;
 }
 
@@ -410,9 +306,9 @@ static bool claims_could_do(struct search *search)
 {
     size_t needed = 0;
 
-    start_attempt(search);
-    for_each_group (leader, search, &search->possible) {
-        size_t size = gather_group(search, &search->possible, leader);
+    search_start(search, &search->possible);
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t size = search_gather(search, search->order[i]);
 
         if (size < search->least)
             continue;
@@ -445,24 +341,15 @@ static int gang_could_do(struct search *search)
 static void find_bounds(struct search *search)
 {
     const struct device_count *gpus = &search->question->request->gpus;
-    size_t largest = 0;
-    size_t largest_leader = 0;
+    size_t group = 0;
+    size_t largest = largest_group(search, &search->possible, &group);
 
-    start_attempt(search);
-    for_each_group (leader, search, &search->possible) {
-        size_t size = gather_group(search, &search->possible, leader);
-
-        if (size > largest) {
-            largest = size;
-            largest_leader = leader;
-        }
-    }
     search->least = gpus->all ? largest : gpus->least;
     search->most = gpus->all || gpus->most > largest ? largest : gpus->most;
     if (search->least == 0)
         search->least = 1;
     for (size_t slot = 0; slot < search->device_count && gpus->all && largest > 0; slot++) {
-        if (!is_in_group(search, slot, largest_leader))
+        if (search_group(search, slot) != group)
             search->tenants[slot] = 0;
     }
 }
@@ -473,11 +360,11 @@ static int answer(struct search *search)
     struct placement *placement = search->placement;
     int code;
 
-    judge(search);
+    search_judge(search);
     find_bounds(search);
     code = search_is_best_effort(search) ? claims_could_do(search) : gang_could_do(search);
     placement->satisfiable = code == 1;
-    forget_slots(search);
+    search_forget(search);
     if (placement->satisfiable)
         code = place_now(search);
     if (code < 0)

@@ -12,6 +12,9 @@
 #include "engine/filter.h"
 #include "engine/placement.h"
 
+/* One for each vendor. */
+enum { SEARCH_GROUPS = VENDOR_DRI + 1 };
+
 struct search {
     const struct placement_question *question;
     size_t device_count;
@@ -23,6 +26,9 @@ struct search {
     struct bitset possible;         /* might do some day */
     struct bitset available;        /* do now */
     struct bitset avoided;
+    struct bitset groups[SEARCH_GROUPS]; /* devices that still have room in this attempt */
+    size_t order[SEARCH_GROUPS];         /* the groups of this attempt, lowest slots first */
+    size_t group_count;
     struct bitset must_left; /* required devices that no replica has yet */
     struct bitset candidates;
     struct bitset plain; /* candidates that are not avoided */
@@ -31,17 +37,27 @@ struct search {
     struct placement *placement; /* the answer, in which slots and sizes grow */
 };
 
-/* For walking over the groups in `from`, each once, in the order of their lowest slots: returns the
- * next leader at or above `slot` whose vendor is not yet in *tried, and adds it; the device count
- * at the end. */
-size_t search_next_group(const struct search *search, const struct bitset *from, size_t slot,
-                         unsigned *tried);
+/* Prepares a search that fills in `placement`, which the caller finishes. Returns 0 or
+ * BERTH_ERROR_MEMORY; search_finish is to be called in both cases. */
+int search_init(struct search *search, const struct placement_question *question,
+                struct placement *placement);
+void search_finish(struct search *search);
 
-#define for_each_group(leader, search, from)                                                      \
-    for (unsigned tried = 0, more = 1; more; more = 0)                                            \
-        for (size_t leader = search_next_group((search), (from), bitset_next((from), 0), &tried); \
-             (leader) < (search)->device_count;                                                   \
-             leader = search_next_group((search), (from), leader, &tried))
+/* Judges every device once: fills in counts, tenants, avoided, possible and available. */
+void search_judge(struct search *search);
+
+/* Begins to place replicas on the devices in `from`, all of them empty. */
+void search_start(struct search *search, const struct bitset *from);
+
+/* Forgets what was placed. */
+void search_forget(struct search *search);
+
+/* Makes `candidates` the devices of the group that have room, `plain` those of them that are not
+ * avoided and `required` those that are still required. Returns how many candidates there are. */
+size_t search_gather(struct search *search, size_t group);
+
+/* The group of a device: its vendor, or always the first where vendors may mix. */
+size_t search_group(const struct search *search, size_t slot);
 
 /* How many claims fit on these devices when they are empty. */
 size_t search_room(const struct search *search, const struct bitset *from);

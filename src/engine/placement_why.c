@@ -47,17 +47,26 @@ static void describe_found(const struct search *search, struct text *why)
     }
 }
 
+static bool have_several_groups(const struct search *search, const struct bitset *devices)
+{
+    size_t first = bitset_next(devices, 0);
+
+    bitset_for_each (slot, devices) {
+        if (search_group(search, slot) != search_group(search, first))
+            return true;
+    }
+    return false;
+}
+
 /* Whether several vendors stand in the way: there is enough, but not of one. */
 static bool needs_mixing(const struct search *search)
 {
+    const struct bitset *found = found_devices(search);
     const struct request *request = search->question->request;
     size_t replicas = search_is_best_effort(search) ? 1 : request->replicas;
-    size_t groups = 0;
 
-    for_each_group (leader, search, found_devices(search))
-        groups++;
-    return groups > 1 && (request->gpus.all || request->gpus.most > 1) &&
-           search_room(search, found_devices(search)) >= replicas * search->least;
+    return have_several_groups(search, found) && (request->gpus.all || request->gpus.most > 1) &&
+           search_room(search, found) >= replicas * search->least;
 }
 
 void search_describe(const struct search *search)
