@@ -41,6 +41,15 @@ static void check_id(const struct device *device, const char *id)
     assert_string_equal(device_id_format(device->id).text, id);
 }
 
+static void check_link(const struct link *link, size_t low, size_t high, enum link_kind kind,
+                       uint32_t lanes)
+{
+    assert_int_equal(link->between[0], low);
+    assert_int_equal(link->between[1], high);
+    assert_int_equal(link->kind, kind);
+    assert_int_equal(link->lanes, lanes);
+}
+
 static void the_example_of_the_contract_is_read(void **state)
 {
     struct machine machine = parse_inventory(contract_example);
@@ -60,10 +69,7 @@ static void the_example_of_the_contract_is_read(void **state)
     check_id(&device[1], "nvidia1");
     assert_string_equal(pci_format(device[1].pci).text, "0000:0f:00.0");
     assert_int_equal(machine.links.count, 1);
-    assert_int_equal(machine.links.items[0].between[0], 0);
-    assert_int_equal(machine.links.items[0].between[1], 1);
-    assert_int_equal(machine.links.items[0].kind, LINK_NVLINK);
-    assert_int_equal(machine.links.items[0].lanes, 12);
+    check_link(&machine.links.items[0], 0, 1, LINK_NVLINK, 12);
     machine_finish(&machine);
 }
 
@@ -186,13 +192,8 @@ static void slots_are_in_the_order_of_the_file(void **state)
     check_id(&machine.devices.items[1], "amd7");
     check_id(&machine.devices.items[2], "nvidia0");
     assert_int_equal(machine.links.count, 2);
-    assert_int_equal(link[0].between[0], 0);
-    assert_int_equal(link[0].between[1], 1);
-    assert_int_equal(link[0].kind, LINK_SYS);
-    assert_int_equal(link[0].lanes, 0);
-    assert_int_equal(link[1].between[0], 0);
-    assert_int_equal(link[1].between[1], 2);
-    assert_int_equal(link[1].lanes, 4);
+    check_link(&link[0], 0, 1, LINK_SYS, 0);
+    check_link(&link[1], 0, 2, LINK_NVLINK, 4);
     machine_finish(&machine);
 }
 
