@@ -58,7 +58,7 @@ help: ## list the targets
 deps: ## install what building, testing and benchmarking need
 	$(call need,build test bench)
 
-run: ## build, then run the main job on made-up devices
+run: ## build, then show berth at work, on a virtual machine where it finds no GPU
 	$(call need,build)
 	$(call build,$(BUILD),$(setup_options))
 	@BERTH='$(CURDIR)/$(BUILD)/berth' tools/demo
