@@ -24,7 +24,12 @@ extern "C" {
     X(RANGE, 6, "number out of range")                                \
     X(LIMIT, 7, "too large, too deep or too many")                    \
     X(IMPOSSIBLE, 8, "no device here could ever satisfy the request") \
-    X(PERMISSION, 9, "permission denied")
+    X(PERMISSION, 9, "permission denied")                             \
+    X(NO_DEVICE, 10, "there is no device here")                       \
+    X(BUSY, 11, "it would have to wait")                              \
+    X(TIMED_OUT, 12, "not granted in time")                           \
+    X(CANCELLED, 13, "cancelled while it waited")                     \
+    X(FORKED, 14, "the pool was opened before fork()")
 
 /* The codes: BERTH_ERROR_INVALID is -1, and so on. */
 enum berth_error_code {

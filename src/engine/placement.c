@@ -98,15 +98,15 @@ static int take_candidates(struct search *search, size_t count)
         return BERTH_ERROR_MEMORY;
     *size = count;
     bitset_clear(&search->chosen);
-    if (question->policy->choose(
-            &(struct policy_question){
-                .machine = question->machine,
-                .candidates = &search->candidates,
-                .required = &search->required,
-                .avoided = &search->avoided,
-                .count = count,
-            },
-            &search->chosen) < 0)
+    if (policy_choose(question->policy,
+                      &(struct policy_question){
+                          .machine = question->machine,
+                          .candidates = &search->candidates,
+                          .required = &search->required,
+                          .avoided = &search->avoided,
+                          .count = count,
+                      },
+                      &search->chosen) < 0)
         return BERTH_ERROR_MEMORY;
     bitset_subtract(&search->must_left, &search->chosen);
     bitset_for_each (slot, &search->chosen) {

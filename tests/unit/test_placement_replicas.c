@@ -314,10 +314,12 @@ static void huge_numbers_are_answered_at_once(void **state)
 }
 
 /* Takes the highest slots, and checks that what it is asked is as promised. */
-static int choose_highest(const struct policy_question *question, struct bitset *ret_chosen)
+static int choose_highest(const struct policy *policy, const struct policy_question *question,
+                          struct bitset *ret_chosen)
 {
     size_t slot = question->machine->devices.count;
 
+    (void)policy;
     assert_true(bitset_is_empty(ret_chosen));
     assert_true(bitset_is_subset(question->required, question->candidates));
     assert_in_range(question->count, bitset_count(question->required),
@@ -330,8 +332,10 @@ static int choose_highest(const struct policy_question *question, struct bitset 
     return 0;
 }
 
-static int choose_nothing(const struct policy_question *question, struct bitset *ret_chosen)
+static int choose_nothing(const struct policy *policy, const struct policy_question *question,
+                          struct bitset *ret_chosen)
 {
+    (void)policy;
     (void)question;
     (void)ret_chosen;
     return BERTH_ERROR_MEMORY;
@@ -339,7 +343,8 @@ static int choose_nothing(const struct policy_question *question, struct bitset 
 
 static void the_policy_chooses(void **state)
 {
-    static const struct policy highest = {"highest", "the highest slots", choose_highest};
+    static const struct policy highest = {
+        .name = "highest", .summary = "the highest slots", .choose = choose_highest};
     struct question question;
     struct text found = {0};
     struct placement placement;
@@ -366,7 +371,8 @@ static void the_policy_chooses(void **state)
 
 static void a_failing_policy_is_out_of_memory(void **state)
 {
-    static const struct policy broken = {"broken", "nothing", choose_nothing};
+    static const struct policy broken = {
+        .name = "broken", .summary = "nothing", .choose = choose_nothing};
     struct berth_error error = BERTH_ERROR_INIT;
     struct question question;
     struct placement placement = {.replicas = 4711};
