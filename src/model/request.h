@@ -79,6 +79,9 @@ struct request {
     struct optional_number share;  /* millionths of a device */
     struct optional_number memory; /* bytes reserved on each device */
 
+    struct optional_number cpus;        /* thousandths of a CPU for each replica, on its host */
+    struct optional_number host_memory; /* bytes of the host's memory for each replica */
+
     enum scheduling scheduling;
     enum priority priority;
     char *policy;   /* NULL: the default for the request */

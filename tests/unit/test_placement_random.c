@@ -77,11 +77,11 @@ static struct view view_of(const struct question *question)
 
     for (size_t slot = 0; slot < view.count; slot++) {
         const struct device *device = &question->machine.devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device);
+        enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
         unsigned bit = 1U << slot;
 
         view.vendors[slot] = device->id.vendor;
-        view.room[slot] = filter_tenants(request, device);
+        view.room[slot] = filter_tenants(request, device, &filter_usual_terms);
         view.possible |= verdict == FILTER_PASSES || filter_may_change(verdict) ? bit : 0;
         view.available |= verdict == FILTER_PASSES && !bitset_has(&question->busy, slot) ? bit : 0;
         view.avoided |= device_id_list_has(&request->avoided, device->id) ? bit : 0;
