@@ -7,6 +7,7 @@
 
 /* How good a place is for the next replica; smaller is better, member by member. */
 struct place {
+    size_t avoided; /* devices that it would rather not have */
     size_t node_replicas;
     size_t domain_used; /* devices that earlier replicas have in its NUMA node */
     size_t node_taken;  /* devices of the node that are not free */
@@ -49,8 +50,10 @@ static int compare_numbers(size_t one, size_t other)
 
 static bool is_better(const struct place *one, const struct place *other)
 {
-    int order = compare_numbers(one->node_replicas, other->node_replicas);
+    int order = compare_numbers(one->avoided, other->avoided);
 
+    if (order == 0)
+        order = compare_numbers(one->node_replicas, other->node_replicas);
     if (order == 0)
         order = compare_numbers(one->domain_used, other->domain_used);
     if (order == 0)
@@ -96,11 +99,14 @@ static void look_through(struct search *search, size_t group, size_t count, stru
 {
     for (size_t slot = 0; slot < search->machine->devices.count; slot++) {
         struct place place;
+        size_t plain;
 
         if (search_gather(search, group) < count || !bitset_has(&search->candidates, slot) ||
             !is_first_of_domain(search, slot) || keep_domain(search, slot) < count)
             continue;
         place = measure(search, group, slot);
+        plain = bitset_count(&search->plain);
+        place.avoided = count > plain ? count - plain : 0;
         if (*best_group == search->group_most || is_better(&place, best)) {
             *best = place;
             *best_group = group;

@@ -28,7 +28,8 @@ struct view {
     unsigned most;
     unsigned replicas;
     bool mixed;
-    bool alone; /* the replicas are claims of their own */
+    bool alone;  /* the replicas are claims of their own */
+    bool spread; /* the replicas go where the others are not */
 };
 
 static unsigned size_of(unsigned set)
@@ -72,6 +73,7 @@ static struct view view_of(const struct question *question)
         .most = request->gpus.most,
         .replicas = request->replicas,
         .mixed = request->vendor_rule == VENDOR_RULE_MIXED,
+        .spread = request->scheduling == SCHEDULING_SPREAD,
         .alone = request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT,
     };
 
@@ -240,7 +242,7 @@ static const char *compare_sets(const struct view *view, const struct placement 
     unsigned wanted[REPLICAS];
     unsigned served;
 
-    if (view->must != 0 && view->replicas > 1)
+    if ((view->must != 0 || view->spread) && view->replicas > 1)
         return NULL;
     served = serve(view, least, most, wanted);
     if (view->alone && served != placement->replicas)
