@@ -97,6 +97,14 @@ struct request {
 void request_init(struct request *request);
 void request_finish(struct request *request);
 
+/* A request of its own with the same members, whatever *ret_request was. Fails with
+ * BERTH_ERROR_MEMORY; *ret_request is untouched then. */
+int request_copy(struct request *ret_request, const struct request *from);
+
+/* Whether all members are the same, also those that do not count, such as the vendor when the rule
+ * is not exact. What is unknown has no value that could differ. */
+bool request_equals(const struct request *one, const struct request *other);
+
 /* Whether the request makes sense by itself, whatever devices there are. Fails with
  * BERTH_ERROR_INVALID and a sentence that names the contradiction. Pure. */
 int request_validate(const struct request *request, struct berth_error *error);
