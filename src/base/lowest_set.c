@@ -30,6 +30,28 @@ void lowest_set_finish(struct lowest_set *set)
     *set = (struct lowest_set){0};
 }
 
+void lowest_set_mark(struct lowest_set *set, size_t word)
+{
+    for (unsigned level = 1; level < set->depth; level++) {
+        uint64_t before = set->levels[level][word / 64];
+
+        set->levels[level][word / 64] = before | UINT64_C(1) << (word % 64);
+        if (before != 0)
+            return;
+        word /= 64;
+    }
+}
+
+void lowest_set_unmark(struct lowest_set *set, size_t word)
+{
+    for (unsigned level = 1; level < set->depth; level++) {
+        set->levels[level][word / 64] &= ~(UINT64_C(1) << (word % 64));
+        if (set->levels[level][word / 64] != 0)
+            return;
+        word /= 64;
+    }
+}
+
 size_t lowest_set_next(const struct lowest_set *set, size_t from)
 {
     unsigned level = 0;

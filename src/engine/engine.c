@@ -98,8 +98,9 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
 int engine_create(struct machine *machine, const struct engine_settings *settings,
                   struct engine **ret_engine, struct berth_error *error)
 {
-    size_t size = settings != NULL && settings->slots_most > 0 ? settings->slots_most
-                                                               : machine->devices.count * 2 + 64;
+    size_t size = settings != NULL && settings->slots_most > 0
+                      ? settings->slots_most
+                      : (machine->devices.count * 2 / 64 + 1) * 64;
     struct engine *engine;
     int code = check_machine(machine, size, error);
 

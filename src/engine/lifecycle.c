@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "engine/grant.h"
 #include "engine/state.h"
+
+/* Keeps what is rare from burdening what is frequent. */
+#define NOT_INLINE __attribute__((noinline))
 
 /* ---- Claims ---- */
 
@@ -65,13 +69,14 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     return CLAIM_WAITS;
 }
 
-/* Makes a lease of the chosen slots for a claim that never waited. */
-static int grant_at_once(struct engine_request *request, const struct claim_owner *owner,
-                         uint64_t *ret_id, struct berth_error *error)
+/* Makes a lease for a claim that never waited. */
+static inline int grant_at_once(struct engine_request *request, const uint32_t *slots,
+                                uint32_t slot_count, const struct claim_owner *owner,
+                                uint64_t *ret_id, struct berth_error *error)
 {
     struct engine *engine = request->engine;
-    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
-                                    (uint32_t)engine->chosen_count, request->replicas);
+    struct held *held =
+        lease_grant(request, engine->last_id + 1, slots, slot_count, request->replicas);
 
     if (held == NULL)
         return error_set_memory(error);
@@ -81,6 +86,29 @@ static int grant_at_once(struct engine_request *request, const struct claim_owne
     if (is_wanted(engine, EVENT_GRANTED))
         tell_granted(held, false);
     return CLAIM_GRANTED;
+}
+
+/* Whether a claim has nothing to decide: nobody waits, any one slot does, and one is empty. */
+static inline bool is_swift(const struct engine_request *request)
+{
+    return request->swift && request->scope->lanes.count == 0 && request->scope->empty.count > 0;
+}
+
+static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
+                        uint64_t *ret_id, struct berth_error *error)
+{
+    const struct engine *engine = request->engine;
+
+    return grant_at_once(request, engine->chosen, (uint32_t)engine->chosen_count, owner, ret_id,
+                         error);
+}
+
+NOT_INLINE static int grant_lowest(struct engine_request *request, const struct claim_owner *owner,
+                                   uint64_t *ret_id, struct berth_error *error)
+{
+    uint32_t slot = (uint32_t)lowest_set_first(&request->scope->empty);
+
+    return grant_at_once(request, &slot, 1, owner, ret_id, error);
 }
 
 /* Whether the request may start now: 1 with the slots chosen, 0 or an error. */
@@ -97,24 +125,39 @@ static int find_start(struct engine_request *request, struct berth_error *error)
     return code == BERTH_ERROR_MEMORY ? error_set_memory(error) : code == PLACE_LIMITED ? 0 : code;
 }
 
-int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
-                 const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+NOT_INLINE static int claim_slowly(struct engine_request *request, int64_t deadline,
+                                   const struct claim_owner *owner, uint64_t *ret_id,
+                                   struct berth_error *error)
 {
     int code = find_start(request, error);
 
-    (void)engine;
     if (code == 1)
-        return grant_at_once(request, owner, ret_id, error);
+        return grant_chosen(request, owner, ret_id, error);
     return code < 0 ? code : enqueue(request, deadline, owner, ret_id, error);
+}
+
+NOT_INLINE static int try_slowly(struct engine_request *request, uint64_t *ret_lease,
+                                 struct berth_error *error)
+{
+    int code = find_start(request, error);
+
+    return code == 1 ? grant_chosen(request, NULL, ret_lease, error) : code;
+}
+
+int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
+                 const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+{
+    (void)engine;
+    return is_swift(request) ? grant_lowest(request, owner, ret_id, error)
+                             : claim_slowly(request, deadline, owner, ret_id, error);
 }
 
 int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
                struct berth_error *error)
 {
-    int code = find_start(request, error);
-
     (void)engine;
-    return code == 1 ? grant_at_once(request, NULL, ret_lease, error) : code;
+    return is_swift(request) ? grant_lowest(request, NULL, ret_lease, error)
+                             : try_slowly(request, ret_lease, error);
 }
 
 int engine_would_grant(struct engine *engine, struct engine_request *request,
@@ -195,6 +238,7 @@ void lease_set_state(struct held *held, enum lease_state state)
     struct scope *scope = held->request->scope;
 
     scope->helpers_noticed -= lease_is_going(held);
+    held->touched = true;
     held->state = state;
     scope->helpers_noticed += lease_is_going(held);
 }
@@ -264,26 +308,31 @@ void end_inside(struct held *held)
         list_remove(&request->in_scope);
         request->scope = NULL;
         request->possible = false;
-        request->simple = false;
+        request->simple = request->plain = request->swift = false;
         list_append(&engine->orphans, &request->in_scope);
     }
     scope_finish(inside);
     free(inside);
 }
 
-static struct held *find_lease(struct engine *engine, uint64_t id, bool draining_too,
-                               struct berth_error *error)
+static struct held *no_lease(uint64_t id, struct berth_error *error)
 {
-    struct held *held = lease_of(engine, id);
-
-    if (held != NULL && (draining_too || held->state != LEASE_DRAINING))
-        return held;
     error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a lease that is held, found no lease %llu",
               (unsigned long long)id);
     return NULL;
 }
 
-static void end_lease(struct held *held)
+static inline struct held *find_lease(struct engine *engine, uint64_t id, bool draining_too,
+                                      struct berth_error *error)
+{
+    struct held *held = lease_of(engine, id);
+
+    if (held != NULL && (draining_too || held->state != LEASE_DRAINING))
+        return held;
+    return no_lease(id, error);
+}
+
+NOT_INLINE static void end_lease_slowly(struct held *held)
 {
     struct scope *scope = held->request->scope;
 
@@ -291,6 +340,17 @@ static void end_lease(struct held *held)
     tell_released(held);
     lease_remove(held);
     settle(scope);
+}
+
+static inline void end_lease(struct held *held)
+{
+    const struct scope *scope = held->request->scope;
+
+    if (held->touched || held->inside != NULL || scope->lanes.count > 0 ||
+        is_wanted(scope->engine, EVENT_RELEASED))
+        end_lease_slowly(held);
+    else
+        lease_remove(held);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)
@@ -309,7 +369,7 @@ int engine_vacated(struct engine *engine, uint64_t lease, struct berth_error *er
 
     if (held == NULL)
         return BERTH_ERROR_NOT_FOUND;
-    end_lease(held);
+    end_lease_slowly(held);
     return 0;
 }
 
@@ -339,6 +399,7 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
                              ? "lease %llu: wanted a time limit to come, found one that is over"
                              : "lease %llu: wanted one that runs, found that it is over",
                          (unsigned long long)lease);
+    held->touched = true;
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;

@@ -73,9 +73,9 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     if (legal != NULL)
         bitset_intersect(&engine->from, legal);
     bitset_for_each (slot, &engine->from) {
-        engine->room[slot] = scope_is_usable(scope, (uint32_t)slot)
-                                 ? ledger_room(request, (uint32_t)slot, &usage[slot])
-                                 : 0;
+        engine->room[slot] =
+            scope->usable[slot] ? ledger_room(request, (uint32_t)slot, &usage[slot]) : 0;
+        scope->slots[slot].tenants = scope->usage[slot].tenants;
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "engine/grant.h"
 #include "engine/state.h"
 
 static int does_not_fit(const struct engine_event *event, const char *what,
@@ -124,6 +125,8 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     held = lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas);
     if (held == NULL)
         return error_set_memory(error);
+    held->owner = (struct claim_owner){0};
+    held->touched = true;
     held->claim = event->claim;
     held->granted = event->time;
     request->scope->limited -= held->expires != TIME_NEVER;
@@ -132,7 +135,6 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     lease_update_timer(held);
     if (claim == NULL)
         return 0;
-    held->owner = claim->owner;
     lane_remove(claim);
     timer_clear(engine, &claim->entry);
     id_map_remove(&engine->claim_ids, &claim->entry.link);
@@ -175,6 +177,7 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
         lease_set_state(held, LEASE_DRAINING);
         break;
     case EVENT_EXTENDED:
+        held->touched = true;
         held->request->scope->limited -= held->expires != TIME_NEVER;
         held->expires = event->expires;
         held->request->scope->limited += held->expires != TIME_NEVER;

@@ -95,6 +95,8 @@ void request_apply_limits(struct engine_request *request)
     find_accounts(request);
     request->possible = request->could_ever && is_within_limits(request);
     request->simple = is_simple(request);
+    request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
+    request->swift = request->plain && request->everything && request->least == 1;
 }
 
 static void find_accepted(struct engine_request *request)
@@ -149,6 +151,8 @@ int request_compile(struct engine_request *request)
     request->share = filter_share(&request->what, &request->scope->terms);
     request->memory = request->what.memory.known ? request->what.memory.value : 0;
     request->affinity = affinity_of(request);
+    request->alone = (struct usage){0};
+    usage_add(&request->alone, request);
     find_accepted(request);
     code = search_bounds(search, &request->accepts, engine->room, &request->least, &request->most);
     if (code < 0)

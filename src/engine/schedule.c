@@ -2,6 +2,7 @@
  *
  * Who may start: the walk through the lanes, for those that wait and for those that come.
  */
+#include "engine/grant.h"
 #include "engine/state.h"
 
 /* What there is room on at all, less what earlier claims bar. */

@@ -39,6 +39,8 @@ struct claim {
 /* Slots that a lease holds without memory of its own. */
 enum { LEASE_OWN_SLOTS = 8 };
 
+/* A lease. One that is spare has no timer, no time limit and no notice, is LEASE_HELD and not
+ * touched, so that a plain grant need not say so again. */
 struct held {
     struct entry entry; /* `at` is the earlier of time limit and end of the grace */
     struct engine_request *request;
@@ -48,6 +50,7 @@ struct held {
     uint32_t own_slots[LEASE_OWN_SLOTS];
     uint32_t replicas;
     enum lease_state state;
+    bool touched; /* something is not as in a spare one: to be put right at the end */
     uint64_t claim;
     int64_t granted;
     int64_t expires;
@@ -105,12 +108,15 @@ struct engine_request {
     bool possible;   /* by the limits too */
     bool stale;      /* there was no memory to compile it again */
     bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
+    bool plain;      /* simple, and a lease of it is nothing but slots */
+    bool swift;      /* plain, and any one slot does */
     bool everything; /* accepts every slot that anybody accepts */
     uint32_t replicas;
     size_t least; /* devices of each replica */
     size_t most;
-    uint32_t share;  /* that it takes of each device */
-    uint64_t memory; /* the same, 0 when it reserves none */
+    uint32_t share;     /* that it takes of each device */
+    uint64_t memory;    /* the same, 0 when it reserves none */
+    struct usage alone; /* of a slot that has only one lease of this request */
     uint64_t affinity;
     struct bitset accepts;
     struct bitset avoided;
@@ -139,6 +145,7 @@ struct scope {
 
     struct usage *usage;           /* by slot */
     uint64_t *holders;             /* by slot: a lease that is on it; 0: none */
+    bool *usable;                  /* by slot: present, well, not blocked */
     struct policy_slot *slots;     /* by slot */
     struct host_usage *host_usage; /* by host */
     struct lowest_set empty;       /* usable slots without leases */
@@ -237,14 +244,15 @@ struct engine {
 
 /* ---- records.c: memory, numbers and timers ---- */
 
-/* A zeroed record with a number of its own to come; NULL: no memory. */
+/* A record to be filled in; NULL: no memory. */
 struct claim *claim_new(struct engine *engine);
-struct held *lease_new(struct engine *engine, size_t slots);
+/* Makes sure that the first spare lease is there and has room for so many slots. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
+int lease_prepare(struct engine *engine, size_t slots);
 void claim_recycle(struct engine *engine, struct claim *claim);
-void lease_recycle(struct engine *engine, struct held *held);
 void records_finish(struct engine *engine);
 
-/* Sets when something is due for an entry; never fails for records of claim_new and lease_new. */
+/* Sets when something is due for an entry; never fails, since every record has a place for it. */
 void timer_set(struct engine *engine, struct entry *entry, int64_t at);
 void timer_clear(struct engine *engine, struct entry *entry);
 
@@ -276,9 +284,10 @@ void request_apply_limits(struct engine_request *request);
 
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
 void scope_finish(struct scope *scope);
-bool scope_is_usable(const struct scope *scope, uint32_t slot);
-/* The slot's facts or leases changed: brings the sets up to date. */
+/* The slot's facts changed: brings everything up to date. */
 void scope_refresh(struct scope *scope, uint32_t slot);
+/* The slot's leases changed: brings the sets up to date. */
+void scope_refresh_sets(struct scope *scope, uint32_t slot);
 static inline bool scope_is_full(const struct scope *scope)
 {
     return scope->empty.count == 0 && scope->part_count == 0;
@@ -299,11 +308,11 @@ void hosts_subtract(struct host_usage *hosts, const struct engine_request *reque
  * otherwise. */
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
 
-/* Makes the chosen slots of engine->chosen a lease. Returns NULL without memory. */
-struct held *lease_grant(struct engine_request *request, uint64_t id, const uint32_t *slots,
-                         uint32_t slot_count, uint32_t replicas);
-/* Takes a lease out of everything. What is within it must have ended. */
-void lease_remove(struct held *held);
+/* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
+void lease_begin_rest(struct held *held);
+void lease_end_rest(struct held *held);
+/* Another lease on a slot that loses this one; 0 when there is none. */
+uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id);
 
 /* ---- lanes.c ---- */
 
