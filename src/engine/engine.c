@@ -182,6 +182,7 @@ void engine_destroy(struct engine *engine)
 void engine_listen(struct engine *engine, const struct event_sink *sink)
 {
     engine->sink = sink->tell != NULL ? *sink : (struct event_sink){0};
+    engine->tells_at_once = is_wanted(engine, EVENT_GRANTED) && !engine->sink.waited_only;
 }
 
 int64_t engine_now(const struct engine *engine)

@@ -69,46 +69,43 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     return CLAIM_WAITS;
 }
 
-/* Makes a lease for a claim that never waited. */
-static inline int grant_at_once(struct engine_request *request, const uint32_t *slots,
-                                uint32_t slot_count, const struct claim_owner *owner,
-                                uint64_t *ret_id, struct berth_error *error)
+/* Whether a claim has nothing to decide and nothing to say: nobody waits, any one slot does, one is
+ * empty, and nobody listens. */
+static inline bool is_swift(const struct engine *engine, const struct engine_request *request)
+{
+    return request->swift && request->scope->lanes.count == 0 && request->scope->empty.count > 0 &&
+           engine->spare_leases != NULL && !engine->tells_at_once;
+}
+
+/* Makes a lease for a claim that never waited and has nothing to decide. */
+static inline int grant_swiftly(struct engine *engine, struct engine_request *request,
+                                const struct claim_owner *owner, uint64_t *ret_id)
+{
+    uint32_t slot = (uint32_t)lowest_set_first(&request->scope->empty);
+    uint64_t id = ++engine->last_id;
+    struct held *held = lease_grant(request, id, &slot, 1, 1, true);
+
+    held->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    *ret_id = id;
+    return CLAIM_GRANTED;
+}
+
+/* The same on the slots that were chosen. */
+static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
+                        uint64_t *ret_id, struct berth_error *error)
 {
     struct engine *engine = request->engine;
-    struct held *held =
-        lease_grant(request, engine->last_id + 1, slots, slot_count, request->replicas);
+    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
+                                    (uint32_t)engine->chosen_count, request->replicas, false);
 
     if (held == NULL)
         return error_set_memory(error);
     engine->last_id++;
     held->owner = owner != NULL ? *owner : (struct claim_owner){0};
     *ret_id = held->entry.link.id;
-    if (is_wanted(engine, EVENT_GRANTED))
+    if (engine->tells_at_once)
         tell_granted(held, false);
     return CLAIM_GRANTED;
-}
-
-/* Whether a claim has nothing to decide: nobody waits, any one slot does, and one is empty. */
-static inline bool is_swift(const struct engine_request *request)
-{
-    return request->swift && request->scope->lanes.count == 0 && request->scope->empty.count > 0;
-}
-
-static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
-                        uint64_t *ret_id, struct berth_error *error)
-{
-    const struct engine *engine = request->engine;
-
-    return grant_at_once(request, engine->chosen, (uint32_t)engine->chosen_count, owner, ret_id,
-                         error);
-}
-
-NOT_INLINE static int grant_lowest(struct engine_request *request, const struct claim_owner *owner,
-                                   uint64_t *ret_id, struct berth_error *error)
-{
-    uint32_t slot = (uint32_t)lowest_set_first(&request->scope->empty);
-
-    return grant_at_once(request, &slot, 1, owner, ret_id, error);
 }
 
 /* Whether the request may start now: 1 with the slots chosen, 0 or an error. */
@@ -147,17 +144,15 @@ NOT_INLINE static int try_slowly(struct engine_request *request, uint64_t *ret_l
 int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
                  const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
 {
-    (void)engine;
-    return is_swift(request) ? grant_lowest(request, owner, ret_id, error)
-                             : claim_slowly(request, deadline, owner, ret_id, error);
+    return is_swift(engine, request) ? grant_swiftly(engine, request, owner, ret_id)
+                                     : claim_slowly(request, deadline, owner, ret_id, error);
 }
 
 int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
                struct berth_error *error)
 {
-    (void)engine;
-    return is_swift(request) ? grant_lowest(request, NULL, ret_lease, error)
-                             : try_slowly(request, ret_lease, error);
+    return is_swift(engine, request) ? grant_swiftly(engine, request, NULL, ret_lease)
+                                     : try_slowly(request, ret_lease, error);
 }
 
 int engine_would_grant(struct engine *engine, struct engine_request *request,
@@ -189,6 +184,13 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
     return 0;
 }
 
+void count_pick(struct scope *scope, uint32_t slot)
+{
+    scope->slots[slot].picks++;
+    scope->ledger[slot].served++;
+    scope->ledger[slot].last_served = ++scope->stamp;
+}
+
 int engine_pick(struct engine *engine, struct engine_request *request, uint32_t *ret_slots,
                 size_t capacity, struct berth_error *error)
 {
@@ -199,11 +201,7 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
         return code;
     engine->last_id++;
     for (size_t i = 0; i < engine->chosen_count; i++) {
-        struct policy_slot *slot = &scope->slots[engine->chosen[i]];
-
-        slot->picks++;
-        slot->served++;
-        slot->last_served = ++scope->stamp;
+        count_pick(scope, engine->chosen[i]);
         if (i < capacity)
             ret_slots[i] = engine->chosen[i];
     }
@@ -300,7 +298,7 @@ void end_inside(struct held *held)
         /* What was within it may have been the next. */
         link_next = sub->in_engine.next;
         tell_released(sub);
-        lease_remove(sub);
+        lease_remove(sub, false);
     }
     list_for_each (link, &inside->requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
@@ -315,70 +313,59 @@ void end_inside(struct held *held)
     free(inside);
 }
 
-static struct held *no_lease(uint64_t id, struct berth_error *error)
+static int no_lease(uint64_t id, struct berth_error *error)
 {
-    error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a lease that is held, found no lease %llu",
-              (unsigned long long)id);
-    return NULL;
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "wanted a lease that is held, found no lease %llu", (unsigned long long)id);
 }
 
-static inline struct held *find_lease(struct engine *engine, uint64_t id, bool draining_too,
-                                      struct berth_error *error)
-{
-    struct held *held = lease_of(engine, id);
-
-    if (held != NULL && (draining_too || held->state != LEASE_DRAINING))
-        return held;
-    return no_lease(id, error);
-}
-
-NOT_INLINE static void end_lease_slowly(struct held *held)
+NOT_INLINE static void end_lease(struct held *held)
 {
     struct scope *scope = held->request->scope;
 
     end_inside(held);
     tell_released(held);
-    lease_remove(held);
+    lease_remove(held, false);
     settle(scope);
 }
 
-static inline void end_lease(struct held *held)
+/* Whether ending a lease has nothing to do but to give its slot back. */
+static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
 {
-    const struct scope *scope = held->request->scope;
-
-    if (held->touched || held->inside != NULL || scope->lanes.count > 0 ||
-        is_wanted(scope->engine, EVENT_RELEASED))
-        end_lease_slowly(held);
-    else
-        lease_remove(held);
+    return held->request->swift && !held->touched && held->inside == NULL &&
+           held->request->scope->lanes.count == 0 && held->request->references > 1 &&
+           !is_wanted(engine, EVENT_RELEASED);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
-    end_lease(held);
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
+    if (ends_swiftly(engine, held))
+        lease_remove(held, true);
+    else
+        end_lease(held);
     return 0;
 }
 
 int engine_vacated(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, true, error);
+    struct held *held = lease_of(engine, lease);
 
     if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
-    end_lease_slowly(held);
+        return no_lease(lease, error);
+    end_lease(held);
     return 0;
 }
 
 int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
     end_inside(held);
     lease_set_state(held, LEASE_DRAINING);
     lease_update_timer(held);
@@ -389,10 +376,10 @@ int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error
 
 int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
     if ((held->state != LEASE_HELD && held->state != LEASE_NOTICED) || expires <= engine->now)
         return error_set(error, BERTH_ERROR_INVALID,
                          expires <= engine->now

@@ -48,6 +48,15 @@ static const uint32_t *find_host_room(const struct engine_request *request,
     return engine->host_room;
 }
 
+/* Fills in what a policy sees of a slot. */
+static void show(const struct ledger_slot *ledger, struct policy_slot *view)
+{
+    view->tenants = ledger->usage.tenants;
+    view->served = ledger->served;
+    view->last_served = ledger->last_served;
+    view->affinity = ledger->affinity;
+}
+
 const uint32_t *hosts_when_idle(const struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
@@ -73,9 +82,13 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     if (legal != NULL)
         bitset_intersect(&engine->from, legal);
     bitset_for_each (slot, &engine->from) {
-        engine->room[slot] =
-            scope->usable[slot] ? ledger_room(request, (uint32_t)slot, &usage[slot]) : 0;
-        scope->slots[slot].tenants = scope->usage[slot].tenants;
+        const struct ledger_slot *ledger = &scope->ledger[slot];
+
+        engine->room[slot] = ledger->usable
+                                 ? ledger_room(request, (uint32_t)slot,
+                                               usage != NULL ? &usage[slot] : &ledger->usage)
+                                 : 0;
+        show(ledger, &scope->slots[slot]);
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
     }

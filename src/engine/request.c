@@ -96,7 +96,8 @@ void request_apply_limits(struct engine_request *request)
     request->possible = request->could_ever && is_within_limits(request);
     request->simple = is_simple(request);
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
-    request->swift = request->plain && request->everything && request->least == 1;
+    request->swift = request->plain && request->everything && request->least == 1 &&
+                     request->scope->empty.depth == 1;
 }
 
 static void find_accepted(struct engine_request *request)

@@ -26,8 +26,7 @@ static int find_slots(const struct engine_request *request, const struct walk *w
 
     if (request->simple && !walk->barring && (!request->what.opportunistic || scope->pending == 0))
         return place_simple(request);
-    return place_request(request, legal_slots(request, walk), scope->usage, scope->host_usage,
-                         NULL);
+    return place_request(request, legal_slots(request, walk), NULL, scope->host_usage, NULL);
 }
 
 /* Whether nothing is left for those behind: every slot with room is barred. */
@@ -49,7 +48,7 @@ static int grant_first(struct engine_request *request)
     struct engine *engine = request->engine;
     struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
     struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
-                                    (uint32_t)engine->chosen_count, request->replicas);
+                                    (uint32_t)engine->chosen_count, request->replicas, false);
 
     if (held == NULL)
         return BERTH_ERROR_MEMORY;

@@ -71,6 +71,16 @@ struct usage {
     enum sharing sharing;
 };
 
+/* One slot of a scope: what is on it, and what it remembers. One cache line. */
+struct ledger_slot {
+    struct usage usage;
+    uint64_t holder;      /* a lease that is on it; 0: none */
+    uint64_t served;      /* how often it was given or picked */
+    uint64_t last_served; /* the scope's stamp then; 0: never */
+    uint64_t affinity;    /* the key that it served last; 0: none */
+    bool usable;          /* present, well, not blocked */
+};
+
 /* What leases take of a host. */
 struct host_usage {
     uint64_t cpus;
@@ -143,10 +153,8 @@ struct scope {
     struct filter_terms terms;
     enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
 
-    struct usage *usage;           /* by slot */
-    uint64_t *holders;             /* by slot: a lease that is on it; 0: none */
-    bool *usable;                  /* by slot: present, well, not blocked */
-    struct policy_slot *slots;     /* by slot */
+    struct ledger_slot *ledger;    /* by slot */
+    struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
     struct host_usage *host_usage; /* by host */
     struct lowest_set empty;       /* usable slots without leases */
     struct bitset part;            /* usable slots that are shared and not full */
@@ -206,7 +214,8 @@ struct engine {
     struct engine_settings settings;
     struct event_sink sink;
     int64_t now;
-    bool retry; /* a grant failed for lack of memory and is to be tried again */
+    bool tells_at_once; /* somebody listens to grants that never waited */
+    bool retry;         /* a grant failed for lack of memory and is to be tried again */
     uint64_t last_id;
     uint64_t last_request;
     struct slot_status *status; /* by slot */
@@ -354,8 +363,9 @@ int reservation_find(const struct engine_request *request, struct bitset *ret_se
 
 enum { PLACE_LIMITED = 2 };
 
-/* Places the request on slots of `legal` (all of them when NULL) by this ledger, into
- * engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY. */
+/* Places the request on slots of `legal` (all of them when NULL) by this usage (of the ledger when
+ * NULL), into engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY.
+ */
 int place_request(const struct engine_request *request, const struct bitset *legal,
                   const struct usage *usage, const struct host_usage *hosts,
                   const struct bitset *avoided);
@@ -385,6 +395,8 @@ void refuse_impossible(struct engine *engine);
 /* ---- lifecycle.c ---- */
 
 void refuse_claim(struct claim *claim, enum refusal reason);
+/* Advice to use a slot: it counts as served. */
+void count_pick(struct scope *scope, uint32_t slot);
 /* Ends everything within a lease. */
 void end_inside(struct held *held);
 void give_notice(struct held *held);
