@@ -14,9 +14,9 @@
 enum { LOWEST_SET_LEVELS = 4 }; /* 16 million members */
 
 struct lowest_set {
-    uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first */
+    uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first; one word at the top */
+    size_t words[LOWEST_SET_LEVELS];     /* that each has */
     unsigned depth;
-    size_t count;
 };
 
 /* An empty set of numbers below `size`, at most 64^LOWEST_SET_LEVELS (assert). Returns 0 or
@@ -29,6 +29,11 @@ static inline bool lowest_set_has(const struct lowest_set *set, size_t number)
     return (set->levels[0][number / 64] >> (number % 64)) & 1;
 }
 
+static inline bool lowest_set_is_empty(const struct lowest_set *set)
+{
+    return set->levels[set->depth - 1][0] == 0;
+}
+
 /* What adding and removing do above the members; not to be called by name. */
 void lowest_set_mark(struct lowest_set *set, size_t word);
 void lowest_set_unmark(struct lowest_set *set, size_t word);
@@ -39,7 +44,6 @@ static inline void lowest_set_add(struct lowest_set *set, size_t number)
     uint64_t *word = &set->levels[0][number / 64];
     uint64_t before = *word;
 
-    set->count++;
     *word = before | UINT64_C(1) << (number % 64);
     if (before == 0 && set->depth > 1)
         lowest_set_mark(set, number / 64);
@@ -50,7 +54,6 @@ static inline void lowest_set_remove(struct lowest_set *set, size_t number)
 {
     uint64_t *word = &set->levels[0][number / 64];
 
-    set->count--;
     *word &= ~(UINT64_C(1) << (number % 64));
     if (*word == 0 && set->depth > 1)
         lowest_set_unmark(set, number / 64);
@@ -68,7 +71,7 @@ static inline size_t lowest_set_first(const struct lowest_set *set)
     return number;
 }
 
-/* The lowest number in the set at or above `from`; there must be one. */
+/* The lowest number in the set at or above `from`; SIZE_MAX when there is none. */
 size_t lowest_set_next(const struct lowest_set *set, size_t from);
 
 #endif

@@ -22,7 +22,7 @@
 
 /* Shared slots come up several times when several replicas are on them. */
 SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *request, uint32_t slot,
-                         uint64_t id, bool swift)
+                         uint64_t id, uint32_t place, bool swift)
 {
     struct ledger_slot *ledger = &scope->ledger[slot];
 
@@ -37,7 +37,7 @@ SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *reque
     if (!swift && request->what.sharing != SHARING_EXCLUSIVE)
         scope_refresh_sets(scope, slot);
     ledger->served++;
-    ledger->last_served = ++scope->stamp;
+    ledger->last_served = stamp_of(id, place);
     if (!swift && request->affinity != 0)
         ledger->affinity = request->affinity;
 }
@@ -80,12 +80,10 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
     held->request = request;
     held->slot_count = slot_count;
     held->replicas = replicas;
-    held->claim = 0;
     held->granted = engine->now;
-    held->inside = NULL;
     for (uint32_t i = 0; i < slot_count; i++) {
         held->slots[i] = slots[i];
-        take_slot(scope, request, slots[i], id, swift);
+        take_slot(scope, request, slots[i], id, i, swift);
     }
     request->references++;
     list_append(&engine->leases, &held->in_engine);
@@ -110,7 +108,6 @@ SHORT_WAY void lease_remove(struct held *held, bool swift)
         give_slot(scope, held, held->slots[i], swift);
     id_map_remove(&engine->lease_ids, &held->entry.link);
     list_remove(&held->in_engine);
-    held->entry.link.id = 0;
     held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
     engine->spare_leases = held;
     if (swift || request->references > 1)

@@ -162,5 +162,7 @@ void lease_end_rest(struct held *held)
     held->state = LEASE_HELD;
     held->expires = TIME_NEVER;
     held->force_at = TIME_NEVER;
+    held->claim = 0;
+    held->owner = (struct claim_owner){0};
     held->touched = false;
 }

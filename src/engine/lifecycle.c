@@ -73,8 +73,9 @@ static int enqueue(struct engine_request *request, int64_t deadline,
  * empty, and nobody listens. */
 static inline bool is_swift(const struct engine *engine, const struct engine_request *request)
 {
-    return request->swift && request->scope->lanes.count == 0 && request->scope->empty.count > 0 &&
-           engine->spare_leases != NULL && !engine->tells_at_once;
+    return request->swift && request->scope->lanes.count == 0 &&
+           !lowest_set_is_empty(&request->scope->empty) && engine->spare_leases != NULL &&
+           !engine->tells_at_once;
 }
 
 /* Makes a lease for a claim that never waited and has nothing to decide. */
@@ -85,7 +86,8 @@ static inline int grant_swiftly(struct engine *engine, struct engine_request *re
     uint64_t id = ++engine->last_id;
     struct held *held = lease_grant(request, id, &slot, 1, 1, true);
 
-    held->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    if (owner != NULL)
+        lease_set_owner(held, owner);
     *ret_id = id;
     return CLAIM_GRANTED;
 }
@@ -101,7 +103,8 @@ static int grant_chosen(struct engine_request *request, const struct claim_owner
     if (held == NULL)
         return error_set_memory(error);
     engine->last_id++;
-    held->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    if (owner != NULL)
+        lease_set_owner(held, owner);
     *ret_id = held->entry.link.id;
     if (engine->tells_at_once)
         tell_granted(held, false);
@@ -184,11 +187,11 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
     return 0;
 }
 
-void count_pick(struct scope *scope, uint32_t slot)
+void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place)
 {
     scope->slots[slot].picks++;
     scope->ledger[slot].served++;
-    scope->ledger[slot].last_served = ++scope->stamp;
+    scope->ledger[slot].last_served = stamp_of(id, place);
 }
 
 int engine_pick(struct engine *engine, struct engine_request *request, uint32_t *ret_slots,
@@ -201,7 +204,7 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
         return code;
     engine->last_id++;
     for (size_t i = 0; i < engine->chosen_count; i++) {
-        count_pick(scope, engine->chosen[i]);
+        count_pick(scope, engine->chosen[i], engine->last_id, (uint32_t)i);
         if (i < capacity)
             ret_slots[i] = engine->chosen[i];
     }
@@ -332,9 +335,8 @@ NOT_INLINE static void end_lease(struct held *held)
 /* Whether ending a lease has nothing to do but to give its slot back. */
 static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
 {
-    return held->request->swift && !held->touched && held->inside == NULL &&
-           held->request->scope->lanes.count == 0 && held->request->references > 1 &&
-           !is_wanted(engine, EVENT_RELEASED);
+    return held->request->swift && !held->touched && held->request->scope->lanes.count == 0 &&
+           held->request->references > 1 && !is_wanted(engine, EVENT_RELEASED);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)

@@ -133,13 +133,14 @@ int place_simple(const struct engine_request *request)
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
 
-    if (scope->empty.count < request->least)
-        return 0;
     if (!request->everything)
         return take_accepted(request, request->least);
-    engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
-    for (size_t i = 1; i < request->least; i++)
-        engine->chosen[i] = (uint32_t)lowest_set_next(&scope->empty, engine->chosen[i - 1] + 1);
-    engine->chosen_count = request->least;
+    engine->chosen_count = 0;
+    for (size_t slot = 0; engine->chosen_count < request->least; slot++) {
+        slot = lowest_set_next(&scope->empty, slot);
+        if (slot == SIZE_MAX)
+            return 0;
+        engine->chosen[engine->chosen_count++] = (uint32_t)slot;
+    }
     return 1;
 }

@@ -126,7 +126,6 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
         lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas, false);
     if (held == NULL)
         return error_set_memory(error);
-    held->owner = (struct claim_owner){0};
     held->touched = true;
     held->claim = event->claim;
     held->granted = event->time;
@@ -222,7 +221,7 @@ static int replay_picked(struct engine *engine, const struct engine_event *event
             return does_not_fit(event, "an unknown slot", error);
     }
     for (uint32_t i = 0; i < event->slot_count; i++)
-        count_pick(request->scope, event->slots[i]);
+        count_pick(request->scope, event->slots[i], event->lease, i);
     return 0;
 }
 
@@ -241,8 +240,6 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
     slot->last_served = event->stamp;
     slot->served = event->served;
     slot->affinity = event->affinity;
-    if (event->stamp > scope->stamp)
-        scope->stamp = event->stamp;
     return 0;
 }
 

@@ -54,7 +54,7 @@ static int grant_first(struct engine_request *request)
         return BERTH_ERROR_MEMORY;
     engine->last_id++;
     held->claim = claim->entry.link.id;
-    held->owner = claim->owner;
+    lease_set_owner(held, &claim->owner);
     lane_remove(claim);
     timer_clear(engine, &claim->entry);
     id_map_remove(&engine->claim_ids, &claim->entry.link);

@@ -39,8 +39,8 @@ struct claim {
 /* Slots that a lease holds without memory of its own. */
 enum { LEASE_OWN_SLOTS = 8 };
 
-/* A lease. One that is spare has no timer, no time limit and no notice, is LEASE_HELD and not
- * touched, so that a plain grant need not say so again. */
+/* A lease. One that is spare is LEASE_HELD and not touched: it has no timer, time limit, notice,
+ * claim, owner or inside, so that a plain grant need not say so again. */
 struct held {
     struct entry entry; /* `at` is the earlier of time limit and end of the grace */
     struct engine_request *request;
@@ -76,7 +76,7 @@ struct ledger_slot {
     struct usage usage;
     uint64_t holder;      /* a lease that is on it; 0: none */
     uint64_t served;      /* how often it was given or picked */
-    uint64_t last_served; /* the scope's stamp then; 0: never */
+    uint64_t last_served; /* stamp_of the last lease or pick; 0: never */
     uint64_t affinity;    /* the key that it served last; 0: none */
     bool usable;          /* present, well, not blocked */
 };
@@ -167,7 +167,6 @@ struct scope {
     size_t helpers;         /* opportunistic leases */
     size_t helpers_noticed; /* those that need no notice any more */
     size_t limited;         /* leases with a time limit */
-    uint64_t stamp;         /* how many slots were ever given */
     int64_t next_age;       /* when a lane's first claim may rise; TIME_NEVER: none will */
 };
 
@@ -251,6 +250,18 @@ struct engine {
     size_t chosen_count;
 };
 
+/* What tells when a slot was served: by lease or pick, then by its place therein. */
+static inline uint64_t stamp_of(uint64_t id, uint32_t place)
+{
+    return (id << 20) + place;
+}
+
+static inline void lease_set_owner(struct held *held, const struct claim_owner *owner)
+{
+    held->owner = *owner;
+    held->touched = true;
+}
+
 /* ---- records.c: memory, numbers and timers ---- */
 
 /* A record to be filled in; NULL: no memory. */
@@ -299,7 +310,7 @@ void scope_refresh(struct scope *scope, uint32_t slot);
 void scope_refresh_sets(struct scope *scope, uint32_t slot);
 static inline bool scope_is_full(const struct scope *scope)
 {
-    return scope->empty.count == 0 && scope->part_count == 0;
+    return lowest_set_is_empty(&scope->empty) && scope->part_count == 0;
 }
 
 /* ---- ledger.c ---- */
@@ -396,7 +407,7 @@ void refuse_impossible(struct engine *engine);
 
 void refuse_claim(struct claim *claim, enum refusal reason);
 /* Advice to use a slot: it counts as served. */
-void count_pick(struct scope *scope, uint32_t slot);
+void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
 /* Ends everything within a lease. */
 void end_inside(struct held *held);
 void give_notice(struct held *held);
