@@ -102,8 +102,13 @@ SHORT_WAY void lease_remove(struct held *held, bool swift)
     struct engine *engine = request->engine;
 
     EXPECT_ALWAYS(!swift || (held->slot_count == 1 && scope->empty.depth == 1));
-    if (!swift && held->touched)
+    if (!swift && (held->touched & LEASE_TOUCHED_REST) != 0)
         lease_end_rest(held);
+    if (!swift && held->touched != 0) {
+        held->claim = 0;
+        held->owner = (struct claim_owner){0};
+        held->touched = 0;
+    }
     for (uint32_t i = 0; i < held->slot_count; i++)
         give_slot(scope, held, held->slots[i], swift);
     id_map_remove(&engine->lease_ids, &held->entry.link);

@@ -136,7 +136,7 @@ void lease_begin_rest(struct held *held)
     struct scope *scope = request->scope;
     int64_t now = request->engine->now;
 
-    held->touched = true;
+    held->touched |= LEASE_TOUCHED_REST;
     hosts_add(scope->host_usage, request, held->slots, held->slot_count);
     charge(request, held->slot_count);
     scope->helpers += request->what.opportunistic;
@@ -162,7 +162,4 @@ void lease_end_rest(struct held *held)
     held->state = LEASE_HELD;
     held->expires = TIME_NEVER;
     held->force_at = TIME_NEVER;
-    held->claim = 0;
-    held->owner = (struct claim_owner){0};
-    held->touched = false;
 }

@@ -45,7 +45,8 @@ static int enqueue(struct engine_request *request, int64_t deadline,
 {
     struct engine *engine = request->engine;
     struct scope *scope = request->scope;
-    struct claim *claim = lanes_reserve(scope) < 0 ? NULL : claim_new(engine);
+    bool ready = request->waiting_count > 0 || lanes_reserve(scope) == 0;
+    struct claim *claim = ready ? claim_new(engine) : NULL;
 
     if (claim == NULL)
         return error_set_memory(error);
@@ -56,7 +57,9 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     claim->owner = owner != NULL ? *owner : (struct claim_owner){0};
     request->references++;
     id_map_add(&engine->claim_ids, &claim->entry.link);
-    timer_set(engine, &claim->entry, deadline);
+    claim->entry.at = TIME_NEVER;
+    if (deadline != TIME_NEVER)
+        timer_set(engine, &claim->entry, deadline);
     lane_append(claim);
     *ret_id = claim->entry.link.id;
     if (is_wanted(engine, EVENT_QUEUED))
@@ -129,8 +132,12 @@ NOT_INLINE static int claim_slowly(struct engine_request *request, int64_t deadl
                                    const struct claim_owner *owner, uint64_t *ret_id,
                                    struct berth_error *error)
 {
-    int code = find_start(request, error);
+    int code;
 
+    /* Who wants the same and waits already comes first. */
+    if (request->waiting_count > 0)
+        return enqueue(request, deadline, owner, ret_id, error);
+    code = find_start(request, error);
     if (code == 1)
         return grant_chosen(request, owner, ret_id, error);
     return code < 0 ? code : enqueue(request, deadline, owner, ret_id, error);
@@ -239,7 +246,7 @@ void lease_set_state(struct held *held, enum lease_state state)
     struct scope *scope = held->request->scope;
 
     scope->helpers_noticed -= lease_is_going(held);
-    held->touched = true;
+    held->touched |= LEASE_TOUCHED_REST;
     held->state = state;
     scope->helpers_noticed += lease_is_going(held);
 }
@@ -326,7 +333,8 @@ NOT_INLINE static void end_lease(struct held *held)
 {
     struct scope *scope = held->request->scope;
 
-    end_inside(held);
+    if (held->inside != NULL)
+        end_inside(held);
     tell_released(held);
     lease_remove(held, false);
     settle(scope);
@@ -335,7 +343,7 @@ NOT_INLINE static void end_lease(struct held *held)
 /* Whether ending a lease has nothing to do but to give its slot back. */
 static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
 {
-    return held->request->swift && !held->touched && held->request->scope->lanes.count == 0 &&
+    return held->request->swift && held->touched == 0 && held->request->scope->lanes.count == 0 &&
            held->request->references > 1 && !is_wanted(engine, EVENT_RELEASED);
 }
 
@@ -388,7 +396,7 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
                              ? "lease %llu: wanted a time limit to come, found one that is over"
                              : "lease %llu: wanted one that runs, found that it is over",
                          (unsigned long long)lease);
-    held->touched = true;
+    held->touched |= LEASE_TOUCHED_REST;
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;

@@ -133,6 +133,13 @@ int place_simple(const struct engine_request *request)
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
 
+    if (lowest_set_is_empty(&scope->empty))
+        return 0;
+    if (request->swift) {
+        engine->chosen_count = 1;
+        engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
+        return 1;
+    }
     if (!request->everything)
         return take_accepted(request, request->least);
     engine->chosen_count = 0;

@@ -170,15 +170,11 @@ static void sift_down(struct timer_list *timers, size_t place)
     put(timers, place, entry);
 }
 
-void timer_clear(struct engine *engine, struct entry *entry)
+void timer_remove(struct engine *engine, struct entry *entry)
 {
     struct timer_list *timers = &engine->timers;
-    size_t place;
+    size_t place = entry->timer_place - 1;
 
-    entry->at = TIME_NEVER;
-    if (entry->timer_place == 0)
-        return;
-    place = entry->timer_place - 1;
     entry->timer_place = 0;
     timers->count--;
     if (place == timers->count)

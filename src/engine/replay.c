@@ -126,7 +126,7 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
         lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas, false);
     if (held == NULL)
         return error_set_memory(error);
-    held->touched = true;
+    held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
     held->claim = event->claim;
     held->granted = event->time;
     request->scope->limited -= held->expires != TIME_NEVER;
@@ -177,7 +177,7 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
         lease_set_state(held, LEASE_DRAINING);
         break;
     case EVENT_EXTENDED:
-        held->touched = true;
+        held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
         held->request->scope->limited -= held->expires != TIME_NEVER;
         held->expires = event->expires;
         held->request->scope->limited += held->expires != TIME_NEVER;

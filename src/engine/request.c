@@ -230,7 +230,7 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
             return error_set_memory(error);
         }
         parent->inside = scope;
-        parent->touched = true;
+        parent->touched |= LEASE_TOUCHED_REST;
     }
     *ret_scope = parent->inside;
     return 0;

@@ -41,6 +41,11 @@ enum { LEASE_OWN_SLOTS = 8 };
 
 /* A lease. One that is spare is LEASE_HELD and not touched: it has no timer, time limit, notice,
  * claim, owner or inside, so that a plain grant need not say so again. */
+enum {
+    LEASE_TOUCHED_ORIGIN = 1, /* claim, owner */
+    LEASE_TOUCHED_REST = 2,   /* state, times, hosts, limits, inside */
+};
+
 struct held {
     struct entry entry; /* `at` is the earlier of time limit and end of the grace */
     struct engine_request *request;
@@ -50,7 +55,7 @@ struct held {
     uint32_t own_slots[LEASE_OWN_SLOTS];
     uint32_t replicas;
     enum lease_state state;
-    bool touched; /* something is not as in a spare one: to be put right at the end */
+    unsigned touched; /* LEASE_TOUCHED: what is not as in a spare one, to be put right at the end */
     uint64_t claim;
     int64_t granted;
     int64_t expires;
@@ -259,7 +264,7 @@ static inline uint64_t stamp_of(uint64_t id, uint32_t place)
 static inline void lease_set_owner(struct held *held, const struct claim_owner *owner)
 {
     held->owner = *owner;
-    held->touched = true;
+    held->touched |= LEASE_TOUCHED_ORIGIN;
 }
 
 /* ---- records.c: memory, numbers and timers ---- */
@@ -274,7 +279,13 @@ void records_finish(struct engine *engine);
 
 /* Sets when something is due for an entry; never fails, since every record has a place for it. */
 void timer_set(struct engine *engine, struct entry *entry, int64_t at);
-void timer_clear(struct engine *engine, struct entry *entry);
+void timer_remove(struct engine *engine, struct entry *entry);
+static inline void timer_clear(struct engine *engine, struct entry *entry)
+{
+    if (entry->timer_place != 0)
+        timer_remove(engine, entry);
+    entry->at = TIME_NEVER;
+}
 
 static inline struct claim *claim_of(struct engine *engine, uint64_t id)
 {
