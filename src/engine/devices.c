@@ -216,10 +216,12 @@ static void apply_limits(struct engine *engine)
     list_for_each (link, &engine->root.requests)
         request_apply_limits(container_of(link, struct engine_request, in_scope));
     list_for_each (link, &engine->leases) {
-        const struct held *held = container_of(link, struct held, in_engine);
+        struct held *held = container_of(link, struct held, in_engine);
 
-        for (size_t i = 0; i < held->request->account_count; i++)
+        for (size_t i = 0; i < held->request->account_count; i++) {
             held->request->accounts[i]->used += (uint64_t)held->request->share * held->slot_count;
+            held->touched |= LEASE_TOUCHED_REST; /* to be given back at its end */
+        }
     }
     refuse_impossible(engine);
     settle(&engine->root);
