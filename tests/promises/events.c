@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/journal.h"
 #include "promises/run.h"
 
 struct run_request *run_request_of(struct run *run, uint64_t number)
@@ -299,7 +300,7 @@ static void check_time(struct run *run, const struct engine_event *event)
         run->model.now = event->time;
 }
 
-void run_tell(void *context, const struct engine_event *event)
+static void take_event(struct run *run, const struct engine_event *event)
 {
     static void (*const tellers[])(struct run *, const struct engine_event *) = {
         [EVENT_REQUEST] = tell_request,
@@ -316,7 +317,6 @@ void run_tell(void *context, const struct engine_event *event)
         [EVENT_DEVICE] = tell_device,
         [EVENT_TYPES] = NULL,
     };
-    struct run *run = context;
 
     run_log(run, event);
     if (run->verdict.promise != 0)
@@ -324,4 +324,65 @@ void run_tell(void *context, const struct engine_event *event)
     check_time(run, event);
     if (run->verdict.promise == 0 && event->type < EVENT_TYPES && tellers[event->type] != NULL)
         tellers[event->type](run, event);
+}
+
+void run_tell(void *context, const struct engine_event *event)
+{
+    struct run *run = context;
+
+    if (!run->holding_back)
+        take_event(run, event);
+    else if (journal_encode(event, &run->held_back) < 0)
+        run_blame(run, 9, "event %d cannot be written down", event->type);
+}
+
+void run_hold_back(struct run *run)
+{
+    text_clear(&run->held_back);
+    run->holding_back = run->plan->quiet;
+}
+
+/* The event that a quiet run was not told. */
+static void make_up_grant(struct run *run, uint64_t lease)
+{
+    struct lease_view view;
+
+    if (!engine_lease(run->engine, lease, &view)) {
+        run_blame(run, 6, "lease %" PRIu64 " was granted, but there is none", lease);
+        return;
+    }
+    take_event(run, &(struct engine_event){
+                        .type = EVENT_GRANTED,
+                        .time = run->model.now,
+                        .lease = lease,
+                        .request = run->asker->number,
+                        .slots = view.slots,
+                        .slot_count = view.slot_count,
+                        .replicas = view.replicas,
+                        .expires = view.expires,
+                    });
+}
+
+void run_let_go(struct run *run, uint64_t lease)
+{
+    size_t at = 0;
+
+    if (!run->holding_back)
+        return;
+    run->holding_back = false;
+    if (lease != 0)
+        make_up_grant(run, lease);
+    while (at < run->held_back.length) {
+        struct journal_record record = {0};
+        size_t used = 0;
+
+        if (journal_decode(run->held_back.bytes + at, run->held_back.length - at, &record, &used,
+                           NULL) != JOURNAL_WHOLE) {
+            run_blame(run, 9, "an event cannot be read again");
+            return;
+        }
+        take_event(run, &record.event);
+        journal_record_finish(&record);
+        at += used;
+    }
 }

@@ -86,6 +86,7 @@ void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_
     ret_plan->time_slice_tenants = tenants[below(generator, COUNT(tenants))];
     ret_plan->mps_tenants = tenants[below(generator, COUNT(tenants))];
     ret_plan->affinity_by_user = one_in(generator, 2);
+    ret_plan->quiet = one_in(generator, 2);
     if (flavour->policies)
         ret_plan->policy = policies[below(generator, (uint32_t)policy_count)]->name;
     for (uint32_t slot = 0; slot < ret_plan->planned; slot++) {

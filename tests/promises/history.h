@@ -53,6 +53,7 @@ struct plan {
     int64_t grace;
     const char *policy; /* of requests that name none; NULL: none given */
     bool affinity_by_user;
+    bool quiet; /* grants that never waited are not told, but looked up */
 };
 
 /* The claim or lease that came of one part of an operation; parts are those of a best-effort

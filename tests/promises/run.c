@@ -43,7 +43,8 @@ void run_init(struct run *run, const struct plan *plan, struct tally *tally)
     struct machine machine = plan_machine(plan, plan->initial);
 
     *run = (struct run){.plan = plan, .tally = tally};
-    run->sink = (struct event_sink){.tell = run_tell, .context = run, .wanted = EVENT_ALL};
+    run->sink = (struct event_sink){
+        .tell = run_tell, .context = run, .wanted = EVENT_ALL, .waited_only = plan->quiet};
     model_init(&run->model, plan);
     if (run_create(plan, &machine, &run->engine) < 0)
         abort();
@@ -61,6 +62,7 @@ void run_finish(struct run *run)
     }
     engine_destroy(run->engine);
     text_finish(&run->journal);
+    text_finish(&run->held_back);
 }
 
 struct model_lease *run_lease(struct run *run, struct reference reference)
@@ -234,10 +236,12 @@ static void claim_once(struct run *run, struct run_request *asker, bool trying)
     run->tally->no_device += wanted == BERTH_ERROR_NO_DEVICE;
     if (compare)
         run_dump(run, run->engine, &was);
+    run_hold_back(run);
     if (trying)
         found = engine_try(run->engine, asker->handle, &id, &error);
     else
         found = engine_claim(run->engine, asker->handle, run->deadline, NULL, &id, &error);
+    run_let_go(run, found == CLAIM_GRANTED ? id : 0);
     compare_outcome(run, trying ? 5 : 4, trying ? "try" : "claim", found, wanted, error.message);
     if (found == CLAIM_GRANTED && id != run->told_lease)
         run_blame(run, 6, "the claim is lease %" PRIu64 ", the event says %" PRIu64, id,

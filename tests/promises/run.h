@@ -60,8 +60,10 @@ struct run {
     struct tally *tally;
     struct run_request requests[REQUESTS_MOST];
     uint64_t last_id;
-    struct text journal; /* all events so far, encoded */
-    struct text *trace;  /* the same in words, after each operation's number; NULL: not wanted */
+    struct text journal;   /* all events so far, encoded */
+    struct text held_back; /* events of a claim of a quiet run, encoded */
+    bool holding_back;
+    struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
     size_t event_count;
 
     /* The operation that is under way, and what it may lead to. */
@@ -112,6 +114,10 @@ void run_close(struct run *run, struct run_request *request);
 
 /* Is told every event; updates the model. */
 void run_tell(void *context, const struct engine_event *event);
+/* In a quiet run, keeps the events of a claim until it is known whether it was granted at once, as
+ * this lease (0: it was not), which came before them. */
+void run_hold_back(struct run *run);
+void run_let_go(struct run *run, uint64_t lease);
 
 /* ---- Restoring (restore.c) ---- */
 
