@@ -155,20 +155,22 @@ static void choose_other(struct generator *generator, struct run *run, struct op
 {
     uint32_t kind = below(generator, 8);
 
-    if (kind == 0)
+    if (kind == 0) {
         choose_waiting(generator, run, operation);
-    else if (kind == 1)
+    } else if (kind == 1) {
         choose_request(generator, run, operation);
-    else if (kind == 2 && generator->flavour.limits)
+    } else if (kind == 2 && generator->flavour.limits) {
         choose_limit(generator, operation);
-    else if (kind == 3)
+    } else if (kind == 3) {
         choose_figures(generator, run, operation);
-    else if (kind <= 5 && generator->flavour.faults)
+    } else if (kind <= 5 && generator->flavour.faults) {
         choose_device(generator, run, operation);
-    else if (kind == 6 && one_in(generator, 8))
+    } else if (kind == 6 && one_in(generator, 8)) {
         operation->kind = OPERATION_RESTORE;
-    else
+        operation->known = one_in(generator, 2);
+    } else {
         choose_advance(generator, operation);
+    }
 }
 
 void generate_operation(struct generator *generator, struct run *run, uint32_t number,

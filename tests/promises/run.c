@@ -117,6 +117,8 @@ static struct run_request *open_request(struct run *run, const struct operation 
     struct request request;
     int code;
 
+    if (asking->parent.operation != 0 && parent == NULL)
+        return NULL;
     *opened = (struct run_request){
         .operation = operation->number, .scope = party.parent, .asking = asking};
     plan_ids(run->plan, asking->mask, &mask);
@@ -461,7 +463,7 @@ bool run_step(struct run *run, const struct operation *operation)
         do_advance(run, operation);
         break;
     case OPERATION_RESTORE:
-        run_restore(run);
+        run_restore(run, operation->known);
         break;
     default:
         run_machine(run, operation);

@@ -122,10 +122,11 @@ void run_let_go(struct run *run, uint64_t lease);
 /* ---- Restoring (restore.c) ---- */
 
 void run_log(struct run *run, const struct engine_event *event);
-/* Goes on with an engine that was restored from the events so far. */
-void run_restore(struct run *run);
-/* The engine's state in bytes. */
-void run_dump(struct run *run, struct engine *engine, struct text *out);
+/* Goes on with an engine that was restored from the events so far, or from the state alone, which
+ * takes their place then. */
+void run_restore(struct run *run, bool from_state);
+/* The engine's state in bytes. Returns how many events that are. */
+size_t run_dump(struct run *run, struct engine *engine, struct text *out);
 
 /* ---- Checks ---- */
 
