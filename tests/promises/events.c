@@ -342,7 +342,14 @@ void run_hold_back(struct run *run)
     run->holding_back = run->plan->quiet;
 }
 
-/* The event that a quiet run was not told. */
+/* The events that a quiet run was not told. */
+
+static void make_up_release(struct run *run, uint64_t lease)
+{
+    take_event(run, &(struct engine_event){
+                        .type = EVENT_RELEASED, .time = run->model.now, .lease = lease});
+}
+
 static void make_up_grant(struct run *run, uint64_t lease)
 {
     struct lease_view view;
@@ -363,15 +370,17 @@ static void make_up_grant(struct run *run, uint64_t lease)
                     });
 }
 
-void run_let_go(struct run *run, uint64_t lease)
+void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
 {
     size_t at = 0;
 
     if (!run->holding_back)
         return;
     run->holding_back = false;
-    if (lease != 0)
+    if (lease != 0 && untold == EVENT_GRANTED)
         make_up_grant(run, lease);
+    else if (lease != 0)
+        make_up_release(run, lease);
     while (at < run->held_back.length) {
         struct journal_record record = {0};
         size_t used = 0;

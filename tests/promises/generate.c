@@ -40,6 +40,8 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
     operation->reference = lease->origin;
     over = lease->state != LEASE_HELD && lease->state != LEASE_NOTICED;
     operation->kind = over || one_in(generator, 12) ? OPERATION_VACATED : OPERATION_RELEASE;
+    if (over && one_in(generator, 4))
+        operation->kind = OPERATION_RELEASE; /* which is refused for one that is draining */
     if (one_in(generator, 8))
         operation->kind = OPERATION_DRAIN;
     if (generator->flavour.times && one_in(generator, 6)) {
