@@ -5,8 +5,11 @@
 
 #include "base/count.h"
 
-/* Tenants on one device at most, unless configured otherwise. */
-enum { TENANTS_TIME_SLICE = 4, TENANTS_MPS = 8 };
+const struct filter_terms filter_usual_terms = {
+    .time_slice_tenants = 4,
+    .mps_tenants = 8,
+    .share = SHARE_WHOLE,
+};
 
 static const struct {
     enum filter_verdict verdict;
@@ -23,10 +26,19 @@ static const struct {
     {FILTER_NO_MPS, "cannot be shared by mps", "cannot be shared by mps"},
     {FILTER_TOO_SMALL_TO_SHARE, "has less memory than is to be reserved, or an unknown amount",
      "have less memory than is to be reserved, or an unknown amount"},
+    {FILTER_MASKED, "is hidden by the inherited mask", "are hidden by the inherited mask"},
+    {FILTER_GONE, "is gone", "are gone"},
+    {FILTER_OUTSIDE, "is outside the lease", "are outside the lease"},
     {FILTER_SICK, "is sick", "are sick"},
     {FILTER_LOW_ON_MEMORY, "has too little free memory or an unknown amount",
      "have too little free memory or an unknown amount"},
     {FILTER_BUSY, "is busy", "are busy"},
+    {FILTER_SQUATTED, "is used without a lease", "are used without a lease"},
+    {FILTER_DIRTY, "is not clean yet", "are not clean yet"},
+    {FILTER_DRAINED, "is drained", "are drained"},
+    {FILTER_ELSEWHERE, "is held by another pool", "are held by another pool"},
+    {FILTER_ASLEEP, "is asleep", "are asleep"},
+    {FILTER_KEPT, "is kept for earlier claims", "are kept for earlier claims"},
 };
 
 static bool has_at_least(struct optional_number figure, struct optional_number least)
@@ -40,7 +52,7 @@ static bool is_model(const struct request *request, const struct device *device)
            (device->name != NULL && strcasestr(device->name, request->model) != NULL);
 }
 
-static bool has_free(const struct request *request, const struct device *device)
+bool filter_has_free(const struct request *request, const struct device *device)
 {
     const struct figure *free_memory = &device->load.memory_free;
 
@@ -48,8 +60,8 @@ static bool has_free(const struct request *request, const struct device *device)
                                         (uint64_t)free_memory->value >= request->min_free.value);
 }
 
-/* Reasons that stand whatever happens: fixed facts against the request. */
-static enum filter_verdict judge_facts(const struct request *request, const struct device *device)
+enum filter_verdict filter_facts(const struct request *request, const struct device *device,
+                                 const struct filter_terms *terms)
 {
     if (device->partitioned)
         return FILTER_PARTITIONED;
@@ -68,27 +80,28 @@ static enum filter_verdict judge_facts(const struct request *request, const stru
         return FILTER_CAPABILITY;
     if (request->sharing == SHARING_MPS && device->id.vendor != VENDOR_NVIDIA)
         return FILTER_NO_MPS;
-    if (filter_tenants(request, device) == 0)
+    if (filter_tenants(request, device, terms) == 0)
         return FILTER_TOO_SMALL_TO_SHARE;
     return FILTER_PASSES;
 }
 
-enum filter_verdict filter_device(const struct request *request, const struct device *device)
+enum filter_verdict filter_device(const struct request *request, const struct device *device,
+                                  const struct filter_terms *terms)
 {
-    enum filter_verdict verdict = judge_facts(request, device);
+    enum filter_verdict verdict = filter_facts(request, device, terms);
 
     if (verdict != FILTER_PASSES)
         return verdict;
     if (device->health == HEALTH_SICK)
         return FILTER_SICK;
-    if (!has_free(request, device))
+    if (!filter_has_free(request, device))
         return FILTER_LOW_ON_MEMORY;
     return FILTER_PASSES;
 }
 
 bool filter_may_change(enum filter_verdict verdict)
 {
-    return verdict == FILTER_SICK || verdict == FILTER_LOW_ON_MEMORY || verdict == FILTER_BUSY;
+    return verdict >= FILTER_SICK;
 }
 
 void filter_describe(const size_t *counts, struct text *out)
@@ -106,19 +119,36 @@ void filter_describe(const size_t *counts, struct text *out)
     }
 }
 
-uint32_t filter_tenants(const struct request *request, const struct device *device)
+static uint32_t tenants_most(const struct request *request, const struct filter_terms *terms)
 {
-    uint64_t tenants = request->sharing == SHARING_MPS ? TENANTS_MPS : TENANTS_TIME_SLICE;
+    return request->sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants;
+}
+
+uint32_t filter_share(const struct request *request, const struct filter_terms *terms)
+{
+    uint32_t even;
+
+    if (request->sharing == SHARING_EXCLUSIVE)
+        return terms->share;
+    even = terms->share / tenants_most(request, terms);
+    return request->share.known ? (uint32_t)request->share.value : even > 0 ? even : 1;
+}
+
+uint32_t filter_tenants(const struct request *request, const struct device *device,
+                        const struct filter_terms *terms)
+{
+    uint64_t tenants = tenants_most(request, terms);
+    struct optional_number memory = terms->memory.known ? terms->memory : device->memory_total;
 
     if (request->sharing == SHARING_EXCLUSIVE)
         return 1;
-    if (request->share.known && SHARE_WHOLE / request->share.value < tenants)
-        tenants = SHARE_WHOLE / request->share.value;
+    if (terms->share / filter_share(request, terms) < tenants)
+        tenants = terms->share / filter_share(request, terms);
     if (!request->memory.known)
         return (uint32_t)tenants;
-    if (!device->memory_total.known)
+    if (!memory.known)
         return 0;
-    if (device->memory_total.value / request->memory.value < tenants)
-        tenants = device->memory_total.value / request->memory.value;
+    if (memory.value / request->memory.value < tenants)
+        tenants = memory.value / request->memory.value;
     return (uint32_t)tenants;
 }

@@ -24,16 +24,45 @@ enum filter_verdict {
     FILTER_CAPABILITY,
     FILTER_NO_MPS,
     FILTER_TOO_SMALL_TO_SHARE,
+    FILTER_MASKED,
+    FILTER_GONE,
+    FILTER_OUTSIDE,
     /* For now. */
     FILTER_SICK,
     FILTER_LOW_ON_MEMORY,
     FILTER_BUSY,
+    FILTER_SQUATTED,
+    FILTER_DIRTY,
+    FILTER_DRAINED,
+    FILTER_ELSEWHERE,
+    FILTER_ASLEEP,
+    FILTER_KEPT,
     FILTER_VERDICTS,
 };
 
-/* The first reason against the device, by its facts and its load; never FILTER_BUSY, which only
- * the ledger knows. */
-enum filter_verdict filter_device(const struct request *request, const struct device *device);
+/* How far devices are shared. */
+struct filter_terms {
+    uint32_t time_slice_tenants; /* on one device at most */
+    uint32_t mps_tenants;
+    uint32_t share;                /* millionths of each device that there are to give */
+    struct optional_number memory; /* bytes of each device that there are to give; unknown: all */
+};
+
+/* 4 and 8 tenants on whole devices. */
+extern const struct filter_terms filter_usual_terms;
+
+/* The first reason against the device that stands whatever happens: fixed facts against the
+ * request; FILTER_PASSES otherwise. */
+enum filter_verdict filter_facts(const struct request *request, const struct device *device,
+                                 const struct filter_terms *terms);
+
+/* The first reason against the device, by its facts and its load; never one that only a ledger
+ * knows, such as FILTER_BUSY. */
+enum filter_verdict filter_device(const struct request *request, const struct device *device,
+                                  const struct filter_terms *terms);
+
+/* Whether the device has the free memory that is asked for; unknown does not pass. */
+bool filter_has_free(const struct request *request, const struct device *device);
 
 /* Whether a device with this verdict may pass later. */
 bool filter_may_change(enum filter_verdict verdict);
@@ -44,6 +73,11 @@ void filter_describe(const size_t *counts, struct text *out);
 
 /* How many such claims an empty device that passes can carry at once: 1 when exclusive, else what
  * share, memory and the number of tenants allow (0: it is too small). */
-uint32_t filter_tenants(const struct request *request, const struct device *device);
+uint32_t filter_tenants(const struct request *request, const struct device *device,
+                        const struct filter_terms *terms);
+
+/* What a claim takes of each device, in millionths: its share, or an even part where it names
+ * none. */
+uint32_t filter_share(const struct request *request, const struct filter_terms *terms);
 
 #endif

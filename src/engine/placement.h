@@ -11,7 +11,7 @@
 
 #include "base/bitset.h"
 #include "base/text.h"
-#include "base/vector.h"
+#include "engine/placement_search.h"
 #include "model/policy.h"
 #include "model/request.h"
 
@@ -21,10 +21,6 @@ struct placement_question {
     const struct policy *policy;
     const struct bitset *busy; /* slots that cannot be had now */
     const struct bitset *must; /* slots that have to be among the chosen */
-};
-
-struct slot_list {
-    VECTOR_OF(size_t);
 };
 
 struct placement {

@@ -4,78 +4,69 @@
 #include "base/count.h"
 #include "base/error.h"
 
-int search_init(struct search *search, const struct placement_question *question,
-                struct placement *placement)
+int search_init(struct search *search, const struct machine *machine, size_t size)
 {
-    size_t count = question->machine->devices.count;
-    struct bitset *sets[] = {&search->possible,  &search->available,  &search->avoided,
-                             &search->must_left, &search->candidates, &search->plain,
-                             &search->required,  &search->chosen};
+    struct bitset *sets[] = {&search->must_left, &search->candidates, &search->plain,
+                             &search->required,  &search->chosen,     &search->used};
 
-    *search = (struct search){.question = question, .device_count = count, .placement = placement};
+    *search = (struct search){.machine = machine, .size = size};
+    search->node_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
+    search->group_most = search->node_count * SEARCH_VENDORS;
     for (size_t i = 0; i < COUNT(sets); i++) {
-        if (bitset_init(sets[i], count) < 0)
+        if (bitset_init(sets[i], size) < 0)
             return BERTH_ERROR_MEMORY;
     }
-    for (size_t group = 0; group < SEARCH_GROUPS; group++) {
-        if (bitset_init(&search->groups[group], count) < 0)
-            return BERTH_ERROR_MEMORY;
-    }
-    search->tenants = calloc(count + 1, sizeof(*search->tenants));
-    search->room = calloc(count + 1, sizeof(*search->room));
-    return search->tenants == NULL || search->room == NULL ? BERTH_ERROR_MEMORY : 0;
+    search->room = calloc(size + 1, sizeof(*search->room));
+    search->node_room = calloc(search->node_count, sizeof(*search->node_room));
+    search->node_replicas = calloc(search->node_count, sizeof(*search->node_replicas));
+    search->groups = calloc(search->group_most, sizeof(*search->groups));
+    search->order = calloc(search->group_most, sizeof(*search->order));
+    if (search->room == NULL || search->node_room == NULL || search->node_replicas == NULL ||
+        search->groups == NULL || search->order == NULL)
+        return BERTH_ERROR_MEMORY;
+    return 0;
 }
 
 void search_finish(struct search *search)
 {
-    free(search->tenants);
+    for (size_t group = 0; group < search->group_most && search->groups != NULL; group++)
+        bitset_finish(&search->groups[group]);
     free(search->room);
-    bitset_finish(&search->possible);
-    bitset_finish(&search->available);
-    bitset_finish(&search->avoided);
+    free(search->node_room);
+    free(search->node_replicas);
+    free(search->groups);
+    free(search->order);
     bitset_finish(&search->must_left);
     bitset_finish(&search->candidates);
     bitset_finish(&search->plain);
     bitset_finish(&search->required);
     bitset_finish(&search->chosen);
-    for (size_t group = 0; group < SEARCH_GROUPS; group++)
-        bitset_finish(&search->groups[group]);
-}
-
-void search_judge(struct search *search)
-{
-    const struct placement_question *question = search->question;
-    const struct request *request = question->request;
-
-    for (size_t slot = 0; slot < search->device_count; slot++) {
-        const struct device *device = &question->machine->devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device);
-
-        if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
-            verdict = FILTER_BUSY;
-        search->counts[verdict]++;
-        search->tenants[slot] = filter_tenants(request, device);
-        if (device_id_list_has(&request->avoided, device->id))
-            bitset_add(&search->avoided, slot);
-        if (verdict == FILTER_PASSES)
-            bitset_add(&search->available, slot);
-        if (verdict == FILTER_PASSES || filter_may_change(verdict))
-            bitset_add(&search->possible, slot);
-    }
+    bitset_finish(&search->used);
+    vector_finish(&search->slots_chosen);
+    vector_finish(&search->sizes);
 }
 
 size_t search_group(const struct search *search, size_t slot)
 {
-    if (search->question->request->vendor_rule == VENDOR_RULE_MIXED)
-        return 0;
-    return search->question->machine->devices.items[slot].id.vendor;
+    const struct device *device = &search->machine->devices.items[slot];
+
+    return device->host * SEARCH_VENDORS +
+           (search->request->vendor_rule == VENDOR_RULE_MIXED ? 0 : device->id.vendor);
+}
+
+size_t search_node(const struct search *search, size_t group)
+{
+    (void)search;
+    return group / SEARCH_VENDORS;
 }
 
 size_t search_gather(struct search *search, size_t group)
 {
+    if (search->node_room[search_node(search, group)] == 0)
+        return 0;
     bitset_copy(&search->candidates, &search->groups[group]);
     bitset_copy(&search->plain, &search->candidates);
-    bitset_subtract(&search->plain, &search->avoided);
+    bitset_subtract(&search->plain, search->avoided);
     bitset_copy(&search->required, &search->must_left);
     bitset_intersect(&search->required, &search->candidates);
     return bitset_count(&search->candidates);
@@ -83,8 +74,8 @@ size_t search_gather(struct search *search, size_t group)
 
 void search_forget(struct search *search)
 {
-    search->placement->slots.count = 0;
-    search->placement->sizes.count = 0;
+    search->slots_chosen.count = 0;
+    search->sizes.count = 0;
 }
 
 /* Adds the group to the order, by its lowest slot. */
@@ -103,22 +94,44 @@ static void insert_group(struct search *search, size_t group)
     search->order[place] = group;
 }
 
-void search_start(struct search *search, const struct bitset *from)
+static int add_to_group(struct search *search, size_t slot)
+{
+    struct bitset *group = &search->groups[search_group(search, slot)];
+
+    if (group->words == NULL && bitset_init(group, search->size) < 0)
+        return BERTH_ERROR_MEMORY;
+    bitset_add(group, slot);
+    return 0;
+}
+
+int search_start(struct search *search, const struct bitset *from)
 {
     search_forget(search);
-    bitset_copy(&search->must_left, search->question->must);
-    for (size_t group = 0; group < SEARCH_GROUPS; group++)
-        bitset_clear(&search->groups[group]);
+    bitset_clear(&search->used);
+    if (search->must != NULL)
+        bitset_copy(&search->must_left, search->must);
+    else
+        bitset_clear(&search->must_left);
+    for (size_t node = 0; node < search->node_count; node++) {
+        search->node_room[node] =
+            search->node_source != NULL ? search->node_source[node] : UINT32_MAX;
+        search->node_replicas[node] = 0;
+    }
+    for (size_t group = 0; group < search->group_most; group++) {
+        if (search->groups[group].words != NULL)
+            bitset_clear(&search->groups[group]);
+    }
     bitset_for_each (slot, from) {
-        search->room[slot] = search->tenants[slot];
-        if (search->room[slot] > 0)
-            bitset_add(&search->groups[search_group(search, slot)], slot);
+        search->room[slot] = search->source[slot];
+        if (search->room[slot] > 0 && add_to_group(search, slot) < 0)
+            return BERTH_ERROR_MEMORY;
     }
     search->group_count = 0;
-    for (size_t group = 0; group < SEARCH_GROUPS; group++) {
-        if (!bitset_is_empty(&search->groups[group]))
+    for (size_t group = 0; group < search->group_most; group++) {
+        if (search->groups[group].words != NULL && !bitset_is_empty(&search->groups[group]))
             insert_group(search, group);
     }
+    return 0;
 }
 
 size_t search_room(const struct search *search, const struct bitset *from)
@@ -126,13 +139,66 @@ size_t search_room(const struct search *search, const struct bitset *from)
     size_t room = 0;
 
     bitset_for_each (slot, from)
-        room += search->tenants[slot];
+        room += search->source[slot];
     return room;
 }
 
-bool search_is_best_effort(const struct search *search)
+int64_t search_largest_group(struct search *search, const struct bitset *from, size_t *ret_group)
 {
-    const struct request *request = search->question->request;
+    size_t largest = 0;
 
-    return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
+    if (search_start(search, from) < 0)
+        return BERTH_ERROR_MEMORY;
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t size = bitset_count(&search->groups[search->order[i]]);
+
+        if (size > largest) {
+            largest = size;
+            *ret_group = search->order[i];
+        }
+    }
+    return (int64_t)largest;
+}
+
+struct policy_question search_question(const struct search *search, size_t count)
+{
+    return (struct policy_question){
+        .machine = search->machine,
+        .slots = search->slots,
+        .candidates = &search->candidates,
+        .required = &search->required,
+        .avoided = search->avoided,
+        .count = count,
+        .affinity = search->affinity,
+    };
+}
+
+int search_take(struct search *search, size_t count)
+{
+    struct policy_question question = search_question(search, count);
+    size_t *size = vector_append(&search->sizes);
+    size_t node;
+
+    if (size == NULL)
+        return BERTH_ERROR_MEMORY;
+    *size = count;
+    bitset_clear(&search->chosen);
+    if (policy_choose(search->policy, &question, &search->chosen) < 0)
+        return BERTH_ERROR_MEMORY;
+    bitset_subtract(&search->must_left, &search->chosen);
+    bitset_unite(&search->used, &search->chosen);
+    bitset_for_each (slot, &search->chosen) {
+        size_t *place = vector_append(&search->slots_chosen);
+
+        if (place == NULL)
+            return BERTH_ERROR_MEMORY;
+        *place = slot;
+        if (--search->room[slot] == 0)
+            bitset_remove(&search->groups[search_group(search, slot)], slot);
+    }
+    node = search->machine->devices.items[bitset_next(&search->chosen, 0)].host;
+    search->node_replicas[node]++;
+    if (search->node_room[node] != UINT32_MAX)
+        search->node_room[node]--;
+    return 1;
 }

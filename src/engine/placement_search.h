@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of a placement: what the search keeps, and its words. Only for placement*.c.
+ * The search for devices: which of those that have room the replicas of a request get. The engine
+ * and placement_find both place through it. It keeps its memory between searches.
  */
 #ifndef ENGINE_PLACEMENT_SEARCH_H
 #define ENGINE_PLACEMENT_SEARCH_H
@@ -9,63 +10,108 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/filter.h"
-#include "engine/placement.h"
+#include "base/bitset.h"
+#include "base/vector.h"
+#include "model/policy.h"
+#include "model/request.h"
 
-/* One for each vendor. */
-enum { SEARCH_GROUPS = VENDOR_DRI + 1 };
+struct slot_list {
+    VECTOR_OF(size_t);
+};
 
+/* The devices of one vendor on one node, or all of a node where vendors may mix. */
+enum { SEARCH_VENDORS = VENDOR_DRI + 1 };
+
+/* Only the first part is the caller's to set; search_init leaves the rest ready. */
 struct search {
-    const struct placement_question *question;
-    size_t device_count;
-    size_t least;                   /* devices of each replica; what "all" means is counted */
-    size_t most;                    /* the same, as far as they could ever be here */
-    size_t counts[FILTER_VERDICTS]; /* devices by verdict */
-    uint32_t *tenants;              /* by slot: claims an empty device has room for */
-    uint32_t *room;                 /* by slot: what is left of that in this attempt */
-    struct bitset possible;         /* might do some day */
-    struct bitset available;        /* do now */
-    struct bitset avoided;
-    struct bitset groups[SEARCH_GROUPS]; /* devices that still have room in this attempt */
-    size_t order[SEARCH_GROUPS];         /* the groups of this attempt, lowest slots first */
+    const struct machine *machine;
+    const struct request *request;
+    const struct policy *policy;
+    const struct policy_slot *slots; /* what a pool knows; NULL: nothing */
+    uint64_t affinity;
+    const struct bitset *must;    /* slots that have to be among the chosen; NULL: none */
+    const struct bitset *avoided; /* only if others will not do */
+    const uint32_t *source;       /* by slot: such claims that it has room for */
+    const uint32_t *node_source;  /* by node: the same; NULL: any number */
+    size_t replicas;
+
+    size_t size; /* of all sets: at least the number of devices */
+    size_t node_count;
+    size_t group_most;
+    uint32_t *room;          /* by slot: what is left of the source in this attempt */
+    uint32_t *node_room;     /* by node */
+    uint32_t *node_replicas; /* by node: replicas that this attempt put there */
+    struct bitset *groups;   /* devices that still have room in this attempt; made when needed */
+    size_t *order;           /* the groups of this attempt, lowest slots first */
     size_t group_count;
     struct bitset must_left; /* required devices that no replica has yet */
     struct bitset candidates;
     struct bitset plain; /* candidates that are not avoided */
     struct bitset required;
     struct bitset chosen;
-    struct placement *placement; /* the answer, in which slots and sizes grow */
+    struct bitset used;            /* devices that replicas of this attempt have */
+    struct slot_list slots_chosen; /* the answer: of all replicas, one after the other */
+    struct slot_list sizes;        /* how many slots each of them has */
 };
 
-/* Prepares a search that fills in `placement`, which the caller finishes. Returns 0 or
- * BERTH_ERROR_MEMORY; search_finish is to be called in both cases. */
-int search_init(struct search *search, const struct placement_question *question,
-                struct placement *placement);
+/* Prepares a search over this machine, with sets of `size` slots. Returns 0 or BERTH_ERROR_MEMORY;
+ * search_finish is to be called in both cases. */
+int search_init(struct search *search, const struct machine *machine, size_t size);
 void search_finish(struct search *search);
 
-/* Judges every device once: fills in counts, tenants, avoided, possible and available. */
-void search_judge(struct search *search);
-
-/* Begins to place replicas on the devices in `from`, all of them empty. */
-void search_start(struct search *search, const struct bitset *from);
+/* Begins to place replicas on the devices in `from`. Returns 0 or BERTH_ERROR_MEMORY. */
+int search_start(struct search *search, const struct bitset *from);
 
 /* Forgets what was placed. */
 void search_forget(struct search *search);
 
 /* Makes `candidates` the devices of the group that have room, `plain` those of them that are not
- * avoided and `required` those that are still required. Returns how many candidates there are. */
+ * avoided and `required` those that are still required. Returns how many candidates there are; 0
+ * also when the group's node is full. */
 size_t search_gather(struct search *search, size_t group);
 
-/* The group of a device: its vendor, or always the first where vendors may mix. */
+/* The group of a device: its node and its vendor, or its node alone where vendors may mix. */
 size_t search_group(const struct search *search, size_t slot);
+size_t search_node(const struct search *search, size_t group);
 
-/* How many claims fit on these devices when they are empty. */
+/* How many claims fit on these devices. */
 size_t search_room(const struct search *search, const struct bitset *from);
 
-/* Whether each replica is a claim of its own. */
-bool search_is_best_effort(const struct search *search);
+/* The size of the largest group in `from`, of equals that with the lowest slot, which comes back
+ * too; 0 when `from` has no room; or BERTH_ERROR_MEMORY. */
+int64_t search_largest_group(struct search *search, const struct bitset *from, size_t *ret_group);
 
-/* Appends the reasons to the answer's `why`. */
-void search_describe(const struct search *search);
+/* The question that a policy is asked about the candidates. */
+struct policy_question search_question(const struct search *search, size_t count);
+
+/* Gives a replica `count` of the candidates. Returns 1 or BERTH_ERROR_MEMORY. */
+int search_take(struct search *search, size_t count);
+
+/* Places search->replicas replicas of `count` devices each on devices in `from`, all or nothing.
+ * Finds a way whenever there is one. Returns 1, 0 when there are not enough, or
+ * BERTH_ERROR_MEMORY. */
+int search_place(struct search *search, const struct bitset *from, size_t count);
+
+/* The same with the largest count from `most` down to `least`. */
+int search_place_largest(struct search *search, const struct bitset *from, size_t least,
+                         size_t most);
+
+/* Finds how many devices a replica may get: bounded by what is here, so that a request for a
+ * million devices is not counted down one by one. "all" is every device of the largest group; the
+ * others have no room then (tenants becomes 0). `tenants` is the room on empty devices, and the
+ * source afterwards. Returns 0 or BERTH_ERROR_MEMORY. */
+int search_bounds(struct search *search, const struct bitset *possible, uint32_t *tenants,
+                  size_t *ret_least, size_t *ret_most);
+
+/* Whether all replicas could ever be placed on these devices. Fewer devices are easier to find, but
+ * may be too few to hold the required ones. Returns as search_place; nothing is left placed. */
+int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
+                      size_t most);
+
+/* Gives the next replica `count` devices of the best group. Returns as search_place. */
+int search_place_replica(struct search *search, size_t count);
+
+/* The same, as far from the replicas before it as the devices allow, emptier places first. */
+int search_spread_replica(struct search *search, size_t count);
 
 #endif

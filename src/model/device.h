@@ -37,6 +37,7 @@ struct device {
     struct optional_number minor; /* of /dev/nvidia<minor> */
     struct capability cap;
     enum health health;
+    uint32_t host;            /* of the machine's hosts: the one that it is in */
     bool partitioned;         /* its partitions are leased, never itself */
     struct string_list nodes; /* device files */
     struct load load;

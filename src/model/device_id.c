@@ -85,6 +85,31 @@ bool device_id_list_has(const struct device_id_list *list, struct device_id id)
     return false;
 }
 
+bool device_id_list_equals(const struct device_id_list *one, const struct device_id_list *other)
+{
+    if (one->count != other->count)
+        return false;
+    for (size_t i = 0; i < one->count; i++) {
+        if (!device_id_equals(one->items[i], other->items[i]))
+            return false;
+    }
+    return true;
+}
+
+int device_id_list_copy(struct device_id_list *ret_list, const struct device_id_list *from)
+{
+    struct device_id_list list = {0};
+
+    if (from->count > 0) {
+        if (vector_reserve(&list, from->count) < 0)
+            return BERTH_ERROR_MEMORY;
+        memcpy(list.items, from->items, from->count * sizeof(*list.items));
+        list.count = from->count;
+    }
+    *ret_list = list;
+    return 0;
+}
+
 static int add_one(struct device_id_list *list, const char *string, struct berth_error *error)
 {
     struct device_id id;

@@ -44,6 +44,13 @@ bool device_id_equals(struct device_id one, struct device_id other);
 /* Whether the list holds the id. */
 bool device_id_list_has(const struct device_id_list *list, struct device_id id);
 
+/* Whether both hold the same ids in the same order. */
+bool device_id_list_equals(const struct device_id_list *one, const struct device_id_list *other);
+
+/* A list of its own with the same ids. Fails with BERTH_ERROR_MEMORY; *ret_list is untouched
+ * then. */
+int device_id_list_copy(struct device_id_list *ret_list, const struct device_id_list *from);
+
 /* Adds the ids of a comma-separated text ("nvidia0,nvidia2") that the list does not hold yet.
  * Fails with BERTH_ERROR_SYNTAX (also for an empty text or part), BERTH_ERROR_LIMIT or
  * BERTH_ERROR_MEMORY; the list may then hold some of them. */

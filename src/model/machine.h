@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices of one machine and the links between them, wherever the facts came from: hardware
- * or an inventory file. Zeroed memory is a machine without devices.
+ * The devices of one machine (or of several hosts) and the links between them, wherever the facts
+ * came from: hardware or an inventory file. Zeroed memory is a machine without devices.
  */
 #ifndef MODEL_MACHINE_H
 #define MODEL_MACHINE_H
@@ -9,9 +9,21 @@
 #include "model/device.h"
 #include "model/link.h"
 
+/* A host: its devices share CPUs and memory. */
+struct host {
+    char *name;                    /* NULL: unknown */
+    struct optional_number cpus;   /* thousandths of a CPU */
+    struct optional_number memory; /* bytes */
+};
+
+struct host_list {
+    VECTOR_OF(struct host);
+};
+
 struct machine {
     struct device_list devices;
     struct link_list links;
+    struct host_list hosts; /* empty: one host of which nothing is known */
 };
 
 /* Frees what the machine owns and leaves one without devices. */

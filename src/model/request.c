@@ -47,6 +47,77 @@ void request_finish(struct request *request)
     request_init(request);
 }
 
+static int copy_text(char **ret_copy, const char *text)
+{
+    *ret_copy = text == NULL ? NULL : strdup(text);
+    return text != NULL && *ret_copy == NULL ? BERTH_ERROR_MEMORY : 0;
+}
+
+int request_copy(struct request *ret_request, const struct request *from)
+{
+    struct request copy = *from;
+    int code;
+
+    copy.wanted = copy.avoided = (struct device_id_list){0};
+    copy.model = copy.policy = copy.affinity = copy.name = NULL;
+    code = device_id_list_copy(&copy.wanted, &from->wanted);
+    if (code == 0)
+        code = device_id_list_copy(&copy.avoided, &from->avoided);
+    if (code == 0)
+        code = copy_text(&copy.model, from->model);
+    if (code == 0)
+        code = copy_text(&copy.policy, from->policy);
+    if (code == 0)
+        code = copy_text(&copy.affinity, from->affinity);
+    if (code == 0)
+        code = copy_text(&copy.name, from->name);
+    if (code == 0)
+        *ret_request = copy;
+    else
+        request_finish(&copy);
+    return code;
+}
+
+static bool same_text(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
+
+static bool same_number(struct optional_number one, struct optional_number other)
+{
+    return one.known == other.known && (!one.known || one.value == other.value);
+}
+
+static bool same_capability(struct capability one, struct capability other)
+{
+    return one.known == other.known &&
+           (!one.known || (one.major == other.major && one.minor == other.minor));
+}
+
+static bool same_devices(const struct request *one, const struct request *other)
+{
+    return one->gpus.least == other->gpus.least && one->gpus.most == other->gpus.most &&
+           one->gpus.all == other->gpus.all && one->replicas == other->replicas &&
+           device_id_list_equals(&one->wanted, &other->wanted) &&
+           device_id_list_equals(&one->avoided, &other->avoided) &&
+           one->vendor_rule == other->vendor_rule && one->vendor == other->vendor &&
+           same_text(one->model, other->model) && same_number(one->min_free, other->min_free) &&
+           same_number(one->min_memory, other->min_memory) &&
+           same_capability(one->min_cap, other->min_cap);
+}
+
+bool request_equals(const struct request *one, const struct request *other)
+{
+    return same_devices(one, other) && one->sharing == other->sharing &&
+           same_number(one->share, other->share) && same_number(one->memory, other->memory) &&
+           one->scheduling == other->scheduling && one->priority == other->priority &&
+           same_text(one->policy, other->policy) && same_text(one->affinity, other->affinity) &&
+           one->opportunistic == other->opportunistic && one->ranks == other->ranks &&
+           one->or_cpu == other->or_cpu && one->nonblock == other->nonblock &&
+           same_number(one->wait, other->wait) && same_number(one->time, other->time) &&
+           same_text(one->name, other->name);
+}
+
 /* Copies one number of a range, up to `end`, so that its error quotes only that number. */
 static int parse_bound(const char *start, const char *end, uint32_t *ret_bound,
                        struct berth_error *error)

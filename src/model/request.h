@@ -79,6 +79,9 @@ struct request {
     struct optional_number share;  /* millionths of a device */
     struct optional_number memory; /* bytes reserved on each device */
 
+    struct optional_number cpus;        /* thousandths of a CPU for each replica, on its host */
+    struct optional_number host_memory; /* bytes of the host's memory for each replica */
+
     enum scheduling scheduling;
     enum priority priority;
     char *policy;   /* NULL: the default for the request */
@@ -96,6 +99,14 @@ struct request {
 /* One device, one replica, exclusive, nothing else said. */
 void request_init(struct request *request);
 void request_finish(struct request *request);
+
+/* A request of its own with the same members, whatever *ret_request was. Fails with
+ * BERTH_ERROR_MEMORY; *ret_request is untouched then. */
+int request_copy(struct request *ret_request, const struct request *from);
+
+/* Whether all members are the same, also those that do not count, such as the vendor when the rule
+ * is not exact. What is unknown has no value that could differ. */
+bool request_equals(const struct request *one, const struct request *other);
 
 /* Whether the request makes sense by itself, whatever devices there are. Fails with
  * BERTH_ERROR_INVALID and a sentence that names the contradiction. Pure. */

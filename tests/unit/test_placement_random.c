@@ -28,7 +28,8 @@ struct view {
     unsigned most;
     unsigned replicas;
     bool mixed;
-    bool alone; /* the replicas are claims of their own */
+    bool alone;  /* the replicas are claims of their own */
+    bool spread; /* the replicas go where the others are not */
 };
 
 static unsigned size_of(unsigned set)
@@ -72,16 +73,17 @@ static struct view view_of(const struct question *question)
         .most = request->gpus.most,
         .replicas = request->replicas,
         .mixed = request->vendor_rule == VENDOR_RULE_MIXED,
+        .spread = request->scheduling == SCHEDULING_SPREAD,
         .alone = request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT,
     };
 
     for (size_t slot = 0; slot < view.count; slot++) {
         const struct device *device = &question->machine.devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device);
+        enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
         unsigned bit = 1U << slot;
 
         view.vendors[slot] = device->id.vendor;
-        view.room[slot] = filter_tenants(request, device);
+        view.room[slot] = filter_tenants(request, device, &filter_usual_terms);
         view.possible |= verdict == FILTER_PASSES || filter_may_change(verdict) ? bit : 0;
         view.available |= verdict == FILTER_PASSES && !bitset_has(&question->busy, slot) ? bit : 0;
         view.avoided |= device_id_list_has(&request->avoided, device->id) ? bit : 0;
@@ -240,7 +242,7 @@ static const char *compare_sets(const struct view *view, const struct placement 
     unsigned wanted[REPLICAS];
     unsigned served;
 
-    if (view->must != 0 && view->replicas > 1)
+    if ((view->must != 0 || view->spread) && view->replicas > 1)
         return NULL;
     served = serve(view, least, most, wanted);
     if (view->alone && served != placement->replicas)

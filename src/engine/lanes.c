@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queue. Every request that has waiting claims is a lane; lanes stand in the order in which their
+ * first claims are served.
+ */
+#include <string.h>
+
+#include "engine/state.h"
+
+enum priority claim_class(const struct claim *claim)
+{
+    const struct engine *engine = claim->request->scope->engine;
+    enum priority class = claim->request->what.priority;
+    int64_t steps = (engine->now - claim->arrived) / engine->settings.age_step;
+
+    if (claim->request->what.opportunistic)
+        return PRIORITY_UNSAID;
+    if (class == PRIORITY_UNSAID)
+        class = PRIORITY_NORMAL;
+    return steps >= PRIORITY_HIGH - class ? PRIORITY_HIGH : class + (enum priority)steps;
+}
+
+static struct claim *first_of(const struct engine_request *request)
+{
+    return container_of(list_first(&request->waiting), struct claim, in_lane);
+}
+
+/* Whether the first claim of one lane comes before that of the other. */
+static bool comes_before(const struct engine_request *one, const struct engine_request *other)
+{
+    return one->lane_class != other->lane_class ? one->lane_class > other->lane_class
+                                                : one->lane_id < other->lane_id;
+}
+
+/* How many lanes come before one with this key, in an ordered list. */
+static size_t place_of(const struct lane_list *lanes, const struct engine_request *key)
+{
+    size_t low = 0;
+    size_t high = lanes->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (comes_before(lanes->items[middle], key))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void set_key(struct engine_request *request)
+{
+    const struct claim *first = first_of(request);
+    struct scope *scope = request->scope;
+    const struct engine *engine = scope->engine;
+    int64_t age = engine->now - first->arrived;
+    int64_t step = engine->settings.age_step;
+
+    request->lane_class = claim_class(first);
+    request->lane_id = first->entry.link.id;
+    if (request->lane_class == PRIORITY_UNSAID || request->lane_class == PRIORITY_HIGH)
+        return;
+    if (engine->now + (step - age % step) < scope->next_age)
+        scope->next_age = engine->now + (step - age % step);
+}
+
+static void take_out(struct lane_list *lanes, const struct engine_request *request)
+{
+    size_t place = place_of(lanes, request);
+
+    memmove(&lanes->items[place], &lanes->items[place + 1],
+            (lanes->count - place - 1) * sizeof(*lanes->items));
+    lanes->count--;
+}
+
+static void put_in(struct lane_list *lanes, struct engine_request *request)
+{
+    size_t place = place_of(lanes, request);
+
+    memmove(&lanes->items[place + 1], &lanes->items[place],
+            (lanes->count - place) * sizeof(*lanes->items));
+    lanes->items[place] = request;
+    lanes->count++;
+}
+
+int lanes_reserve(struct scope *scope)
+{
+    return vector_reserve(&scope->lanes, scope->lanes.count + 1);
+}
+
+/* An ordinary lane came (or went): what it accepts is contested. */
+static void contest(struct engine_request *request, bool comes)
+{
+    struct scope *scope = request->scope;
+
+    if (request->what.opportunistic)
+        return;
+    bitset_for_each (slot, &request->accepts) {
+        scope->wanted_by[slot] += comes ? 1 : UINT32_MAX;
+        if (scope->wanted_by[slot] > 0)
+            bitset_add(&scope->contested, slot);
+        else
+            bitset_remove(&scope->contested, slot);
+    }
+}
+
+void lane_append(struct claim *claim)
+{
+    struct engine_request *request = claim->request;
+    struct scope *scope = request->scope;
+
+    list_append(&request->waiting, &claim->in_lane);
+    scope->pending += !request->what.opportunistic;
+    if (request->waiting_count++ > 0)
+        return;
+    set_key(request);
+    put_in(&scope->lanes, request);
+    contest(request, true);
+}
+
+void lane_remove(struct claim *claim)
+{
+    struct engine_request *request = claim->request;
+    struct scope *scope = request->scope;
+    bool was_first = list_first(&request->waiting) == &claim->in_lane;
+
+    list_remove(&claim->in_lane);
+    scope->pending -= !request->what.opportunistic;
+    request->waiting_count--;
+    if (!was_first)
+        return;
+    if (scope->lanes.count == 1 && request->waiting_count > 0) {
+        set_key(request);
+        return;
+    }
+    take_out(&scope->lanes, request);
+    if (request->waiting_count == 0) {
+        contest(request, false);
+        return;
+    }
+    set_key(request);
+    put_in(&scope->lanes, request);
+}
+
+void lanes_age(struct scope *scope)
+{
+    size_t count = scope->lanes.count;
+
+    scope->next_age = TIME_NEVER;
+    scope->lanes.count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct engine_request *request = scope->lanes.items[i];
+
+        set_key(request);
+        put_in(&scope->lanes, request);
+    }
+}
+
+size_t lanes_before(const struct engine_request *request)
+{
+    struct engine_request key = {
+        .lane_class = request->what.priority == PRIORITY_UNSAID ? PRIORITY_NORMAL
+                                                                : request->what.priority,
+        .lane_id = UINT64_MAX,
+    };
+
+    if (request->what.opportunistic)
+        key.lane_class = PRIORITY_UNSAID;
+    return place_of(&request->scope->lanes, &key);
+}
+
+void lanes_rewind(struct scope *scope)
+{
+    struct engine_request **lane;
+
+    vector_for_each (lane, &scope->lanes)
+        (*lane)->cursor = first_of(*lane);
+}
+
+static bool is_served_before(const struct claim *one, const struct claim *other)
+{
+    enum priority class_one = claim_class(one);
+    enum priority class_other = claim_class(other);
+
+    return class_one != class_other ? class_one > class_other
+                                    : one->entry.link.id < other->entry.link.id;
+}
+
+struct claim *lanes_next(struct scope *scope)
+{
+    struct claim *next = NULL;
+    struct engine_request **lane;
+    struct list_link *link;
+
+    vector_for_each (lane, &scope->lanes) {
+        struct claim *claim = (*lane)->cursor;
+
+        if (claim != NULL && (next == NULL || is_served_before(claim, next)))
+            next = claim;
+    }
+    if (next == NULL)
+        return NULL;
+    link = next->in_lane.next;
+    next->request->cursor =
+        link == &next->request->waiting.ends ? NULL : container_of(link, struct claim, in_lane);
+    return next;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a request and a ledger to a set of slots.
+ */
+#include "engine/state.h"
+
+/* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
+static void keep_choice(struct engine *engine)
+{
+    const struct search *search = &engine->search;
+
+    engine->chosen_count = search->slots_chosen.count;
+    for (size_t i = 0; i < engine->chosen_count; i++)
+        engine->chosen[i] = (uint32_t)search->slots_chosen.items[i];
+}
+
+static uint32_t host_room(const struct request *what, const struct host *host,
+                          const struct host_usage *usage)
+{
+    uint64_t room = UINT32_MAX;
+
+    if (what->cpus.known && what->cpus.value > 0 && host->cpus.known) {
+        uint64_t left = host->cpus.value > usage->cpus ? host->cpus.value - usage->cpus : 0;
+
+        room = left / what->cpus.value < room ? left / what->cpus.value : room;
+    }
+    if (what->host_memory.known && what->host_memory.value > 0 && host->memory.known) {
+        uint64_t left = host->memory.value > usage->memory ? host->memory.value - usage->memory : 0;
+
+        room = left / what->host_memory.value < room ? left / what->host_memory.value : room;
+    }
+    return (uint32_t)room;
+}
+
+static const uint32_t *find_host_room(const struct engine_request *request,
+                                      const struct host_usage *hosts)
+{
+    struct engine *engine = request->scope->engine;
+
+    if (engine->machine.hosts.count == 0 ||
+        (!request->what.cpus.known && !request->what.host_memory.known))
+        return NULL;
+    for (size_t i = 0; i < engine->machine.hosts.count; i++)
+        engine->host_room[i] =
+            host_room(&request->what, &engine->machine.hosts.items[i], &hosts[i]);
+    return engine->host_room;
+}
+
+int place_request(const struct engine_request *request, const struct bitset *legal,
+                  const struct usage *usage, const struct host_usage *hosts,
+                  const struct bitset *avoided)
+{
+    struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    struct search *search = &engine->search;
+    size_t most;
+    int code;
+
+    if (ledger_is_limited(request, &most))
+        return PLACE_LIMITED;
+    bitset_copy(&engine->from, &request->accepts);
+    if (legal != NULL)
+        bitset_intersect(&engine->from, legal);
+    bitset_for_each (slot, &engine->from) {
+        engine->room[slot] = scope_is_usable(scope, (uint32_t)slot)
+                                 ? ledger_room(request, (uint32_t)slot, &usage[slot])
+                                 : 0;
+        if (engine->room[slot] == 0)
+            bitset_remove(&engine->from, slot);
+    }
+    search->request = &request->what;
+    search->policy = request->policy;
+    search->slots = scope->slots;
+    search->affinity = request->affinity;
+    search->must = NULL;
+    search->avoided = avoided != NULL ? avoided : &request->avoided;
+    search->source = engine->room;
+    search->node_source = find_host_room(request, hosts);
+    search->replicas = request->replicas;
+    code = search_place_largest(search, &engine->from, request->least, most);
+    if (code == 1)
+        keep_choice(engine);
+    return code;
+}
+
+/* The lowest empty slots that the request accepts. */
+static int take_accepted(const struct engine_request *request, size_t count)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    const uint64_t *empty = scope->empty.levels[0];
+    const uint64_t *accepts = request->accepts.words;
+    size_t words = (engine->machine.devices.count + 63) / 64;
+
+    engine->chosen_count = 0;
+    for (size_t i = 0; i < words; i++) {
+        for (uint64_t word = empty[i] & accepts[i]; word != 0; word &= word - 1) {
+            engine->chosen[engine->chosen_count++] = (uint32_t)(i * 64) + (uint32_t)__builtin_ctzll(word);
+            if (engine->chosen_count == count)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+int place_simple(const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+
+    if (scope->empty.count < request->least)
+        return 0;
+    if (request->least > 1 || !request->everything)
+        return take_accepted(request, request->least);
+    engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
+    engine->chosen_count = 1;
+    return 1;
+}

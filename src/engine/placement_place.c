@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A replica takes its devices from one group: the devices of one vendor on one node, or all of a
+ * node where vendors may mix. A device has room for one exclusive claim or several shared ones.
+ */
+#include <assert.h>
+
+#include "engine/placement_search.h"
+
+static size_t rounded_up(size_t number, size_t divisor)
+{
+    assert(divisor > 0);
+    return (number + divisor - 1) / divisor;
+}
+
+/* Leaves all required devices but the `due` roomiest to later replicas, of equals the highest. */
+static void put_off_required(struct search *search, size_t due)
+{
+    for (size_t left = bitset_count(&search->required); left > due; left--) {
+        size_t last = bitset_next(&search->required, 0);
+
+        bitset_for_each (slot, &search->required) {
+            if (search->room[slot] <= search->room[last])
+                last = slot;
+        }
+        bitset_remove(&search->required, last);
+    }
+}
+
+/* How many candidates that are not required have room for at least so many. */
+static size_t count_roomy(const struct search *search, uint32_t room)
+{
+    size_t count = 0;
+
+    bitset_for_each (slot, &search->candidates)
+        count += search->room[slot] >= room && !bitset_has(&search->required, slot);
+    return count;
+}
+
+/* Leaves to the policy only a choice among equally roomy devices, the roomiest first: with equal
+ * rows to fill, that finds a way whenever there is one. */
+static void prefer_roomy(struct search *search, size_t count)
+{
+    size_t open = count - bitset_count(&search->required);
+    uint32_t level = 1;
+
+    if (open == 0)
+        return;
+    while (count_roomy(search, level + 1) >= open)
+        level++;
+    bitset_for_each (slot, &search->candidates) {
+        if (bitset_has(&search->required, slot))
+            continue;
+        if (search->room[slot] > level)
+            bitset_add(&search->required, slot);
+        if (search->room[slot] < level)
+            bitset_remove(&search->candidates, slot);
+    }
+}
+
+/* The avoided devices that a replica needs of the candidates. */
+static size_t avoided_needed(const struct search *search, size_t count)
+{
+    size_t plain = bitset_count(&search->plain);
+
+    return count > plain ? count - plain : 0;
+}
+
+/* Whether only the slot counts. */
+static bool is_plain(const struct search *search)
+{
+    return search->policy->compare == NULL && search->affinity == 0;
+}
+
+/* The candidate that the policy likes best. */
+static size_t best_candidate(const struct search *search, size_t count)
+{
+    struct policy_question question = search_question(search, count);
+    size_t best = search->size;
+
+    if (is_plain(search))
+        return bitset_next(avoided_needed(search, count) > 0 ? &search->candidates : &search->plain,
+                           0);
+    bitset_for_each (slot, &search->candidates) {
+        if (best == search->size || policy_compare(search->policy, &question, slot, best) < 0)
+            best = slot;
+    }
+    return best;
+}
+
+/* Finds the group for the next replica: with the fewest avoided devices, then the one whose best
+ * device the policy prefers, but one that holds a required device before all others. Leaves it in
+ * `candidates`. */
+static bool find_group(struct search *search, size_t count)
+{
+    bool must = !bitset_is_empty(&search->must_left);
+    size_t best = search->group_most;
+    size_t best_slot = 0;
+    size_t least_avoided = SIZE_MAX;
+
+    for (size_t i = 0; i < search->group_count; i++) {
+        struct policy_question question = search_question(search, count);
+        size_t avoided, slot;
+
+        if (search_gather(search, search->order[i]) < count ||
+            (must && bitset_is_empty(&search->required)))
+            continue;
+        avoided = avoided_needed(search, count);
+        slot = best_candidate(search, count);
+        if (avoided > least_avoided ||
+            (avoided == least_avoided &&
+             (is_plain(search) ? slot > best_slot
+                               : policy_compare(search->policy, &question, slot, best_slot) > 0)))
+            continue;
+        best = search->order[i];
+        best_slot = slot;
+        least_avoided = avoided;
+    }
+    return best < search->group_most && search_gather(search, best) > 0;
+}
+
+int search_place_replica(struct search *search, size_t count)
+{
+    if (!find_group(search, count))
+        return 0;
+    put_off_required(search, count);
+    return search_take(search, count);
+}
+
+/* Places the replicas one after the other, all or nothing. Finds a way whenever there is one if
+ * each device has room for one. Returns as search_place. */
+static int place_in_turn(struct search *search, const struct bitset *from, size_t count)
+{
+    bool spread = search->request->scheduling == SCHEDULING_SPREAD;
+    int code = search_start(search, from) < 0 ? BERTH_ERROR_MEMORY : 1;
+
+    for (size_t replica = 0; replica < search->replicas && code == 1; replica++)
+        code = spread ? search_spread_replica(search, count) : search_place_replica(search, count);
+    return code == 1 ? bitset_is_empty(&search->must_left) : code;
+}
+
+/* Whether the candidates have room for `rows` replicas of `count` devices: each device can serve
+ * each of them once. */
+static bool have_room_for(const struct search *search, size_t rows, size_t count)
+{
+    size_t uses = 0;
+
+    bitset_for_each (slot, &search->candidates)
+        uses += search->room[slot] < rows ? search->room[slot] : rows;
+    return uses >= rows * count;
+}
+
+/* How many such replicas they have room for, up to `limit`; what has room for more has room for
+ * fewer. */
+static size_t rows_of_candidates(const struct search *search, size_t count, size_t limit)
+{
+    size_t fits = 0;
+
+    while (fits < limit) {
+        size_t middle = limit - (limit - fits) / 2;
+
+        if (have_room_for(search, middle, count))
+            fits = middle;
+        else
+            limit = middle - 1;
+    }
+    return fits;
+}
+
+/* Places `rows` replicas, for which there is room, in the group. Only the required
+ * devices for which later ones have no place come first, so that the roomy ones are not left over.
+ * Returns 1 or BERTH_ERROR_MEMORY. */
+static int place_rows(struct search *search, size_t group, size_t rows, size_t count)
+{
+    int code = 1;
+
+    for (; rows > 0 && code == 1; rows--) {
+        size_t later = (rows - 1) * count;
+        size_t required;
+
+        search_gather(search, group);
+        required = bitset_count(&search->required);
+        put_off_required(search, required > later ? required - later : 0);
+        prefer_roomy(search, count);
+        code = search_take(search, count);
+    }
+    return code;
+}
+
+/* Does what place_in_turn does in the way that finds every possibility where devices are shared:
+ * says beforehand how many replicas each group serves, at least those that its required devices
+ * need. */
+static int place_balanced(struct search *search, const struct bitset *from, size_t count)
+{
+    size_t replicas = search->replicas;
+    size_t later = 0; /* replicas that the groups to come need */
+
+    if (search_start(search, from) < 0)
+        return BERTH_ERROR_MEMORY;
+    for (size_t i = 0; i < search->group_count; i++) {
+        search_gather(search, search->order[i]);
+        later += rounded_up(bitset_count(&search->required), count);
+    }
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t needed;
+        size_t rows;
+
+        search_gather(search, search->order[i]);
+        needed = rounded_up(bitset_count(&search->required), count);
+        later -= needed;
+        rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
+        if (rows > search->node_room[search_node(search, search->order[i])])
+            rows = search->node_room[search_node(search, search->order[i])];
+        if (rows < needed)
+            return 0;
+        replicas -= rows;
+        if (place_rows(search, search->order[i], rows, count) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return replicas == 0 && bitset_is_empty(&search->must_left);
+}
+
+int search_place(struct search *search, const struct bitset *from, size_t count)
+{
+    int code;
+
+    if (search->replicas * count > search_room(search, from))
+        return 0; /* seen at a glance, where trying would take long */
+    code = place_in_turn(search, from, count);
+    if (code == 0 && search->request->sharing != SHARING_EXCLUSIVE)
+        code = place_balanced(search, from, count);
+    return code;
+}
+
+int search_place_largest(struct search *search, const struct bitset *from, size_t least,
+                         size_t most)
+{
+    size_t group = 0;
+    int64_t largest = search_largest_group(search, from, &group);
+    size_t room = search_room(search, from) / search->replicas;
+    int code = 0;
+
+    if (largest < 0)
+        return BERTH_ERROR_MEMORY;
+    if ((size_t)largest < most)
+        most = (size_t)largest;
+    if (room < most)
+        most = room;
+    for (size_t count = most; count >= least && code == 0; count--)
+        code = search_place(search, from, count);
+    if (code != 1)
+        search_forget(search);
+    return code;
+}
+
+int search_bounds(struct search *search, const struct bitset *possible, uint32_t *tenants,
+                  size_t *ret_least, size_t *ret_most)
+{
+    const struct device_count *gpus = &search->request->gpus;
+    size_t group = 0;
+    int64_t largest;
+
+    search->source = tenants;
+    largest = search_largest_group(search, possible, &group);
+    if (largest < 0)
+        return BERTH_ERROR_MEMORY;
+    *ret_least = gpus->all ? (size_t)largest : gpus->least;
+    *ret_most = gpus->all || gpus->most > (size_t)largest ? (size_t)largest : gpus->most;
+    if (*ret_least == 0)
+        *ret_least = 1;
+    for (size_t slot = 0; slot < search->machine->devices.count && gpus->all && largest > 0;
+         slot++) {
+        if (search_group(search, slot) != group)
+            tenants[slot] = 0;
+    }
+    return 0;
+}
+
+int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
+                      size_t most)
+{
+    int code = 0;
+
+    for (size_t count = least; count <= most && code == 0; count++) {
+        code = search_place(search, possible, count);
+        if (search->must == NULL || bitset_is_empty(search->must))
+            break;
+    }
+    search_forget(search);
+    return code;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of claims and leases, and when something is due for them. Records come in chunks and are
+ * used again, so that a claim that is granted at once allocates nothing.
+ */
+#include <stdlib.h>
+
+#include "engine/state.h"
+
+enum { CLAIMS_OF_CHUNK = 256, LEASES_OF_CHUNK = 32 };
+
+/* Room for every record's timer, so that setting one cannot fail. */
+static int reserve_timers(struct engine *engine, size_t more)
+{
+    size_t records =
+        engine->claim_chunks.count * CLAIMS_OF_CHUNK + engine->lease_chunks.count * LEASES_OF_CHUNK;
+
+    return vector_reserve(&engine->timers, records + more);
+}
+
+static void *new_chunk(struct engine *engine, struct chunk_list *chunks, size_t count, size_t size)
+{
+    void *chunk = reserve_timers(engine, count) < 0 ? NULL : calloc(count, size);
+    void **place = chunk == NULL ? NULL : vector_append(chunks);
+
+    if (place == NULL) {
+        free(chunk);
+        return NULL;
+    }
+    *place = chunk;
+    return chunk;
+}
+
+static struct id_link *next_spare(const struct entry *entry)
+{
+    return entry->link.next;
+}
+
+static bool make_claims(struct engine *engine)
+{
+    struct claim *claims =
+        new_chunk(engine, &engine->claim_chunks, CLAIMS_OF_CHUNK, sizeof(*claims));
+
+    if (claims == NULL)
+        return false;
+    for (size_t i = CLAIMS_OF_CHUNK; i-- > 0;)
+        claim_recycle(engine, &claims[i]);
+    return true;
+}
+
+static bool make_leases(struct engine *engine)
+{
+    struct held *leases =
+        new_chunk(engine, &engine->lease_chunks, LEASES_OF_CHUNK, sizeof(*leases));
+
+    if (leases == NULL)
+        return false;
+    for (size_t i = LEASES_OF_CHUNK; i-- > 0;) {
+        leases[i].slots = leases[i].own_slots;
+        leases[i].slot_capacity = LEASE_OWN_SLOTS;
+        lease_recycle(engine, &leases[i]);
+    }
+    id_map_reserve(&engine->lease_ids, engine->lease_chunks.count * LEASES_OF_CHUNK * 2);
+    return true;
+}
+
+struct claim *claim_new(struct engine *engine)
+{
+    struct claim *claim;
+
+    if (engine->spare_claims == NULL && !make_claims(engine))
+        return NULL;
+    if (engine->claim_ids.count > engine->claim_ids.mask)
+        id_map_reserve(&engine->claim_ids, engine->claim_ids.count * 2);
+    claim = engine->spare_claims;
+    engine->spare_claims = (struct claim *)(void *)next_spare(&claim->entry);
+    return claim;
+}
+
+struct held *lease_new(struct engine *engine, size_t slots)
+{
+    struct held *held;
+
+    if (engine->spare_leases == NULL && !make_leases(engine))
+        return NULL;
+    held = engine->spare_leases;
+    if (slots > held->slot_capacity) {
+        uint32_t *larger = malloc(slots * sizeof(*larger));
+
+        if (larger == NULL)
+            return NULL;
+        if (held->slots != held->own_slots)
+            free(held->slots);
+        held->slots = larger;
+        held->slot_capacity = (uint32_t)slots;
+    }
+    engine->spare_leases = (struct held *)(void *)next_spare(&held->entry);
+    return held;
+}
+
+void claim_recycle(struct engine *engine, struct claim *claim)
+{
+    claim->entry.link.id = 0;
+    claim->entry.link.next =
+        engine->spare_claims == NULL ? NULL : &engine->spare_claims->entry.link;
+    engine->spare_claims = claim;
+}
+
+void lease_recycle(struct engine *engine, struct held *held)
+{
+    held->entry.link.id = 0;
+    held->entry.is_lease = true;
+    held->entry.link.next =
+        engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
+    engine->spare_leases = held;
+}
+
+void records_finish(struct engine *engine)
+{
+    void **chunk;
+
+    vector_for_each (chunk, &engine->lease_chunks) {
+        struct held *leases = *chunk;
+
+        for (size_t i = 0; i < LEASES_OF_CHUNK; i++) {
+            if (leases[i].slots != leases[i].own_slots)
+                free(leases[i].slots);
+        }
+        free(leases);
+    }
+    vector_for_each (chunk, &engine->claim_chunks)
+        free(*chunk);
+    vector_finish(&engine->lease_chunks);
+    vector_finish(&engine->claim_chunks);
+    vector_finish(&engine->timers);
+}
+
+/* Whether one is due before the other: by time, then by number. */
+static bool is_before(const struct entry *one, const struct entry *other)
+{
+    return one->at != other->at ? one->at < other->at : one->link.id < other->link.id;
+}
+
+static void put(struct timer_list *timers, size_t place, struct entry *entry)
+{
+    timers->items[place] = entry;
+    entry->timer_place = (uint32_t)place + 1;
+}
+
+static void sift_up(struct timer_list *timers, size_t place)
+{
+    struct entry *entry = timers->items[place];
+
+    while (place > 0 && is_before(entry, timers->items[(place - 1) / 2])) {
+        put(timers, place, timers->items[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    put(timers, place, entry);
+}
+
+static void sift_down(struct timer_list *timers, size_t place)
+{
+    struct entry *entry = timers->items[place];
+
+    for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
+        if (child + 1 < timers->count &&
+            is_before(timers->items[child + 1], timers->items[child]))
+            child++;
+        if (!is_before(timers->items[child], entry))
+            break;
+        put(timers, place, timers->items[child]);
+        place = child;
+    }
+    put(timers, place, entry);
+}
+
+void timer_clear(struct engine *engine, struct entry *entry)
+{
+    struct timer_list *timers = &engine->timers;
+    size_t place;
+
+    entry->at = TIME_NEVER;
+    if (entry->timer_place == 0)
+        return;
+    place = entry->timer_place - 1;
+    entry->timer_place = 0;
+    timers->count--;
+    if (place == timers->count)
+        return;
+    put(timers, place, timers->items[timers->count]);
+    sift_down(timers, place);
+    sift_up(timers, place);
+}
+
+void timer_set(struct engine *engine, struct entry *entry, int64_t at)
+{
+    timer_clear(engine, entry);
+    entry->at = at;
+    if (at == TIME_NEVER)
+        return;
+    put(&engine->timers, engine->timers.count++, entry);
+    sift_up(&engine->timers, engine->timers.count - 1);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "engine/state.h"
+
+/* What there is to give within a lease: the parent's part of each device. */
+static void set_terms(struct scope *scope)
+{
+    const struct engine_settings *settings = &scope->engine->settings;
+    const struct held *parent = scope->parent;
+
+    scope->terms = (struct filter_terms){
+        .time_slice_tenants = settings->time_slice_tenants,
+        .mps_tenants = settings->mps_tenants,
+        .share = SHARE_WHOLE,
+    };
+    if (parent == NULL)
+        return;
+    scope->terms.share = parent->request->share;
+    scope->terms.memory = parent->request->scope->terms.memory;
+    if (parent->request->what.memory.known)
+        scope->terms.memory = parent->request->what.memory;
+    scope->only_sharing = parent->request->what.sharing == SHARING_EXCLUSIVE
+                              ? parent->request->scope->only_sharing
+                              : parent->request->what.sharing;
+}
+
+int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
+{
+    size_t size = engine->size;
+
+    *scope = (struct scope){.engine = engine, .parent = parent, .next_age = TIME_NEVER};
+    list_init(&scope->requests);
+    set_terms(scope);
+    scope->usage = calloc(size, sizeof(*scope->usage));
+    scope->slots = calloc(size, sizeof(*scope->slots));
+    scope->host_usage = calloc(engine->host_count, sizeof(*scope->host_usage));
+    scope->wanted_by = calloc(size, sizeof(*scope->wanted_by));
+    if (scope->usage == NULL || scope->slots == NULL || scope->host_usage == NULL ||
+        scope->wanted_by == NULL || lowest_set_init(&scope->empty, size) < 0 ||
+        bitset_init(&scope->part, size) < 0 || bitset_init(&scope->contested, size) < 0 ||
+        bitset_init(&scope->members, size) < 0) {
+        scope_finish(scope);
+        return BERTH_ERROR_MEMORY;
+    }
+    for (uint32_t i = 0; parent != NULL && i < parent->slot_count; i++)
+        bitset_add(&scope->members, parent->slots[i]);
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
+        scope_refresh(scope, slot);
+    list_append(&engine->scopes, &scope->in_engine);
+    return 0;
+}
+
+void scope_finish(struct scope *scope)
+{
+    list_remove(&scope->in_engine);
+    free(scope->usage);
+    free(scope->slots);
+    free(scope->host_usage);
+    free(scope->wanted_by);
+    lowest_set_finish(&scope->empty);
+    bitset_finish(&scope->part);
+    bitset_finish(&scope->contested);
+    bitset_finish(&scope->members);
+    vector_finish(&scope->lanes);
+}
+
+/* Blocks keep a device from being given out; what a lease has, it may pass on within. */
+bool scope_is_usable(const struct scope *scope, uint32_t slot)
+{
+    const struct device *device = &scope->engine->machine.devices.items[slot];
+    const struct slot_status *status = &scope->engine->status[slot];
+
+    if (!status->present || device->partitioned || device->health == HEALTH_SICK)
+        return false;
+    return scope->parent == NULL ? status->blocks == 0 : bitset_has(&scope->members, slot);
+}
+
+/* Whether a shared slot may have room for somebody. */
+static bool has_part_left(const struct scope *scope, const struct usage *usage)
+{
+    uint32_t most = usage->sharing == SHARING_MPS ? scope->terms.mps_tenants
+                                                  : scope->terms.time_slice_tenants;
+
+    return usage->sharing != SHARING_EXCLUSIVE && usage->tenants < most &&
+           usage->share < scope->terms.share;
+}
+
+void scope_refresh(struct scope *scope, uint32_t slot)
+{
+    const struct usage *usage = &scope->usage[slot];
+    bool usable = scope_is_usable(scope, slot);
+    bool is_empty = usable && usage->tenants == 0;
+    bool is_part = usable && usage->tenants > 0 && has_part_left(scope, usage);
+
+    if (is_empty && !lowest_set_has(&scope->empty, slot))
+        lowest_set_add(&scope->empty, slot);
+    if (!is_empty && lowest_set_has(&scope->empty, slot))
+        lowest_set_remove(&scope->empty, slot);
+    if (is_part && !bitset_has(&scope->part, slot)) {
+        bitset_add(&scope->part, slot);
+        scope->part_count++;
+    }
+    if (!is_part && bitset_has(&scope->part, slot)) {
+        bitset_remove(&scope->part, slot);
+        scope->part_count--;
+    }
+}

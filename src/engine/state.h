@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine's inside: what it keeps. Only for the engine's own files.
+ *
+ * A scope is one place where claims compete: the whole pool, or the inside of a lease. It has a
+ * ledger (what its leases take of each slot) and lanes (its waiting claims). All claims of one
+ * compiled request stand in one lane, first come first; since they want the same, only the first
+ * of a lane needs to be looked at.
+ */
+#ifndef ENGINE_STATE_H
+#define ENGINE_STATE_H
+
+#include "base/bitset.h"
+#include "base/id_map.h"
+#include "base/list.h"
+#include "base/lowest_set.h"
+#include "base/vector.h"
+#include "engine/engine.h"
+#include "engine/filter.h"
+#include "engine/placement_search.h"
+
+/* What claims and leases have in common: a number and perhaps a time at which something is due. */
+struct entry {
+    struct id_link link;
+    int64_t at;           /* TIME_NEVER: nothing is due */
+    uint32_t timer_place; /* 1 + its place among the timers; 0: not there */
+    bool is_lease;
+};
+
+/* A waiting claim. */
+struct claim {
+    struct entry entry; /* `at` is its deadline */
+    struct list_link in_lane;
+    int64_t arrived;
+    struct engine_request *request;
+    struct claim_owner owner;
+};
+
+/* Slots that a lease holds without memory of its own. */
+enum { LEASE_OWN_SLOTS = 8 };
+
+struct held {
+    struct entry entry; /* `at` is the earlier of time limit and end of the grace */
+    struct engine_request *request;
+    uint32_t *slots; /* own_slots, or allocated and kept with the record */
+    uint32_t slot_count;
+    uint32_t slot_capacity;
+    uint32_t own_slots[LEASE_OWN_SLOTS];
+    uint32_t replicas;
+    enum lease_state state;
+    uint64_t claim;
+    int64_t granted;
+    int64_t expires;
+    int64_t force_at;
+    struct claim_owner owner;
+    struct scope *inside;        /* claims within it; NULL: there never were any */
+    struct list_link in_engine;  /* by id */
+};
+
+/* What the leases on a slot take of it. */
+struct usage {
+    uint64_t memory;
+    uint32_t share;
+    uint32_t tenants;
+    uint32_t uid; /* of MPS tenants */
+    enum sharing sharing;
+};
+
+/* What leases take of a host. */
+struct host_usage {
+    uint64_t cpus;
+    uint64_t memory;
+};
+
+/* A user or group that has a limit. */
+struct account {
+    struct list_link in_engine;
+    uint32_t key;
+    bool is_group;
+    uint64_t most; /* millionths of devices */
+    uint64_t used;
+};
+
+/* A request as the engine keeps it, with its lane. */
+struct engine_request {
+    struct request what;
+    uint32_t uid;
+    uint32_t *groups;
+    size_t group_count;
+    struct device_id_list mask;
+    bool has_mask;
+    uint64_t parent;
+    const struct policy *policy;
+    struct scope *scope; /* NULL: the lease that it was made within ended */
+    uint64_t number;
+    size_t references; /* the opener's, claims' and leases' */
+    struct list_link in_scope;
+
+    /* Compiled from the facts. */
+    bool possible;
+    bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
+    bool everything; /* accepts every slot that anybody accepts */
+    uint32_t replicas;
+    size_t least; /* devices of each replica */
+    size_t most;
+    uint32_t share;  /* that it takes of each device */
+    uint64_t memory; /* the same, 0 when it reserves none */
+    uint64_t affinity;
+    struct bitset accepts;
+    struct bitset avoided;
+    struct account **accounts; /* that limit it; room for 1 + group_count */
+    size_t account_count;
+
+    /* Its lane. */
+    struct list waiting;
+    size_t waiting_count;
+    enum priority lane_class; /* of the first, as of the last ordering */
+    uint64_t lane_id;
+    struct claim *cursor; /* for walks through several lanes */
+};
+
+struct lane_list {
+    VECTOR_OF(struct engine_request *); /* in the order in which their first claims are served */
+};
+
+struct scope {
+    struct engine *engine;
+    struct held *parent; /* NULL: the whole pool */
+    struct list_link in_engine;
+    struct bitset members; /* the parent's slots; not used for the whole pool */
+    struct filter_terms terms;
+    enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
+
+    struct usage *usage;            /* by slot */
+    struct policy_slot *slots;      /* by slot */
+    struct host_usage *host_usage;  /* by host */
+    struct lowest_set empty;        /* usable slots without leases */
+    struct bitset part;             /* usable slots that are shared and not full */
+    size_t part_count;
+    uint32_t *wanted_by;     /* by slot: lanes of ordinary claims that accept it */
+    struct bitset contested; /* where that is not 0 */
+    struct lane_list lanes;
+    struct list requests;
+    size_t pending;         /* ordinary claims that wait */
+    size_t helpers;         /* opportunistic leases */
+    size_t helpers_noticed; /* those that need no notice any more */
+    size_t limited;         /* leases with a time limit */
+    int64_t next_age;       /* when a lane's first claim may rise; TIME_NEVER: none will */
+};
+
+/* A blocked claim that is the first of its group, within one walk. */
+struct head {
+    const struct engine_request *request;
+    int64_t start;
+    struct bitset set;    /* reserved */
+    struct bitset region; /* what its group accepts; all heads of a group together */
+    size_t group;
+    bool closed; /* its group has an unknown start: it is in walk->closed now */
+};
+
+/* What blocked claims bar, within one walk through the lanes. */
+struct walk {
+    VECTOR_OF(struct head); /* capacity counts those that have their sets */
+    struct bitset closed;   /* regions of groups with an unknown start */
+    struct bitset helper_closed; /* what earlier opportunistic claims accept */
+    bool barring;                /* anything is barred at all */
+};
+
+struct slot_status {
+    bool present;
+    uint32_t blocks;
+};
+
+struct timer_list {
+    VECTOR_OF(struct entry *); /* a heap, the earliest first */
+};
+
+struct time_list {
+    VECTOR_OF(int64_t);
+};
+
+struct chunk_list {
+    VECTOR_OF(void *);
+};
+
+struct engine {
+    struct machine machine;
+    size_t size; /* of all sets: the most slots there can be */
+    size_t host_count;
+    struct engine_settings settings;
+    struct event_sink sink;
+    int64_t now;
+    bool retry; /* a grant failed for lack of memory and is to be tried again */
+    uint64_t last_id;
+    uint64_t last_request;
+    struct slot_status *status; /* by slot */
+    struct scope root;
+    struct list scopes; /* the root first */
+    struct list leases; /* of all scopes, by id */
+    struct list accounts;
+    struct id_map claim_ids;
+    struct id_map lease_ids;
+    struct timer_list timers;
+    struct claim *spare_claims; /* linked by entry.link.next */
+    struct held *spare_leases;
+    struct chunk_list claim_chunks;
+    struct chunk_list lease_chunks;
+
+    /* Room to work in. */
+    struct search search;
+    uint32_t *room;          /* by slot */
+    uint32_t *host_room;     /* by host */
+    struct usage *imagined;  /* by slot: a ledger as it might be */
+    struct usage *future;    /* by slot: a ledger as it will be */
+    struct host_usage *imagined_hosts;
+    struct host_usage *future_hosts;
+    struct bitset legal;
+    struct bitset from;
+    struct bitset not_now;
+    struct bitset reserved;
+    struct walk walk;
+    struct time_list times;
+    uint32_t *chosen; /* slots of a decision */
+    size_t chosen_capacity;
+    size_t chosen_count;
+};
+
+/* ---- records.c: memory, numbers and timers ---- */
+
+/* A zeroed record with a number of its own to come; NULL: no memory. */
+struct claim *claim_new(struct engine *engine);
+struct held *lease_new(struct engine *engine, size_t slots);
+void claim_recycle(struct engine *engine, struct claim *claim);
+void lease_recycle(struct engine *engine, struct held *held);
+void records_finish(struct engine *engine);
+
+/* Sets when something is due for an entry; never fails for records of claim_new and lease_new. */
+void timer_set(struct engine *engine, struct entry *entry, int64_t at);
+void timer_clear(struct engine *engine, struct entry *entry);
+
+static inline struct claim *claim_of(struct engine *engine, uint64_t id)
+{
+    return (struct claim *)(void *)id_map_find(&engine->claim_ids, id);
+}
+
+static inline struct held *lease_of(const struct engine *engine, uint64_t id)
+{
+    return (struct held *)(void *)id_map_find(&engine->lease_ids, id);
+}
+
+/* ---- request.c ---- */
+
+/* Works out again what the request accepts. Returns 0 or BERTH_ERROR_MEMORY, with nothing changed. */
+int request_compile(struct engine_request *request);
+void request_unreference(struct engine_request *request);
+int request_keep(struct engine *engine, const struct request *what, const struct party *party,
+                 const struct policy *policy, uint64_t number, struct engine_request **ret_request,
+                 struct berth_error *error);
+/* Finds the accounts that limit the request now. */
+void request_find_accounts(struct engine_request *request);
+
+/* ---- scope.c ---- */
+
+int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
+void scope_finish(struct scope *scope);
+bool scope_is_usable(const struct scope *scope, uint32_t slot);
+/* The slot's facts or leases changed: brings the sets up to date. */
+void scope_refresh(struct scope *scope, uint32_t slot);
+static inline bool scope_is_full(const struct scope *scope)
+{
+    return scope->empty.count == 0 && scope->part_count == 0;
+}
+
+/* ---- ledger.c ---- */
+
+/* How many such claims fit on a slot with this usage, as far as it is usable. */
+uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
+                     const struct usage *usage);
+void usage_add(struct usage *usage, const struct engine_request *request);
+void usage_subtract(struct usage *usage, const struct engine_request *request);
+void hosts_add(struct host_usage *hosts, const struct held *held);
+void hosts_subtract(struct host_usage *hosts, const struct held *held);
+/* Whether a limit holds the request back; *ret_most is how many devices of each replica it allows
+ * otherwise. */
+bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
+
+/* Makes the chosen slots of engine->chosen a lease. Returns NULL without memory. */
+struct held *lease_grant(struct engine_request *request, uint64_t id, const uint32_t *slots,
+                         uint32_t slot_count, uint32_t replicas);
+/* Takes a lease out of everything. What is within it must have ended. */
+void lease_remove(struct held *held);
+
+/* ---- lanes.c ---- */
+
+enum priority claim_class(const struct claim *claim);
+/* Makes room for one more lane. Returns 0 or BERTH_ERROR_MEMORY. */
+int lanes_reserve(struct scope *scope);
+void lane_append(struct claim *claim);
+void lane_remove(struct claim *claim);
+/* Orders the lanes again as of now. */
+void lanes_age(struct scope *scope);
+/* How many lanes come before a new claim of this request. */
+size_t lanes_before(const struct engine_request *request);
+/* Starts a walk through all waiting claims of a scope, in order, and goes on. */
+void lanes_rewind(struct scope *scope);
+struct claim *lanes_next(struct scope *scope);
+/* Ends the walk through the claims of this lane. */
+static inline void lane_skip(struct engine_request *request)
+{
+    request->cursor = NULL;
+}
+
+/* ---- walk.c ---- */
+
+int walk_init(struct walk *walk, size_t size);
+void walk_finish(struct walk *walk);
+void walk_begin(struct walk *walk);
+/* The request is blocked from here on. Returns 0 or BERTH_ERROR_MEMORY. */
+int walk_block(struct walk *walk, const struct engine_request *request);
+/* Leaves in `set` what the request may take. */
+void walk_bar(const struct walk *walk, const struct engine_request *request, struct bitset *set);
+/* When the request will be placeable as time limits tell, and where. Returns 1, 0 (unknown), or
+ * BERTH_ERROR_MEMORY. */
+int reservation_find(const struct engine_request *request, struct bitset *ret_set,
+                     int64_t *ret_start);
+
+/* ---- place.c ---- */
+
+enum { PLACE_LIMITED = 2 };
+
+/* Places the request on slots of `legal` (all of them when NULL) by this ledger, into
+ * engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY. */
+int place_request(const struct engine_request *request, const struct bitset *legal,
+                  const struct usage *usage, const struct host_usage *hosts,
+                  const struct bitset *avoided);
+/* The same for a simple request on the empty slots. */
+int place_simple(const struct engine_request *request);
+
+/* ---- schedule.c ---- */
+
+/* Grants what is due in the scope, in order, and gives notice where that helps. */
+void settle(struct scope *scope);
+void settle_all(struct engine *engine);
+/* Whether a new claim may start now; its slots are in engine->chosen then. Returns as
+ * place_request. */
+int evaluate(struct engine_request *request);
+/* Gives notice to opportunistic leases for the sake of waiting claims. */
+void give_way(struct scope *scope);
+
+/* ---- lifecycle.c ---- */
+
+void refuse_claim(struct claim *claim, enum refusal reason);
+/* Ends everything within a lease. */
+void end_inside(struct held *held);
+void give_notice(struct held *held);
+void lease_update_timer(struct held *held);
+/* An opportunistic lease that needs no notice any more is counted as such. */
+bool lease_is_going(const struct held *held);
+void lease_set_state(struct held *held, enum lease_state state);
+
+/* ---- Events ---- */
+
+static inline bool is_wanted(const struct engine *engine, enum event_type type)
+{
+    return (engine->sink.wanted & EVENT_BIT(type)) != 0;
+}
+
+void tell(const struct engine *engine, struct engine_event event);
+void tell_granted(const struct held *held, bool waited);
+void tell_request(const struct engine_request *request);
+
+#endif
