@@ -16,14 +16,13 @@
 struct keeper {
     pthread_t thread;
     bool is_running; /* under the lock */
-    bool is_starting;
     bool is_to_end;
     int64_t sleeps_until;
     atomic_uint word; /* changes when it is to look again */
 };
 
-/* Makes sure that the thread runs; gives the lock back for the time this takes when it does not.
- * Fails with BERTH_ERROR_MEMORY when there can be no thread. With the lock. */
+/* Makes sure that the thread runs. Fails with BERTH_ERROR_MEMORY when there can be none. With the
+ * lock. */
 int keeper_need(struct berth_pool *pool, struct berth_error *error);
 
 /* Whether the keeper is to be woken because the engine has something to do before it wakes by

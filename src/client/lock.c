@@ -31,8 +31,7 @@ void lock_prepare(void)
 
     /* On one CPU the holder cannot give the lock back while somebody spins. */
     atomic_store_explicit(&spins, alone ? 0 : SPINS, memory_order_relaxed);
-    atomic_store_explicit(&has_barrier,
-                          membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0,
+    atomic_store_explicit(&has_barrier, membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0,
                           memory_order_relaxed);
 }
 

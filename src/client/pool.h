@@ -21,10 +21,9 @@
 #include "client/clock.h"
 #include "client/compiled.h"
 #include "client/fork.h"
-#include "client/kept.h"
 #include "client/keeper.h"
 #include "client/lock.h"
-#include "client/told.h"
+#include "client/news.h"
 #include "engine/engine.h"
 #include "model/policy.h"
 
@@ -35,20 +34,22 @@
 enum target_kind {
     TARGET_THREAD,   /* struct waiter */
     TARGET_CALLBACK, /* struct callback; claim_owner.data is the program's */
-    TARGET_KEPT,     /* pool->kept_target; claim_owner.data is a struct kept */
+    TARGET_KEPT,     /* one of pool->kept_targets: the outcome is kept for who collects it */
     TARGET_ARBITER,  /* struct berth_arbiter */
 };
 
 struct target {
     enum target_kind kind;
+    bool has_deadline; /* its claims have, in the engine */
 };
 
 /* A thread that waits, on its own stack. */
 struct waiter {
     struct target target;
+    struct id_link by_ticket; /* who waits for the outcome of a ticket */
     int code;
     uint64_t lease;
-    struct waiter *next; /* of those to be woken, or of those who wait for one ticket */
+    struct waiter *next; /* of those to be woken, or who wait for the same ticket */
     bool done;           /* code and lease are set; under the lock */
     bool abandoned;      /* does not sleep any more, so is not to be woken; under the lock */
     atomic_uint word;    /* 1: woken; the waker does not touch it any more */
@@ -57,7 +58,6 @@ struct waiter {
 /* A function that outcomes go to. There are as many as a program has such functions, twice. */
 struct callback {
     struct target target;
-    bool has_deadline; /* its claims have */
     struct callback *next;
     void (*done)(void *data, struct berth_ticket ticket, int code, struct berth_lease lease);
 };
@@ -65,23 +65,23 @@ struct callback {
 struct berth_pool {
     /* What every claim looks at. */
     struct lock lock;
-    unsigned generation;     /* fork_generation at its opening */
-    atomic_bool is_full;     /* engine_is_full, for who has no lock */
+    unsigned generation; /* fork_generation at its opening */
+    atomic_bool is_full; /* engine_is_full, for who has no lock */
     bool is_closing;
-    bool is_listening;       /* the engine tells of grants */
-    uint32_t arbiter_count;  /* also stopped ones with leases */
-    uint64_t serial;         /* of the pools of this process; below 2^32, never 0 */
+    bool is_listening;      /* the engine tells of grants */
+    uint32_t arbiter_count; /* also stopped ones with leases */
+    uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
     struct compiled last_compiled; /* what the last claim used */
-    size_t waiting;          /* claims that wait in the engine, opportunistic ones included */
-    size_t limited;          /* leases and waiting claims whose end is to be told to `expired` */
+    size_t waiting;                /* claims that wait in the engine, opportunistic ones included */
+    size_t limited; /* leases and waiting claims whose end is to be told to `expired` */
 
     struct request_core whole_device; /* of a NULL request */
     struct compiled_table compiled;
 
     /* What is to be done on leaving. */
     struct waiter *to_wake;
-    struct told_queue told;
+    struct news_box news;
     bool arbiters_due;
 
     /* Who is still about to touch the pool without the lock: who came in, counted under the lock,
@@ -90,12 +90,13 @@ struct berth_pool {
     atomic_uint gone;
 
     /* Claims that do not block. */
-    struct target kept_target;
-    struct kept_list kept;
+    struct target kept_targets[2]; /* the second has a deadline */
     struct callback *callbacks;
-    size_t callback_claims;    /* that wait */
-    size_t callback_deadlines; /* of those, with a deadline */
-    size_t grants_most;        /* how many grants one step of the engine can make */
+    struct id_map collectors; /* struct waiter, by_ticket */
+    size_t started_claims;    /* that wait */
+    size_t started_deadlines; /* of those, with a deadline */
+    size_t grants_most;       /* how many leases there can be at once */
+    size_t arbiter_news;      /* how many an arbiter's leases may cause at once */
 
     struct keeper keeper;
     struct list arbiters; /* struct berth_arbiter, in_pool */
@@ -124,6 +125,23 @@ static inline int pool_enter(struct berth_pool *pool, struct berth_error *error)
         return fork_refuse(error);
     lock_take(&pool->lock);
     return 0;
+}
+
+/* The core of a request; NULL: of one whole device. */
+static inline struct request_core *core_of(struct berth_pool *pool,
+                                           const struct berth_request *request)
+{
+    return request == NULL ? &pool->whole_device : request->core;
+}
+
+/* As compiled_add, without a call for the request that the last claim had. */
+static inline struct engine_request *compiled_find(struct berth_pool *pool,
+                                                   const struct berth_request *request,
+                                                   int *ret_code, struct berth_error *error)
+{
+    if (unlikely(core_of(pool, request) != pool->last_compiled.core))
+        return compiled_add(pool, request, ret_code, error);
+    return pool->last_compiled.request;
 }
 
 /* Lets those see who have no lock whether the pool is full. */
@@ -158,6 +176,17 @@ static inline void pool_advance(struct berth_pool *pool, int64_t now)
 /* A claim waits in the engine from now on: it is to tell of grants. */
 void pool_count_waiting(struct berth_pool *pool);
 
+/* One of the leases counted by `limited` is not any more. */
+static inline void pool_uncount_limited(struct berth_pool *pool)
+{
+    if (pool->limited > 0)
+        pool->limited--;
+}
+
+/* Makes room for what the engine may decide at once, after `more` claims begin to wait of which
+ * `deadlines` have a deadline. Returns 0 or BERTH_ERROR_MEMORY. With the lock. */
+int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines);
+
 /* The engine's event_sink. */
 void pool_tell(void *context, const struct engine_event *event);
 
@@ -179,6 +208,12 @@ int pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_err
 
 /* A lease that is not held here. */
 int pool_refuse_lease(uint64_t id, struct berth_error *error);
+
+/* Has the engine tell the pool. */
+void pool_listen(struct berth_pool *pool);
+
+/* Waits until no thread is about to touch the pool. Without the lock. */
+void pool_await_guests(struct berth_pool *pool);
 
 /* Destroys what was opened so far. */
 void pool_free(struct berth_pool *pool);
