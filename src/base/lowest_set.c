@@ -29,3 +29,23 @@ void lowest_set_finish(struct lowest_set *set)
         free(set->levels[level]);
     *set = (struct lowest_set){0};
 }
+
+size_t lowest_set_next(const struct lowest_set *set, size_t from)
+{
+    unsigned level = 0;
+
+    for (; level < set->depth; level++) {
+        uint64_t word = set->levels[level][from / 64] >> (from % 64);
+
+        if (word != 0) {
+            from += (size_t)__builtin_ctzll(word);
+            break;
+        }
+        /* Nothing is left in this word: look for the next word that has something. */
+        from = from / 64 + 1;
+    }
+    assert(level < set->depth);
+    while (level-- > 0)
+        from = from * 64 + (size_t)__builtin_ctzll(set->levels[level][from]);
+    return from;
+}

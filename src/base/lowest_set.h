@@ -67,4 +67,7 @@ static inline size_t lowest_set_first(const struct lowest_set *set)
     return number;
 }
 
+/* The lowest number in the set at or above `from`; there must be one. */
+size_t lowest_set_next(const struct lowest_set *set, size_t from);
+
 #endif

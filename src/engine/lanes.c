@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue. Every request that has waiting claims is a lane; lanes stand in the order in which their
- * first claims are served.
+ * The queue. Every request that has waiting claims is a lane; lanes stand in the order in which
+ * their first claims are served.
  */
 #include <string.h>
 
@@ -11,7 +11,8 @@ enum priority claim_class(const struct claim *claim)
 {
     const struct engine *engine = claim->request->scope->engine;
     enum priority class = claim->request->what.priority;
-    int64_t steps = (engine->now - claim->arrived) / engine->settings.age_step;
+    int64_t age = engine->now - claim->arrived;
+    int64_t steps = age < engine->settings.age_step ? 0 : age / engine->settings.age_step;
 
     if (claim->request->what.opportunistic)
         return PRIORITY_UNSAID;
@@ -61,8 +62,9 @@ static void set_key(struct engine_request *request)
     request->lane_id = first->entry.link.id;
     if (request->lane_class == PRIORITY_UNSAID || request->lane_class == PRIORITY_HIGH)
         return;
-    if (engine->now + (step - age % step) < scope->next_age)
-        scope->next_age = engine->now + (step - age % step);
+    age = age < step ? age : age % step;
+    if (engine->now + (step - age) < scope->next_age)
+        scope->next_age = engine->now + (step - age);
 }
 
 static void take_out(struct lane_list *lanes, const struct engine_request *request)
@@ -89,8 +91,7 @@ int lanes_reserve(struct scope *scope)
     return vector_reserve(&scope->lanes, scope->lanes.count + 1);
 }
 
-/* An ordinary lane came (or went): what it accepts is contested. */
-static void contest(struct engine_request *request, bool comes)
+void lane_contest(struct engine_request *request, bool comes)
 {
     struct scope *scope = request->scope;
 
@@ -116,7 +117,7 @@ void lane_append(struct claim *claim)
         return;
     set_key(request);
     put_in(&scope->lanes, request);
-    contest(request, true);
+    lane_contest(request, true);
 }
 
 void lane_remove(struct claim *claim)
@@ -136,7 +137,7 @@ void lane_remove(struct claim *claim)
     }
     take_out(&scope->lanes, request);
     if (request->waiting_count == 0) {
-        contest(request, false);
+        lane_contest(request, false);
         return;
     }
     set_key(request);
@@ -160,8 +161,8 @@ void lanes_age(struct scope *scope)
 size_t lanes_before(const struct engine_request *request)
 {
     struct engine_request key = {
-        .lane_class = request->what.priority == PRIORITY_UNSAID ? PRIORITY_NORMAL
-                                                                : request->what.priority,
+        .lane_class =
+            request->what.priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : request->what.priority,
         .lane_id = UINT64_MAX,
     };
 

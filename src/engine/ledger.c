@@ -57,40 +57,33 @@ static bool uses_host(const struct engine_request *request)
     return request->what.cpus.known || request->what.host_memory.known;
 }
 
-/* The host of each replica is that of its first device. */
-static uint32_t host_of_replica(const struct held *held, uint32_t replica)
+/* Adds `sign` times what the replicas take; the host of each is that of its first device. */
+static void change_hosts(struct host_usage *hosts, const struct engine_request *request,
+                         const uint32_t *slots, size_t slot_count, uint64_t sign)
 {
-    const struct device *devices = held->request->scope->engine->machine.devices.items;
+    const struct request *what = &request->what;
+    size_t step = slot_count / request->replicas;
 
-    return devices[held->slots[replica * (held->slot_count / held->replicas)]].host;
-}
-
-void hosts_add(struct host_usage *hosts, const struct held *held)
-{
-    const struct request *what = &held->request->what;
-
-    if (!uses_host(held->request))
+    if (!uses_host(request))
         return;
-    for (uint32_t replica = 0; replica < held->replicas; replica++) {
-        struct host_usage *host = &hosts[host_of_replica(held, replica)];
+    for (size_t i = 0; i < slot_count; i += step) {
+        struct host_usage *host = &hosts[request->engine->machine.devices.items[slots[i]].host];
 
-        host->cpus += what->cpus.known ? what->cpus.value : 0;
-        host->memory += what->host_memory.known ? what->host_memory.value : 0;
+        host->cpus += sign * (what->cpus.known ? what->cpus.value : 0);
+        host->memory += sign * (what->host_memory.known ? what->host_memory.value : 0);
     }
 }
 
-void hosts_subtract(struct host_usage *hosts, const struct held *held)
+void hosts_add(struct host_usage *hosts, const struct engine_request *request,
+               const uint32_t *slots, size_t slot_count)
 {
-    const struct request *what = &held->request->what;
+    change_hosts(hosts, request, slots, slot_count, 1);
+}
 
-    if (!uses_host(held->request))
-        return;
-    for (uint32_t replica = 0; replica < held->replicas; replica++) {
-        struct host_usage *host = &hosts[host_of_replica(held, replica)];
-
-        host->cpus -= what->cpus.known ? what->cpus.value : 0;
-        host->memory -= what->host_memory.known ? what->host_memory.value : 0;
-    }
+void hosts_subtract(struct host_usage *hosts, const struct engine_request *request,
+                    const uint32_t *slots, size_t slot_count)
+{
+    change_hosts(hosts, request, slots, slot_count, UINT64_MAX);
 }
 
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_most)
@@ -128,10 +121,13 @@ static void take_slot(struct scope *scope, const struct engine_request *request,
 {
     struct policy_slot *view = &scope->slots[slot];
 
+    if (scope->holders[slot] == 0)
+        scope->holders[slot] = id;
+
     usage_add(&scope->usage[slot], request);
     view->tenants++;
     view->served++;
-    view->last_served = id;
+    view->last_served = ++scope->stamp;
     if (request->affinity != 0)
         view->affinity = request->affinity;
     if (request->what.sharing == SHARING_EXCLUSIVE && lowest_set_has(&scope->empty, slot))
@@ -140,10 +136,31 @@ static void take_slot(struct scope *scope, const struct engine_request *request,
         scope_refresh(scope, slot);
 }
 
-static void give_slot(struct scope *scope, const struct engine_request *request, uint32_t slot)
+/* Another lease that is on the slot, the oldest; 0 when there is none. */
+static uint64_t other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
 {
-    usage_subtract(&scope->usage[slot], request);
+    list_for_each (link, &scope->engine->leases) {
+        const struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request->scope != scope || held->entry.link.id == id)
+            continue;
+        for (uint32_t i = 0; i < held->slot_count; i++) {
+            if (held->slots[i] == slot)
+                return held->entry.link.id;
+        }
+    }
+    return 0;
+}
+
+static void give_slot(struct scope *scope, const struct held *held, uint32_t slot)
+{
+    struct usage *usage = &scope->usage[slot];
+
+    usage_subtract(usage, held->request);
     scope->slots[slot].tenants--;
+    if (scope->holders[slot] == held->entry.link.id)
+        scope->holders[slot] =
+            usage->tenants == 0 ? 0 : other_holder(scope, slot, held->entry.link.id);
     scope_refresh(scope, slot);
 }
 
@@ -174,7 +191,7 @@ struct held *lease_grant(struct engine_request *request, uint64_t id, const uint
     request->references++;
     list_append(&engine->leases, &held->in_engine);
     id_map_add(&engine->lease_ids, &held->entry.link);
-    hosts_add(scope->host_usage, held);
+    hosts_add(scope->host_usage, request, held->slots, slot_count);
     charge(request, slot_count);
     scope->helpers += request->what.opportunistic;
     if (request->what.time.known) {
@@ -197,9 +214,9 @@ void lease_remove(struct held *held)
     scope->helpers -= request->what.opportunistic;
     scope->helpers_noticed -= lease_is_going(held);
     refund(request, held->slot_count);
-    hosts_subtract(scope->host_usage, held);
+    hosts_subtract(scope->host_usage, request, held->slots, held->slot_count);
     for (uint32_t i = 0; i < held->slot_count; i++)
-        give_slot(scope, request, held->slots[i]);
+        give_slot(scope, held, held->slots[i]);
     timer_clear(engine, &held->entry);
     id_map_remove(&engine->lease_ids, &held->entry.link);
     list_remove(&held->in_engine);

@@ -2,6 +2,8 @@
  *
  * From a request and a ledger to a set of slots.
  */
+#include <string.h>
+
 #include "engine/state.h"
 
 /* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
@@ -44,6 +46,15 @@ static const uint32_t *find_host_room(const struct engine_request *request,
         engine->host_room[i] =
             host_room(&request->what, &engine->machine.hosts.items[i], &hosts[i]);
     return engine->host_room;
+}
+
+const uint32_t *hosts_when_idle(const struct engine_request *request)
+{
+    struct engine *engine = request->scope->engine;
+
+    /* Zeroed: nothing is leased. */
+    memset(engine->future_hosts, 0, engine->host_count * sizeof(*engine->future_hosts));
+    return find_host_room(request, engine->future_hosts);
 }
 
 int place_request(const struct engine_request *request, const struct bitset *legal,
@@ -95,7 +106,8 @@ static int take_accepted(const struct engine_request *request, size_t count)
     engine->chosen_count = 0;
     for (size_t i = 0; i < words; i++) {
         for (uint64_t word = empty[i] & accepts[i]; word != 0; word &= word - 1) {
-            engine->chosen[engine->chosen_count++] = (uint32_t)(i * 64) + (uint32_t)__builtin_ctzll(word);
+            engine->chosen[engine->chosen_count++] =
+                (uint32_t)(i * 64) + (uint32_t)__builtin_ctzll(word);
             if (engine->chosen_count == count)
                 return 1;
         }
@@ -110,9 +122,11 @@ int place_simple(const struct engine_request *request)
 
     if (scope->empty.count < request->least)
         return 0;
-    if (request->least > 1 || !request->everything)
+    if (!request->everything)
         return take_accepted(request, request->least);
     engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
-    engine->chosen_count = 1;
+    for (size_t i = 1; i < request->least; i++)
+        engine->chosen[i] = (uint32_t)lowest_set_next(&scope->empty, engine->chosen[i - 1] + 1);
+    engine->chosen_count = request->least;
     return 1;
 }

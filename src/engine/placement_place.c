@@ -131,7 +131,7 @@ int search_place_replica(struct search *search, size_t count)
  * each device has room for one. Returns as search_place. */
 static int place_in_turn(struct search *search, const struct bitset *from, size_t count)
 {
-    bool spread = search->request->scheduling == SCHEDULING_SPREAD;
+    bool spread = search->request->scheduling == SCHEDULING_SPREAD && search->replicas > 1;
     int code = search_start(search, from) < 0 ? BERTH_ERROR_MEMORY : 1;
 
     for (size_t replica = 0; replica < search->replicas && code == 1; replica++)

@@ -94,6 +94,17 @@ static void insert_group(struct search *search, size_t group)
     search->order[place] = group;
 }
 
+int search_prepare(struct search *search, size_t slot)
+{
+    const struct device *device = &search->machine->devices.items[slot];
+    struct bitset *host = &search->groups[device->host * SEARCH_VENDORS];
+
+    if (host->words == NULL && bitset_init(host, search->size) < 0)
+        return BERTH_ERROR_MEMORY;
+    host += device->id.vendor;
+    return host->words == NULL ? bitset_init(host, search->size) : 0;
+}
+
 static int add_to_group(struct search *search, size_t slot)
 {
     struct bitset *group = &search->groups[search_group(search, slot)];

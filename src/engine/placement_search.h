@@ -59,6 +59,10 @@ struct search {
 int search_init(struct search *search, const struct machine *machine, size_t size);
 void search_finish(struct search *search);
 
+/* Makes the sets that a device of this slot may need, so that no later search lacks the memory for
+ * them. Returns 0 or BERTH_ERROR_MEMORY. */
+int search_prepare(struct search *search, size_t slot);
+
 /* Begins to place replicas on the devices in `from`. Returns 0 or BERTH_ERROR_MEMORY. */
 int search_start(struct search *search, const struct bitset *from);
 

@@ -9,14 +9,33 @@
 
 const struct policy *const policies[] = {
     &policy_first,
+    &policy_round_robin,
+    &policy_least_loaded,
+    &policy_best_available,
+    &policy_best_compute,
+    &policy_weighted,
     NULL,
 };
 
-int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)
+/* Fails with a message that lists the names there are. */
+static int refuse(const char *name, struct berth_error *error)
 {
     struct text names = {0};
     int code;
 
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+        text_append_format(&names, "%s%s", policy == policies ? "" : ", ", (*policy)->name);
+    code = text_failed(&names)
+               ? error_set_memory(error)
+               : error_set(error, BERTH_ERROR_INVALID,
+                           "policy: wanted one that this version has (%s), found %s",
+                           text_string(&names), quote(name).text);
+    text_finish(&names);
+    return code;
+}
+
+int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)
+{
     if (name == NULL) {
         *ret_policy = &policy_first;
         return 0;
@@ -26,13 +45,6 @@ int policy_find(const char *name, const struct policy **ret_policy, struct berth
             *ret_policy = *policy;
             return 0;
         }
-        text_append_format(&names, "%s%s", policy == policies ? "" : ", ", (*policy)->name);
     }
-    code = text_failed(&names)
-               ? error_set_memory(error)
-               : error_set(error, BERTH_ERROR_INVALID,
-                           "policy: wanted one that this version has (%s), found %s",
-                           text_string(&names), quote(name).text);
-    text_finish(&names);
-    return code;
+    return refuse(name, error);
 }

@@ -10,6 +10,11 @@
 #include "model/policy.h"
 
 extern const struct policy policy_first;
+extern const struct policy policy_round_robin;
+extern const struct policy policy_least_loaded;
+extern const struct policy policy_best_available;
+extern const struct policy policy_best_compute;
+extern const struct policy policy_weighted;
 
 /* All policies, ended by NULL. */
 extern const struct policy *const policies[];

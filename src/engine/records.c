@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of claims and leases, and when something is due for them. Records come in chunks and are
- * used again, so that a claim that is granted at once allocates nothing.
+ * The memory of claims and leases, and when something is due for them. Records come in chunks and
+ * are used again, so that a claim that is granted at once allocates nothing.
  */
 #include <stdlib.h>
 
@@ -110,8 +110,7 @@ void lease_recycle(struct engine *engine, struct held *held)
 {
     held->entry.link.id = 0;
     held->entry.is_lease = true;
-    held->entry.link.next =
-        engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
+    held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
     engine->spare_leases = held;
 }
 
@@ -163,8 +162,7 @@ static void sift_down(struct timer_list *timers, size_t place)
     struct entry *entry = timers->items[place];
 
     for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
-        if (child + 1 < timers->count &&
-            is_before(timers->items[child + 1], timers->items[child]))
+        if (child + 1 < timers->count && is_before(timers->items[child + 1], timers->items[child]))
             child++;
         if (!is_before(timers->items[child], entry))
             break;

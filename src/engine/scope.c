@@ -33,13 +33,14 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     list_init(&scope->requests);
     set_terms(scope);
     scope->usage = calloc(size, sizeof(*scope->usage));
+    scope->holders = calloc(size, sizeof(*scope->holders));
     scope->slots = calloc(size, sizeof(*scope->slots));
     scope->host_usage = calloc(engine->host_count, sizeof(*scope->host_usage));
     scope->wanted_by = calloc(size, sizeof(*scope->wanted_by));
-    if (scope->usage == NULL || scope->slots == NULL || scope->host_usage == NULL ||
-        scope->wanted_by == NULL || lowest_set_init(&scope->empty, size) < 0 ||
-        bitset_init(&scope->part, size) < 0 || bitset_init(&scope->contested, size) < 0 ||
-        bitset_init(&scope->members, size) < 0) {
+    if (scope->usage == NULL || scope->holders == NULL || scope->slots == NULL ||
+        scope->host_usage == NULL || scope->wanted_by == NULL ||
+        lowest_set_init(&scope->empty, size) < 0 || bitset_init(&scope->part, size) < 0 ||
+        bitset_init(&scope->contested, size) < 0 || bitset_init(&scope->members, size) < 0) {
         scope_finish(scope);
         return BERTH_ERROR_MEMORY;
     }
@@ -55,6 +56,7 @@ void scope_finish(struct scope *scope)
 {
     list_remove(&scope->in_engine);
     free(scope->usage);
+    free(scope->holders);
     free(scope->slots);
     free(scope->host_usage);
     free(scope->wanted_by);
@@ -79,8 +81,8 @@ bool scope_is_usable(const struct scope *scope, uint32_t slot)
 /* Whether a shared slot may have room for somebody. */
 static bool has_part_left(const struct scope *scope, const struct usage *usage)
 {
-    uint32_t most = usage->sharing == SHARING_MPS ? scope->terms.mps_tenants
-                                                  : scope->terms.time_slice_tenants;
+    uint32_t most =
+        usage->sharing == SHARING_MPS ? scope->terms.mps_tenants : scope->terms.time_slice_tenants;
 
     return usage->sharing != SHARING_EXCLUSIVE && usage->tenants < most &&
            usage->share < scope->terms.share;

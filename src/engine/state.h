@@ -53,8 +53,10 @@ struct held {
     int64_t expires;
     int64_t force_at;
     struct claim_owner owner;
-    struct scope *inside;        /* claims within it; NULL: there never were any */
-    struct list_link in_engine;  /* by id */
+    struct scope *inside;       /* claims within it; NULL: there never were any */
+    struct list_link in_engine; /* by id */
+    bool candidate;             /* while it is worked out who gives way: for one claim */
+    bool chosen;                /* for all claims */
 };
 
 /* What the leases on a slot take of it. */
@@ -79,10 +81,12 @@ struct account {
     bool is_group;
     uint64_t most; /* millionths of devices */
     uint64_t used;
+    uint64_t imagined; /* how much of `used` is only thought of */
 };
 
 /* A request as the engine keeps it, with its lane. */
 struct engine_request {
+    struct engine *engine;
     struct request what;
     uint32_t uid;
     uint32_t *groups;
@@ -97,7 +101,9 @@ struct engine_request {
     struct list_link in_scope;
 
     /* Compiled from the facts. */
-    bool possible;
+    bool could_ever; /* by the facts */
+    bool possible;   /* by the limits too */
+    bool stale;      /* there was no memory to compile it again */
     bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
     bool everything; /* accepts every slot that anybody accepts */
     uint32_t replicas;
@@ -131,11 +137,12 @@ struct scope {
     struct filter_terms terms;
     enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
 
-    struct usage *usage;            /* by slot */
-    struct policy_slot *slots;      /* by slot */
-    struct host_usage *host_usage;  /* by host */
-    struct lowest_set empty;        /* usable slots without leases */
-    struct bitset part;             /* usable slots that are shared and not full */
+    struct usage *usage;           /* by slot */
+    uint64_t *holders;             /* by slot: a lease that is on it; 0: none */
+    struct policy_slot *slots;     /* by slot */
+    struct host_usage *host_usage; /* by host */
+    struct lowest_set empty;       /* usable slots without leases */
+    struct bitset part;            /* usable slots that are shared and not full */
     size_t part_count;
     uint32_t *wanted_by;     /* by slot: lanes of ordinary claims that accept it */
     struct bitset contested; /* where that is not 0 */
@@ -145,6 +152,7 @@ struct scope {
     size_t helpers;         /* opportunistic leases */
     size_t helpers_noticed; /* those that need no notice any more */
     size_t limited;         /* leases with a time limit */
+    uint64_t stamp;         /* how many slots were ever given */
     int64_t next_age;       /* when a lane's first claim may rise; TIME_NEVER: none will */
 };
 
@@ -160,10 +168,11 @@ struct head {
 
 /* What blocked claims bar, within one walk through the lanes. */
 struct walk {
-    VECTOR_OF(struct head); /* capacity counts those that have their sets */
-    struct bitset closed;   /* regions of groups with an unknown start */
+    VECTOR_OF(struct head);
+    struct bitset closed;        /* regions of groups with an unknown start */
     struct bitset helper_closed; /* what earlier opportunistic claims accept */
     bool barring;                /* anything is barred at all */
+    size_t ready;                /* heads that have their sets */
 };
 
 struct slot_status {
@@ -198,6 +207,7 @@ struct engine {
     struct list scopes; /* the root first */
     struct list leases; /* of all scopes, by id */
     struct list accounts;
+    struct list orphans; /* requests within leases that ended */
     struct id_map claim_ids;
     struct id_map lease_ids;
     struct timer_list timers;
@@ -208,10 +218,10 @@ struct engine {
 
     /* Room to work in. */
     struct search search;
-    uint32_t *room;          /* by slot */
-    uint32_t *host_room;     /* by host */
-    struct usage *imagined;  /* by slot: a ledger as it might be */
-    struct usage *future;    /* by slot: a ledger as it will be */
+    uint32_t *room;         /* by slot */
+    uint32_t *host_room;    /* by host */
+    struct usage *imagined; /* by slot: a ledger as it might be */
+    struct usage *future;   /* by slot: a ledger as it will be */
     struct host_usage *imagined_hosts;
     struct host_usage *future_hosts;
     struct bitset legal;
@@ -250,14 +260,17 @@ static inline struct held *lease_of(const struct engine *engine, uint64_t id)
 
 /* ---- request.c ---- */
 
-/* Works out again what the request accepts. Returns 0 or BERTH_ERROR_MEMORY, with nothing changed. */
+/* The first fixed reason against a slot. */
+enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot);
+/* Works out again what the request accepts. Returns 0 or BERTH_ERROR_MEMORY, with nothing changed.
+ */
 int request_compile(struct engine_request *request);
 void request_unreference(struct engine_request *request);
 int request_keep(struct engine *engine, const struct request *what, const struct party *party,
                  const struct policy *policy, uint64_t number, struct engine_request **ret_request,
                  struct berth_error *error);
-/* Finds the accounts that limit the request now. */
-void request_find_accounts(struct engine_request *request);
+/* Finds the accounts that limit the request now, and what follows from them. */
+void request_apply_limits(struct engine_request *request);
 
 /* ---- scope.c ---- */
 
@@ -278,8 +291,10 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
                      const struct usage *usage);
 void usage_add(struct usage *usage, const struct engine_request *request);
 void usage_subtract(struct usage *usage, const struct engine_request *request);
-void hosts_add(struct host_usage *hosts, const struct held *held);
-void hosts_subtract(struct host_usage *hosts, const struct held *held);
+void hosts_add(struct host_usage *hosts, const struct engine_request *request,
+               const uint32_t *slots, size_t slot_count);
+void hosts_subtract(struct host_usage *hosts, const struct engine_request *request,
+                    const uint32_t *slots, size_t slot_count);
 /* Whether a limit holds the request back; *ret_most is how many devices of each replica it allows
  * otherwise. */
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
@@ -297,6 +312,8 @@ enum priority claim_class(const struct claim *claim);
 int lanes_reserve(struct scope *scope);
 void lane_append(struct claim *claim);
 void lane_remove(struct claim *claim);
+/* What a lane accepts is about to change, or has changed. */
+void lane_contest(struct engine_request *request, bool comes);
 /* Orders the lanes again as of now. */
 void lanes_age(struct scope *scope);
 /* How many lanes come before a new claim of this request. */
@@ -335,8 +352,10 @@ int place_request(const struct engine_request *request, const struct bitset *leg
                   const struct bitset *avoided);
 /* The same for a simple request on the empty slots. */
 int place_simple(const struct engine_request *request);
+/* By host: how many replicas it has room for when nothing is leased; NULL: any number. */
+const uint32_t *hosts_when_idle(const struct engine_request *request);
 
-/* ---- schedule.c ---- */
+/* ---- schedule.c, give_way.c ---- */
 
 /* Grants what is due in the scope, in order, and gives notice where that helps. */
 void settle(struct scope *scope);
@@ -346,6 +365,13 @@ void settle_all(struct engine *engine);
 int evaluate(struct engine_request *request);
 /* Gives notice to opportunistic leases for the sake of waiting claims. */
 void give_way(struct scope *scope);
+
+/* ---- devices.c ---- */
+
+/* The facts changed: compiles all requests again. */
+void recompile_requests(struct engine *engine);
+/* Refuses the waiting claims of requests that are impossible. */
+void refuse_impossible(struct engine *engine);
 
 /* ---- lifecycle.c ---- */
 
@@ -368,5 +394,16 @@ static inline bool is_wanted(const struct engine *engine, enum event_type type)
 void tell(const struct engine *engine, struct engine_event event);
 void tell_granted(const struct held *held, bool waited);
 void tell_request(const struct engine_request *request);
+
+/* ---- explain.c, forecast.c ---- */
+
+/* When a waiting claim will start as far as time limits tell, if those before it start in order.
+ * Returns 0 or BERTH_ERROR_MEMORY. */
+int forecast_start(const struct claim *claim, int64_t *ret_start);
+/* Puts into the engine's `future` what the scope's leases will take at that time. */
+void imagine_time(const struct scope *scope, int64_t time);
+
+/* Says why no device here could ever do. Returns BERTH_ERROR_IMPOSSIBLE or _MEMORY. */
+int explain_never(struct engine_request *request, struct berth_error *error);
 
 #endif

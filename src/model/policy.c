@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/policy.h"
 
+#include <assert.h>
+#include <berth/error.h>
 #include <stdbool.h>
+#include <stdlib.h>
+
+/* So many places are filled without allocating. */
+enum { FEW_PLACES = 64 };
 
 static bool has_affinity(const struct policy_question *question, size_t slot)
 {
@@ -23,19 +29,121 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
     return order;
 }
 
-/* The best candidate that is not chosen yet; there is one. */
-static size_t best_left(const struct policy *policy, const struct policy_question *question,
-                        const struct bitset *chosen)
+/* The places that are not taken by required ones. */
+static size_t places_left(const struct policy_question *question)
 {
-    size_t best = question->candidates->size;
+    return question->count - bitset_count(question->required);
+}
 
+/* Whether the lowest slots are as good as any: policy and affinity have nothing to say, or nothing
+ * is left for them to decide. */
+static bool lowest_will_do(const struct policy *policy, const struct policy_question *question)
+{
+    if (policy->compare == NULL && (question->affinity == 0 || question->slots == NULL))
+        return true;
+    return places_left(question) == 0 || question->count == bitset_count(question->candidates);
+}
+
+/* Adds the lowest of those candidates that are to be avoided, or are not, while places are left.
+ * Returns how many places are. */
+static size_t add_lowest(const struct policy_question *question, bool avoided, size_t left,
+                         struct bitset *chosen)
+{
     bitset_for_each (slot, question->candidates) {
-        if (bitset_has(chosen, slot))
+        if (left == 0)
+            break;
+        if (bitset_has(question->avoided, slot) != avoided || bitset_has(chosen, slot))
             continue;
-        if (best == question->candidates->size || policy_compare(policy, question, slot, best) < 0)
-            best = slot;
+        bitset_add(chosen, slot);
+        left--;
     }
-    return best;
+    return left;
+}
+
+static void choose_lowest(const struct policy_question *question, struct bitset *ret_chosen)
+{
+    size_t left = places_left(question);
+
+    bitset_unite(ret_chosen, question->required);
+    left = add_lowest(question, false, left, ret_chosen);
+    add_lowest(question, true, left, ret_chosen);
+}
+
+/* The best slots among those offered so far: a heap with the worst of them on top. */
+struct best {
+    const struct policy *policy;
+    const struct policy_question *question;
+    size_t *slots;
+    size_t count;
+    size_t most; /* above 0 */
+};
+
+static bool is_worse(const struct best *best, size_t one, size_t other)
+{
+    return policy_compare(best->policy, best->question, one, other) > 0;
+}
+
+static void best_add(struct best *best, size_t slot)
+{
+    size_t at = best->count++;
+
+    while (at > 0 && is_worse(best, slot, best->slots[(at - 1) / 2])) {
+        best->slots[at] = best->slots[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    best->slots[at] = slot;
+}
+
+static void best_replace_worst(struct best *best, size_t slot)
+{
+    size_t at = 0;
+
+    for (size_t child = 1; child < best->count; child = 2 * at + 1) {
+        if (child + 1 < best->count && is_worse(best, best->slots[child + 1], best->slots[child]))
+            child++;
+        if (!is_worse(best, best->slots[child], slot))
+            break;
+        best->slots[at] = best->slots[child];
+        at = child;
+    }
+    best->slots[at] = slot;
+}
+
+static void best_offer(struct best *best, size_t slot)
+{
+    if (best->count < best->most)
+        best_add(best, slot);
+    else if (is_worse(best, best->slots[0], slot))
+        best_replace_worst(best, slot);
+}
+
+static int choose_best(const struct policy *policy, const struct policy_question *question,
+                       struct bitset *ret_chosen)
+{
+    size_t few[FEW_PLACES];
+    struct best best = {
+        .policy = policy,
+        .question = question,
+        .slots = few,
+        .most = places_left(question),
+    };
+
+    assert(best.most > 0);
+    if (best.most > FEW_PLACES) {
+        best.slots = calloc(best.most, sizeof(*best.slots));
+        if (best.slots == NULL)
+            return BERTH_ERROR_MEMORY;
+    }
+    bitset_for_each (slot, question->candidates) {
+        if (!bitset_has(question->required, slot))
+            best_offer(&best, slot);
+    }
+    bitset_unite(ret_chosen, question->required);
+    for (size_t i = 0; i < best.count; i++)
+        bitset_add(ret_chosen, best.slots[i]);
+    if (best.slots != few)
+        free(best.slots);
+    return 0;
 }
 
 int policy_choose(const struct policy *policy, const struct policy_question *question,
@@ -43,8 +151,9 @@ int policy_choose(const struct policy *policy, const struct policy_question *que
 {
     if (policy->choose != NULL)
         return policy->choose(policy, question, ret_chosen);
-    bitset_unite(ret_chosen, question->required);
-    for (size_t left = question->count - bitset_count(ret_chosen); left > 0; left--)
-        bitset_add(ret_chosen, best_left(policy, question, ret_chosen));
-    return 0;
+    if (lowest_will_do(policy, question)) {
+        choose_lowest(question, ret_chosen);
+        return 0;
+    }
+    return choose_best(policy, question, ret_chosen);
 }

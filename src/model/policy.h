@@ -21,7 +21,8 @@ struct policy_slot {
     uint64_t active;
     uint32_t weight;      /* 0 counts as 1 */
     uint64_t served;      /* how often it was given or picked */
-    uint64_t last_served; /* grows with every grant and pick of the pool; 0: never */
+    uint64_t last_served; /* grows with every grant and pick of the pool; 0: never. The slots of
+                             one grant have the same, or follow each other in their old order */
     uint64_t affinity;    /* the key that it served last; 0: none */
 };
 
@@ -43,7 +44,8 @@ struct policy {
     const char *summary; /* what it prefers: "the lowest slots" */
 
     /* Compares two candidates: negative when `one` is to be preferred, positive when `other` is, 0
-     * for equals. NULL: all are equal. */
+     * for equals; a strict weak order, or else which ones are chosen is not defined (as many as are
+     * wanted all the same). NULL: all are equal. */
     int (*compare)(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other);
 
@@ -62,7 +64,9 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
                    size_t other);
 
 /* Adds the policy's choice to ret_chosen, an empty set over the same slots: required ones, then the
- * best by policy_compare. Returns 0 or BERTH_ERROR_MEMORY. Takes O(candidates x count). */
+ * best by policy_compare. Returns 0, or BERTH_ERROR_MEMORY with nothing added unless by the
+ * policy's own choose. Takes O(candidates) where slots need not be compared, else
+ * O(candidates x log count); allocates only to compare for more than 64 places. */
 int policy_choose(const struct policy *policy, const struct policy_question *question,
                   struct bitset *ret_chosen);
 

@@ -110,6 +110,8 @@ bool request_equals(const struct request *one, const struct request *other)
 {
     return same_devices(one, other) && one->sharing == other->sharing &&
            same_number(one->share, other->share) && same_number(one->memory, other->memory) &&
+           same_number(one->cpus, other->cpus) &&
+           same_number(one->host_memory, other->host_memory) &&
            one->scheduling == other->scheduling && one->priority == other->priority &&
            same_text(one->policy, other->policy) && same_text(one->affinity, other->affinity) &&
            one->opportunistic == other->opportunistic && one->ranks == other->ranks &&

@@ -172,7 +172,8 @@ static const struct option request_rows[] = {
      .take = option_choice},
     {.name = "policy",
      .argument = "NAME",
-     .help = "which of the devices that would do are taken",
+     .help = "which of the devices that would do are taken: first (default), round-robin, "
+             "least-loaded, best-available, best-compute or weighted",
      REQUEST(policy),
      .take = option_text},
     {.name = "affinity",

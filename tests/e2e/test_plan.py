@@ -49,6 +49,49 @@ def test_now(plan, example, args, devices):
     assert why.startswith("why: ")
 
 
+POOL = """
+devices:
+  - {vendor: nvidia, index: 0}
+  - {vendor: nvidia, index: 1, memory: 40GiB, free: 10GiB, utilization: 0.5, cap: "9.0"}
+  - {vendor: nvidia, index: 2, memory: 80GiB, free: 60GiB, utilization: 0.9, cap: "8.0"}
+  - {vendor: nvidia, index: 3, memory: 80GiB, free: 20GiB, utilization: 0, cap: "8.10"}
+  - {vendor: nvidia, index: 4, memory: 80GiB, free: 30GiB, utilization: 0.2, cap: "9.0"}
+"""
+
+
+@pytest.mark.parametrize(
+    "policy, order",
+    [
+        ("first", "01234"),
+        ("round-robin", "01234"),
+        ("least-loaded", "34120"),
+        ("best-available", "24310"),
+        ("best-compute", "41320"),
+        ("weighted", "01234"),
+    ],
+)
+def test_policies(sandbox, policy, order):
+    inventory = sandbox.directory / "pool.yaml"
+    inventory.write_text(POOL)
+    for count in range(1, 6):
+        done = sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", policy,
+                            "-n", str(count), "--json"])
+        document = json.loads(done.stdout)
+        assert (done.code, done.stderr, document["policy"]) == (0, "", policy)
+        assert document["devices"] == [f"nvidia{i}" for i in sorted(order[:count])]
+
+
+def test_every_policy_is_described(sandbox, source_root):
+    message = sandbox.run(["berth", "plan", "--policy", "none"]).stderr
+    names = message.partition("(")[2].partition(")")[0].split(", ")
+    help_text = " ".join(sandbox.run(["berth", "plan", "--help"]).stdout.split())
+    manual = (source_root / "man/berth-plan.1.scd").read_text()
+    assert names[0] == "first"
+    for name in names:
+        assert name in help_text
+        assert f"*{name}*" in manual
+
+
 @pytest.mark.parametrize(
     "example, args, why",
     [
@@ -125,7 +168,8 @@ def test_no_device_at_all(sandbox):
         (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "
                                 "'nvdia' (did you mean nvidia?)"),
         (["--policy", "topologie"],
-         "policy: wanted one that this version has (first), found 'topologie'"),
+         "policy: wanted one that this version has (first, round-robin, least-loaded, best-available, "
+         "best-compute, weighted), found 'topologie'"),
         (["--must", "nvidia9"], "--must: wanted a device that is here, found nvidia9"),
         (["--label"], "label: goes with ranks, found none"),
         (["python"], "wanted only options, found 'python'"),

@@ -27,6 +27,21 @@ static void policies_are_found_by_name(void **state)
     assert_string_equal(error.message, "");
 }
 
+static int find(void *context)
+{
+    const struct policy *found = NULL;
+
+    return policy_find(context, &found, NULL);
+}
+
+static void finding_one_takes_no_memory(void **state)
+{
+    char name[] = "weighted";
+
+    (void)state;
+    assert_int_equal(failing_allocator_try_all(find, name), 0);
+}
+
 static void without_a_name_there_is_a_default(void **state)
 {
     const struct policy *found = NULL;
@@ -48,7 +63,9 @@ static void other_names_are_refused(void **state)
         assert_int_equal(policy_find(names[i], &found, &error), BERTH_ERROR_INVALID);
         assert_int_equal(error.code, BERTH_ERROR_INVALID);
         /* The names that there are stand between these. */
-        assert_memory_equal(error.message, "policy: wanted one that this version has (first", 47);
+        assert_memory_equal(error.message, "policy: wanted one that this version has (first, ", 49);
+        for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+            assert_non_null(strstr(error.message, (*policy)->name));
         assert_non_null(strstr(error.message, "), found '"));
         assert_ptr_equal(found, &policy_first);
     }
@@ -157,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_are_found_by_name),
+        cmocka_unit_test(finding_one_takes_no_memory),
         cmocka_unit_test(without_a_name_there_is_a_default),
         cmocka_unit_test(other_names_are_refused),
         cmocka_unit_test(out_of_memory_is_reported),

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine as a whole: made, told the time, ended.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "engine/policies.h"
+#include "engine/state.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* After so long a grant that failed for lack of memory is tried again. */
+static const int64_t retry_after = SECOND / 100;
+
+static const struct engine_settings usual_settings = {
+    .time_slice_tenants = 4,
+    .mps_tenants = 8,
+    .age_step = 3600 * SECOND,
+    .grace = 10 * SECOND,
+    .policy = &policy_first,
+};
+
+static struct engine_settings complete(const struct engine_settings *given)
+{
+    struct engine_settings settings = given != NULL ? *given : usual_settings;
+
+    if (settings.time_slice_tenants == 0)
+        settings.time_slice_tenants = usual_settings.time_slice_tenants;
+    if (settings.mps_tenants == 0)
+        settings.mps_tenants = usual_settings.mps_tenants;
+    if (settings.age_step <= 0)
+        settings.age_step = usual_settings.age_step;
+    if (settings.grace <= 0)
+        settings.grace = usual_settings.grace;
+    if (settings.policy == NULL)
+        settings.policy = usual_settings.policy;
+    return settings;
+}
+
+/* The room to work in. */
+static int make_room(struct engine *engine)
+{
+    const struct engine_settings *settings = &engine->settings;
+    size_t size = engine->size;
+    size_t tenants = settings->mps_tenants > settings->time_slice_tenants
+                         ? settings->mps_tenants
+                         : settings->time_slice_tenants;
+
+    engine->chosen_capacity = size * tenants;
+    engine->chosen = calloc(engine->chosen_capacity, sizeof(*engine->chosen));
+    engine->status = calloc(size, sizeof(*engine->status));
+    engine->room = calloc(size, sizeof(*engine->room));
+    engine->imagined = calloc(size, sizeof(*engine->imagined));
+    engine->future = calloc(size, sizeof(*engine->future));
+    engine->host_room = calloc(engine->host_count, sizeof(*engine->host_room));
+    engine->imagined_hosts = calloc(engine->host_count, sizeof(*engine->imagined_hosts));
+    engine->future_hosts = calloc(engine->host_count, sizeof(*engine->future_hosts));
+    if (engine->chosen == NULL || engine->status == NULL || engine->room == NULL ||
+        engine->imagined == NULL || engine->future == NULL || engine->host_room == NULL ||
+        engine->imagined_hosts == NULL || engine->future_hosts == NULL ||
+        bitset_init(&engine->legal, size) < 0 || bitset_init(&engine->from, size) < 0 ||
+        bitset_init(&engine->not_now, size) < 0 || bitset_init(&engine->reserved, size) < 0 ||
+        walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
+        id_map_init(&engine->lease_ids) < 0 ||
+        search_init(&engine->search, &engine->machine, size) < 0 ||
+        vector_reserve(&engine->search.slots_chosen, size) < 0 ||
+        vector_reserve(&engine->search.sizes, size) < 0 ||
+        vector_reserve(&engine->machine.devices, size) < 0)
+        return BERTH_ERROR_MEMORY;
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        engine->status[slot].present = true;
+        if (search_prepare(&engine->search, slot) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return scope_init(&engine->root, engine, NULL);
+}
+
+static int check_machine(const struct machine *machine, size_t size, struct berth_error *error)
+{
+    const struct device *device;
+
+    if (machine->devices.count > size || size > REQUEST_COUNT_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %zu devices, found %zu",
+                         size < REQUEST_COUNT_MOST ? size : (size_t)REQUEST_COUNT_MOST,
+                         machine->devices.count);
+    vector_for_each (device, &machine->devices) {
+        if (device->host > 0 && device->host >= machine->hosts.count)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "%s: wanted a host that there is, found %u",
+                             device_id_format(device->id).text, device->host);
+    }
+    return 0;
+}
+
+int engine_create(struct machine *machine, const struct engine_settings *settings,
+                  struct engine **ret_engine, struct berth_error *error)
+{
+    size_t size = settings != NULL && settings->slots_most > 0 ? settings->slots_most
+                                                               : machine->devices.count * 2 + 64;
+    struct engine *engine;
+    int code = check_machine(machine, size, error);
+
+    if (code < 0)
+        return code;
+    engine = calloc(1, sizeof(*engine));
+    if (engine == NULL)
+        return error_set_memory(error);
+    engine->size = size;
+    engine->host_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
+    engine->settings = complete(settings);
+    engine->machine = *machine;
+    list_init(&engine->scopes);
+    list_init(&engine->leases);
+    list_init(&engine->accounts);
+    list_init(&engine->orphans);
+    if (make_room(engine) < 0) {
+        *machine = engine->machine; /* as it was, but for room at its end */
+        engine->machine = (struct machine){0};
+        engine_destroy(engine);
+        return error_set_memory(error);
+    }
+    *machine = (struct machine){0};
+    *ret_engine = engine;
+    return 0;
+}
+
+/* Requests may outlive what waits or is held: whoever opened them does not close them any more. */
+static void free_requests(struct list *requests)
+{
+    list_for_each (link, requests) {
+        struct engine_request *request = container_of(link, struct engine_request, in_scope);
+
+        request->references = 1;
+        request_unreference(request);
+    }
+}
+
+void engine_destroy(struct engine *engine)
+{
+    if (engine == NULL)
+        return;
+    engine->sink = (struct event_sink){0};
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        free_requests(&scope->requests);
+        if (scope != &engine->root) {
+            scope_finish(scope);
+            free(scope);
+        }
+    }
+    free_requests(&engine->orphans);
+    scope_finish(&engine->root);
+    list_for_each (link, &engine->accounts)
+        free(container_of(link, struct account, in_engine));
+    records_finish(engine);
+    walk_finish(&engine->walk);
+    search_finish(&engine->search);
+    vector_finish(&engine->times);
+    id_map_finish(&engine->claim_ids);
+    id_map_finish(&engine->lease_ids);
+    bitset_finish(&engine->legal);
+    bitset_finish(&engine->from);
+    bitset_finish(&engine->not_now);
+    bitset_finish(&engine->reserved);
+    free(engine->chosen);
+    free(engine->status);
+    free(engine->room);
+    free(engine->imagined);
+    free(engine->future);
+    free(engine->host_room);
+    free(engine->imagined_hosts);
+    free(engine->future_hosts);
+    machine_finish(&engine->machine);
+    free(engine);
+}
+
+void engine_listen(struct engine *engine, const struct event_sink *sink)
+{
+    engine->sink = sink->tell != NULL ? *sink : (struct event_sink){0};
+}
+
+int64_t engine_now(const struct engine *engine)
+{
+    return engine->now;
+}
+
+/* When something is due or a claim may rise. */
+static int64_t next_due(const struct engine *engine)
+{
+    int64_t next = engine->timers.count > 0 ? engine->timers.items[0]->at : TIME_NEVER;
+
+    list_for_each (link, &engine->scopes) {
+        const struct scope *scope = container_of(link, struct scope, in_engine);
+
+        if (scope->lanes.count > 0 && scope->next_age < next)
+            next = scope->next_age;
+    }
+    return next;
+}
+
+int64_t engine_next_time(const struct engine *engine)
+{
+    int64_t next = next_due(engine);
+
+    if (engine->retry && engine->now + retry_after < next)
+        next = engine->now + retry_after;
+    return next;
+}
+
+static void lease_is_due(struct held *held)
+{
+    struct engine *engine = held->request->engine;
+    bool forced = held->state == LEASE_NOTICED && held->force_at <= engine->now;
+    enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
+
+    lease_set_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
+    lease_update_timer(held);
+    if (is_wanted(engine, type))
+        tell(engine, (struct engine_event){.type = type, .lease = held->entry.link.id});
+}
+
+/* Does all that is due at the engine's time. */
+static void do_due(struct engine *engine)
+{
+    while (engine->timers.count > 0 && engine->timers.items[0]->at <= engine->now) {
+        struct entry *entry = engine->timers.items[0];
+
+        if (entry->is_lease)
+            lease_is_due(container_of(entry, struct held, entry));
+        else
+            refuse_claim(container_of(entry, struct claim, entry), REFUSAL_TIMED_OUT);
+    }
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        if (scope->next_age <= engine->now)
+            lanes_age(scope);
+    }
+    settle_all(engine);
+}
+
+void engine_advance(struct engine *engine, int64_t now)
+{
+    if (engine->retry) {
+        engine->retry = false;
+        engine_resume(engine);
+    }
+    for (int64_t next = next_due(engine); next <= now; next = next_due(engine)) {
+        if (next > engine->now)
+            engine->now = next;
+        do_due(engine);
+    }
+    if (now > engine->now)
+        engine->now = now;
+}
+
+void tell(const struct engine *engine, struct engine_event event)
+{
+    event.time = engine->now;
+    engine->sink.tell(engine->sink.context, &event);
+}

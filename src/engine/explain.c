@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a claim waits, why it can never be, and what is reserved for it.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "engine/placement_plan.h"
+#include "engine/state.h"
+
+/* Appends a number of devices, whole or in part: "2", "0.5". */
+static void describe_amount(uint64_t millionths, struct text *out)
+{
+    char digits[16];
+    int length;
+
+    text_append_format(out, "%llu", (unsigned long long)(millionths / SHARE_WHOLE));
+    if (millionths % SHARE_WHOLE == 0)
+        return;
+    length = snprintf(digits, sizeof(digits), ".%06u", (unsigned)(millionths % SHARE_WHOLE));
+    while (length > 0 && digits[length - 1] == '0')
+        digits[--length] = '\0';
+    text_append(out, digits);
+}
+
+/* The first limit that leaves less than so much. */
+static const struct account *limit_below(const struct engine_request *request, bool when_idle)
+{
+    uint64_t needed = (uint64_t)request->share * request->replicas * request->least;
+
+    for (size_t i = 0; i < request->account_count; i++) {
+        const struct account *account = request->accounts[i];
+        uint64_t used = when_idle ? 0 : account->used;
+
+        if (used > account->most || account->most - used < needed)
+            return account;
+    }
+    return NULL;
+}
+
+static void describe_limit(const struct account *account, bool with_use, struct text *out)
+{
+    text_append_format(out, "%s %u ", account->is_group ? "group" : "user", account->key);
+    if (with_use) {
+        text_append(out, "holds ");
+        describe_amount(account->used, out);
+        text_append(out, " of at most ");
+    } else {
+        text_append(out, "may hold at most ");
+    }
+    describe_amount(account->most, out);
+    text_append(out, account->most == SHARE_WHOLE ? " device" : " devices");
+}
+
+static enum filter_verdict verdict_of_block(uint32_t blocks)
+{
+    static const struct {
+        enum block block;
+        enum filter_verdict verdict;
+    } rows[] = {
+        {BLOCK_DRAINED, FILTER_DRAINED},   {BLOCK_ELSEWHERE, FILTER_ELSEWHERE},
+        {BLOCK_SQUATTED, FILTER_SQUATTED}, {BLOCK_DIRTY, FILTER_DIRTY},
+        {BLOCK_ASLEEP, FILTER_ASLEEP},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if ((blocks & (uint32_t)rows[i].block) != 0)
+            return rows[i].verdict;
+    }
+    return FILTER_PASSES;
+}
+
+/* What is in the way of the request on a slot right now; `barred` may be NULL. */
+static enum filter_verdict verdict_now(const struct engine_request *request, uint32_t slot,
+                                       const struct bitset *allowed)
+{
+    const struct scope *scope = request->scope;
+    const struct engine *engine = scope->engine;
+    const struct device *device = &engine->machine.devices.items[slot];
+    enum filter_verdict verdict = request_verdict(request, slot);
+
+    if (verdict != FILTER_PASSES)
+        return verdict;
+    if (scope->parent == NULL && engine->status[slot].blocks != 0)
+        return verdict_of_block(engine->status[slot].blocks);
+    if (device->health == HEALTH_SICK)
+        return FILTER_SICK;
+    if (!filter_has_free(&request->what, device))
+        return FILTER_LOW_ON_MEMORY;
+    if (ledger_room(request, slot, &scope->usage[slot]) == 0)
+        return FILTER_BUSY;
+    return bitset_has(allowed, slot) ? FILTER_PASSES : FILTER_KEPT;
+}
+
+/* Appends what was wanted and what stands against it. */
+static void describe(const struct engine_request *request, const struct bitset *allowed,
+                     struct bitset *possible, struct text *out)
+{
+    struct engine *engine = request->engine;
+    struct placement placement = {.satisfiable = request->could_ever, .why = *out};
+    struct bitset nothing = {0};
+    struct placement_question question = {
+        .machine = &engine->machine,
+        .request = &request->what,
+        .policy = request->policy,
+        .must = &nothing,
+        .busy = &nothing,
+    };
+    struct plan plan = {
+        .question = &question,
+        .device_count = engine->machine.devices.count,
+        .least = request->least,
+        .most = request->most,
+        .placement = &placement,
+        .possible = *possible,
+        .available = engine->from,
+    };
+
+    bitset_clear(&engine->from);
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        enum filter_verdict verdict = verdict_now(request, slot, allowed);
+
+        plan.counts[verdict]++;
+        if (verdict == FILTER_PASSES)
+            bitset_add(&engine->from, slot);
+        engine->room[slot] = ledger_room(request, slot, &request->scope->usage[slot]);
+        if (!request->could_ever)
+            engine->room[slot] = filter_tenants(
+                &request->what, &engine->machine.devices.items[slot], &request->scope->terms);
+    }
+    plan.search = engine->search;
+    plan.search.request = &request->what;
+    plan.search.source = engine->room;
+    plan_describe(&plan);
+    *out = placement.why;
+}
+
+int explain_never(struct engine_request *request, struct berth_error *error)
+{
+    const struct account *account = limit_below(request, true);
+    struct text why = {0};
+    int code = BERTH_ERROR_IMPOSSIBLE;
+
+    if (request->could_ever && account != NULL) {
+        text_append(&why, "wanted ");
+        request_describe(&request->what, &why);
+        text_append(&why, "; ");
+        describe_limit(account, false, &why);
+    } else {
+        describe(request, &request->accepts, &request->accepts, &why);
+    }
+    code = text_failed(&why) ? error_set_memory(error)
+                             : error_set(error, code, "%s", text_string(&why));
+    text_finish(&why);
+    return code;
+}
+
+/* Walks through the lanes that are served before the claim. Returns how many claims those have, or
+ * an error. */
+static int64_t walk_up_to(const struct claim *claim)
+{
+    struct scope *scope = claim->request->scope;
+    struct walk *walk = &scope->engine->walk;
+    const struct engine_request *last = NULL;
+    int64_t before = 0;
+    const struct claim *other;
+
+    walk_begin(walk);
+    lanes_rewind(scope);
+    while ((other = lanes_next(scope)) != NULL && other != claim) {
+        size_t most;
+
+        before++;
+        if (other->request == last || list_first(&other->request->waiting) != &other->in_lane ||
+            ledger_is_limited(other->request, &most))
+            continue;
+        last = other->request;
+        if (walk_block(walk, other->request) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return before;
+}
+
+int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_why,
+                   int64_t *ret_start, struct berth_error *error)
+{
+    struct claim *claim = claim_of(engine, claim_id);
+    const struct account *account;
+    int64_t start = TIME_NEVER;
+    int64_t before;
+
+    if (claim == NULL)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a waiting claim, found no claim %llu",
+                         (unsigned long long)claim_id);
+    if (forecast_start(claim, &start) < 0)
+        return error_set_memory(error);
+    before = walk_up_to(claim);
+    if (before < 0)
+        return error_set_memory(error);
+    account = limit_below(claim->request, false);
+    if (account != NULL) {
+        describe_limit(account, true, ret_why);
+    } else {
+        bitset_fill(&engine->legal);
+        walk_bar(&engine->walk, claim->request, &engine->legal);
+        describe(claim->request, &engine->legal, &claim->request->accepts, ret_why);
+        if (before > 0)
+            text_append_format(ret_why, "; %lld %s before it", (long long)before,
+                               before == 1 ? "claim is" : "claims are");
+    }
+    if (text_failed(ret_why))
+        return error_set_memory(error);
+    *ret_start = start;
+    return 0;
+}
+
+bool engine_reservation(struct engine *engine, uint64_t claim_id, struct bitset *ret_slots,
+                        int64_t *ret_start)
+{
+    struct claim *claim = claim_of(engine, claim_id);
+    const struct engine_request *request;
+    struct walk *walk = &engine->walk;
+    size_t most;
+
+    if (claim == NULL || claim->request->what.opportunistic || walk_up_to(claim) < 0)
+        return false;
+    request = claim->request;
+    if (list_first(&request->waiting) != &claim->in_lane || ledger_is_limited(request, &most) ||
+        bitset_intersects(&walk->closed, &request->accepts))
+        return false;
+    for (size_t i = 0; i < walk->count; i++) {
+        if (!walk->items[i].closed && bitset_intersects(&walk->items[i].region, &request->accepts))
+            return false;
+    }
+    if (reservation_find(request, ret_slots, ret_start) != 1) {
+        bitset_copy(ret_slots, &request->accepts);
+        *ret_start = TIME_NEVER;
+    }
+    return true;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How claims come and go, and how leases end.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "engine/state.h"
+
+/* ---- Claims ---- */
+
+void refuse_claim(struct claim *claim, enum refusal reason)
+{
+    struct engine_request *request = claim->request;
+    struct engine *engine = request->engine;
+
+    if (is_wanted(engine, EVENT_REFUSED))
+        tell(engine, (struct engine_event){
+                         .type = EVENT_REFUSED, .claim = claim->entry.link.id, .reason = reason});
+    lane_remove(claim);
+    timer_clear(engine, &claim->entry);
+    id_map_remove(&engine->claim_ids, &claim->entry.link);
+    claim_recycle(engine, claim);
+    request_unreference(request);
+}
+
+/* Why the request cannot be claimed with at all. Returns 0 when it can. */
+static int check_possible(struct engine_request *request, struct berth_error *error)
+{
+    if (request->scope == NULL)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a lease to claim within, found that lease %llu has ended",
+                         (unsigned long long)request->parent);
+    if (request->engine->machine.devices.count == 0)
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "no device here");
+    return request->possible ? 0 : explain_never(request, error);
+}
+
+static int enqueue(struct engine_request *request, int64_t deadline,
+                   const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+{
+    struct engine *engine = request->engine;
+    struct scope *scope = request->scope;
+    struct claim *claim = lanes_reserve(scope) < 0 ? NULL : claim_new(engine);
+
+    if (claim == NULL)
+        return error_set_memory(error);
+    claim->entry.link.id = ++engine->last_id;
+    claim->entry.is_lease = false;
+    claim->arrived = engine->now;
+    claim->request = request;
+    claim->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    request->references++;
+    id_map_add(&engine->claim_ids, &claim->entry.link);
+    timer_set(engine, &claim->entry, deadline);
+    lane_append(claim);
+    *ret_id = claim->entry.link.id;
+    if (is_wanted(engine, EVENT_QUEUED))
+        tell(engine, (struct engine_event){.type = EVENT_QUEUED,
+                                           .claim = claim->entry.link.id,
+                                           .request = request->number,
+                                           .deadline = deadline});
+    if (!request->what.opportunistic && scope->helpers > scope->helpers_noticed)
+        give_way(scope);
+    return CLAIM_WAITS;
+}
+
+/* Makes a lease of the chosen slots for a claim that never waited. */
+static int grant_at_once(struct engine_request *request, const struct claim_owner *owner,
+                         uint64_t *ret_id, struct berth_error *error)
+{
+    struct engine *engine = request->engine;
+    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
+                                    (uint32_t)engine->chosen_count, request->replicas);
+
+    if (held == NULL)
+        return error_set_memory(error);
+    engine->last_id++;
+    held->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    *ret_id = held->entry.link.id;
+    if (is_wanted(engine, EVENT_GRANTED))
+        tell_granted(held, false);
+    return CLAIM_GRANTED;
+}
+
+/* Whether the request may start now: 1 with the slots chosen, 0 or an error. */
+static int find_start(struct engine_request *request, struct berth_error *error)
+{
+    int code;
+
+    /* The short way: nobody waits and any empty slot does. */
+    if (request->simple && request->scope->lanes.count == 0)
+        return place_simple(request);
+    code = check_possible(request, error);
+    if (code == 0)
+        code = evaluate(request);
+    return code == BERTH_ERROR_MEMORY ? error_set_memory(error) : code == PLACE_LIMITED ? 0 : code;
+}
+
+int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
+                 const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+{
+    int code = find_start(request, error);
+
+    (void)engine;
+    if (code == 1)
+        return grant_at_once(request, owner, ret_id, error);
+    return code < 0 ? code : enqueue(request, deadline, owner, ret_id, error);
+}
+
+int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
+               struct berth_error *error)
+{
+    int code = find_start(request, error);
+
+    (void)engine;
+    return code == 1 ? grant_at_once(request, NULL, ret_lease, error) : code;
+}
+
+int engine_would_grant(struct engine *engine, struct engine_request *request,
+                       struct berth_error *error)
+{
+    (void)engine;
+    return find_start(request, error);
+}
+
+int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *error)
+{
+    struct claim *claim = claim_of(engine, claim_id);
+    struct engine_request *request;
+    struct scope *scope;
+    bool helps;
+
+    if (claim == NULL)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a waiting claim, found no claim %llu",
+                         (unsigned long long)claim_id);
+    request = claim->request;
+    scope = request->scope;
+    /* Behind another claim of its lane it bars nothing that the other does not bar too. */
+    helps = list_first(&request->waiting) == &claim->in_lane &&
+            (request->waiting_count == 1 || scope->lanes.count > 1);
+    refuse_claim(claim, REFUSAL_CANCELLED);
+    if (helps)
+        settle(scope);
+    return 0;
+}
+
+int engine_pick(struct engine *engine, struct engine_request *request, uint32_t *ret_slots,
+                size_t capacity, struct berth_error *error)
+{
+    int code = find_start(request, error);
+    struct scope *scope = request->scope;
+
+    if (code != 1)
+        return code;
+    engine->last_id++;
+    for (size_t i = 0; i < engine->chosen_count; i++) {
+        struct policy_slot *slot = &scope->slots[engine->chosen[i]];
+
+        slot->picks++;
+        slot->served++;
+        slot->last_served = ++scope->stamp;
+        if (i < capacity)
+            ret_slots[i] = engine->chosen[i];
+    }
+    if (is_wanted(engine, EVENT_PICKED))
+        tell(engine, (struct engine_event){.type = EVENT_PICKED,
+                                           .lease = engine->last_id,
+                                           .request = request->number,
+                                           .slots = engine->chosen,
+                                           .slot_count = (uint32_t)engine->chosen_count});
+    return (int)engine->chosen_count;
+}
+
+/* ---- Leases ---- */
+
+void tell_granted(const struct held *held, bool waited)
+{
+    tell(held->request->engine, (struct engine_event){
+                                    .type = EVENT_GRANTED,
+                                    .claim = held->claim,
+                                    .lease = held->entry.link.id,
+                                    .request = held->request->number,
+                                    .slots = held->slots,
+                                    .slot_count = held->slot_count,
+                                    .replicas = held->replicas,
+                                    .expires = held->expires,
+                                    .waited = waited,
+                                });
+}
+
+void lease_set_state(struct held *held, enum lease_state state)
+{
+    struct scope *scope = held->request->scope;
+
+    scope->helpers_noticed -= lease_is_going(held);
+    held->state = state;
+    scope->helpers_noticed += lease_is_going(held);
+}
+
+void lease_update_timer(struct held *held)
+{
+    int64_t at = TIME_NEVER;
+
+    if (held->state == LEASE_HELD || held->state == LEASE_NOTICED)
+        at = held->expires;
+    if (held->state == LEASE_NOTICED && held->force_at < at)
+        at = held->force_at;
+    timer_set(held->request->engine, &held->entry, at);
+}
+
+void give_notice(struct held *held)
+{
+    struct engine *engine = held->request->engine;
+
+    held->force_at = engine->settings.grace > TIME_NEVER - 1 - engine->now
+                         ? TIME_NEVER - 1
+                         : engine->now + engine->settings.grace;
+    lease_set_state(held, LEASE_NOTICED);
+    lease_update_timer(held);
+    if (is_wanted(engine, EVENT_NOTICE))
+        tell(engine, (struct engine_event){.type = EVENT_NOTICE,
+                                           .lease = held->entry.link.id,
+                                           .expires = held->force_at});
+}
+
+static void tell_released(const struct held *held)
+{
+    struct engine *engine = held->request->engine;
+
+    if (is_wanted(engine, EVENT_RELEASED))
+        tell(engine, (struct engine_event){.type = EVENT_RELEASED, .lease = held->entry.link.id});
+}
+
+void end_inside(struct held *held)
+{
+    struct scope *inside = held->inside;
+    struct engine *engine = held->request->engine;
+
+    if (inside == NULL)
+        return;
+    held->inside = NULL;
+    while (inside->lanes.count > 0) {
+        struct engine_request *request = inside->lanes.items[0];
+
+        refuse_claim(container_of(list_first(&request->waiting), struct claim, in_lane),
+                     REFUSAL_PARENT_ENDED);
+    }
+    list_for_each (link, &engine->leases) {
+        struct held *sub = container_of(link, struct held, in_engine);
+
+        if (sub->request->scope != inside)
+            continue;
+        end_inside(sub);
+        /* What was within it may have been the next. */
+        link_next = sub->in_engine.next;
+        tell_released(sub);
+        lease_remove(sub);
+    }
+    list_for_each (link, &inside->requests) {
+        struct engine_request *request = container_of(link, struct engine_request, in_scope);
+
+        list_remove(&request->in_scope);
+        request->scope = NULL;
+        request->possible = false;
+        request->simple = false;
+        list_append(&engine->orphans, &request->in_scope);
+    }
+    scope_finish(inside);
+    free(inside);
+}
+
+static struct held *find_lease(struct engine *engine, uint64_t id, bool draining_too,
+                               struct berth_error *error)
+{
+    struct held *held = lease_of(engine, id);
+
+    if (held != NULL && (draining_too || held->state != LEASE_DRAINING))
+        return held;
+    error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a lease that is held, found no lease %llu",
+              (unsigned long long)id);
+    return NULL;
+}
+
+static void end_lease(struct held *held)
+{
+    struct scope *scope = held->request->scope;
+
+    end_inside(held);
+    tell_released(held);
+    lease_remove(held);
+    settle(scope);
+}
+
+int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)
+{
+    struct held *held = find_lease(engine, lease, false, error);
+
+    if (held == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    end_lease(held);
+    return 0;
+}
+
+int engine_vacated(struct engine *engine, uint64_t lease, struct berth_error *error)
+{
+    struct held *held = find_lease(engine, lease, true, error);
+
+    if (held == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    end_lease(held);
+    return 0;
+}
+
+int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error *error)
+{
+    struct held *held = find_lease(engine, lease, false, error);
+
+    if (held == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    end_inside(held);
+    lease_set_state(held, LEASE_DRAINING);
+    lease_update_timer(held);
+    if (is_wanted(engine, EVENT_DRAINING))
+        tell(engine, (struct engine_event){.type = EVENT_DRAINING, .lease = lease});
+    return 0;
+}
+
+int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct berth_error *error)
+{
+    struct held *held = find_lease(engine, lease, false, error);
+
+    if (held == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    if ((held->state != LEASE_HELD && held->state != LEASE_NOTICED) || expires <= engine->now)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         expires <= engine->now
+                             ? "lease %llu: wanted a time limit to come, found one that is over"
+                             : "lease %llu: wanted one that runs, found that it is over",
+                         (unsigned long long)lease);
+    held->request->scope->limited -= held->expires != TIME_NEVER;
+    held->expires = expires;
+    held->request->scope->limited += held->expires != TIME_NEVER;
+    lease_update_timer(held);
+    if (is_wanted(engine, EVENT_EXTENDED))
+        tell(engine,
+             (struct engine_event){.type = EVENT_EXTENDED, .lease = lease, .expires = expires});
+    settle(held->request->scope);
+    return 0;
+}

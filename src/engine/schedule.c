@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who may start: the walk through the lanes, for those that wait and for those that come.
+ */
+#include "engine/state.h"
+
+/* What there is room on at all, less what earlier claims bar. */
+static const struct bitset *legal_slots(const struct engine_request *request,
+                                        const struct walk *walk)
+{
+    struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    size_t words = (engine->size + 63) / 64;
+
+    for (size_t i = 0; i < words; i++)
+        engine->legal.words[i] = scope->empty.levels[0][i] | scope->part.words[i];
+    walk_bar(walk, request, &engine->legal);
+    return &engine->legal;
+}
+
+/* Finds slots for the request behind those that were walked through. Returns as place_request. */
+static int find_slots(const struct engine_request *request, const struct walk *walk)
+{
+    const struct scope *scope = request->scope;
+
+    if (request->simple && !walk->barring && (!request->what.opportunistic || scope->pending == 0))
+        return place_simple(request);
+    return place_request(request, legal_slots(request, walk), scope->usage, scope->host_usage,
+                         NULL);
+}
+
+/* Whether nothing is left for those behind: every slot with room is barred. */
+static bool is_all_barred(const struct scope *scope, const struct walk *walk)
+{
+    size_t words = (scope->engine->size + 63) / 64;
+
+    for (size_t i = 0; i < words; i++) {
+        if (((scope->empty.levels[0][i] | scope->part.words[i]) & ~walk->closed.words[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Turns the first claim of a lane into a lease on the chosen slots. Returns 1 or
+ * BERTH_ERROR_MEMORY. */
+static int grant_first(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
+    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
+                                    (uint32_t)engine->chosen_count, request->replicas);
+
+    if (held == NULL)
+        return BERTH_ERROR_MEMORY;
+    engine->last_id++;
+    held->claim = claim->entry.link.id;
+    held->owner = claim->owner;
+    lane_remove(claim);
+    timer_clear(engine, &claim->entry);
+    id_map_remove(&engine->claim_ids, &claim->entry.link);
+    claim_recycle(engine, claim);
+    request->references--; /* the claim's; the lease has its own */
+    if (is_wanted(engine, EVENT_GRANTED))
+        tell_granted(held, true);
+    return 1;
+}
+
+/* Grants in order whatever may start. Returns 0 or BERTH_ERROR_MEMORY. */
+static int grant_due(struct scope *scope)
+{
+    struct walk *walk = &scope->engine->walk;
+    size_t place = 0;
+
+    walk_begin(walk);
+    while (place < scope->lanes.count && !scope_is_full(scope)) {
+        struct engine_request *request = scope->lanes.items[place];
+        int code = find_slots(request, walk);
+
+        if (code == 1)
+            code = grant_first(request); /* the lane may have moved back: look here again */
+        else if (code == 0)
+            code = walk_block(walk, request);
+        if (code < 0)
+            return code;
+        if (code == 1)
+            continue;
+        place++;
+        if (walk->barring && is_all_barred(scope, walk))
+            break;
+    }
+    return 0;
+}
+
+void settle(struct scope *scope)
+{
+    if (scope->lanes.count == 0)
+        return;
+    if (grant_due(scope) < 0) {
+        scope->engine->retry = true;
+        return;
+    }
+    if (scope->pending > 0 && scope->helpers > scope->helpers_noticed)
+        give_way(scope);
+}
+
+void settle_all(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes)
+        settle(container_of(link, struct scope, in_engine));
+}
+
+int evaluate(struct engine_request *request)
+{
+    struct scope *scope = request->scope;
+    struct walk *walk = &scope->engine->walk;
+    size_t before;
+    size_t most;
+
+    /* Who wants the same and waits already comes first, and does not get it. */
+    if (request->waiting_count > 0 || scope_is_full(scope))
+        return 0;
+    walk_begin(walk);
+    before = lanes_before(request);
+    for (size_t place = 0; place < before; place++) {
+        const struct engine_request *other = scope->lanes.items[place];
+
+        if (ledger_is_limited(other, &most))
+            continue;
+        if (walk_block(walk, other) < 0)
+            return BERTH_ERROR_MEMORY;
+        if (is_all_barred(scope, walk))
+            return 0;
+    }
+    return find_slots(request, walk);
+}
