@@ -94,6 +94,9 @@ void arbiters_see_release(struct berth_pool *pool, void *owner, uint64_t lease)
 
         if (owner == &arbiter->target && !is_declined(arbiter, lease))
             arbiter->out--;
+        /* What is given back while it is being offered is as good as declined. */
+        if (lease == arbiter->offered)
+            continue;
         arbiter->is_resting = false;
         if (!arbiter->is_stopped || arbiter->is_freed)
             set_due(arbiter);
@@ -176,9 +179,6 @@ static bool offer(struct berth_arbiter *arbiter, uint64_t id)
 
 static void decline(struct berth_arbiter *arbiter, uint64_t id)
 {
-    /* It may have been released in the callback. */
-    if (!engine_lease(arbiter->pool->engine, id, &(struct lease_view){0}))
-        return;
     arbiter->out--;
     arbiter->declined[arbiter->declined_count++] = id;
 }
@@ -191,6 +191,10 @@ static void offer_one(struct berth_arbiter *arbiter, uint64_t id)
 
     arbiter->must_take_back = false;
     arbiter->must_force = false;
+    if (!engine_lease(arbiter->pool->engine, id, &(struct lease_view){0})) {
+        arbiter->is_resting = !arbiter->is_due;
+        return;
+    }
     if (!is_taken) {
         decline(arbiter, id);
         return;
