@@ -18,7 +18,7 @@ int lowest_set_init(struct lowest_set *set, size_t size)
             lowest_set_finish(set);
             return BERTH_ERROR_MEMORY;
         }
-        set->depth++;
+        set->words[set->depth++] = size;
     } while (size > 1);
     return 0;
 }
@@ -30,21 +30,45 @@ void lowest_set_finish(struct lowest_set *set)
     *set = (struct lowest_set){0};
 }
 
+void lowest_set_mark(struct lowest_set *set, size_t word)
+{
+    for (unsigned level = 1; level < set->depth; level++) {
+        uint64_t before = set->levels[level][word / 64];
+
+        set->levels[level][word / 64] = before | UINT64_C(1) << (word % 64);
+        if (before != 0)
+            return;
+        word /= 64;
+    }
+}
+
+void lowest_set_unmark(struct lowest_set *set, size_t word)
+{
+    for (unsigned level = 1; level < set->depth; level++) {
+        set->levels[level][word / 64] &= ~(UINT64_C(1) << (word % 64));
+        if (set->levels[level][word / 64] != 0)
+            return;
+        word /= 64;
+    }
+}
+
 size_t lowest_set_next(const struct lowest_set *set, size_t from)
 {
     unsigned level = 0;
 
+    /* Up, until a word has something at or after the place that we come from. */
     for (; level < set->depth; level++) {
-        uint64_t word = set->levels[level][from / 64] >> (from % 64);
+        uint64_t word = from / 64 < set->words[level] ? set->levels[level][from / 64] : 0;
 
+        word &= UINT64_MAX << (from % 64);
         if (word != 0) {
-            from += (size_t)__builtin_ctzll(word);
+            from = from / 64 * 64 + (size_t)__builtin_ctzll(word);
             break;
         }
-        /* Nothing is left in this word: look for the next word that has something. */
         from = from / 64 + 1;
     }
-    assert(level < set->depth);
+    if (level == set->depth)
+        return SIZE_MAX;
     while (level-- > 0)
         from = from * 64 + (size_t)__builtin_ctzll(set->levels[level][from]);
     return from;

@@ -14,9 +14,9 @@
 enum { LOWEST_SET_LEVELS = 4 }; /* 16 million members */
 
 struct lowest_set {
-    uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first */
+    uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first; one word at the top */
+    size_t words[LOWEST_SET_LEVELS];     /* that each has */
     unsigned depth;
-    size_t count;
 };
 
 /* An empty set of numbers below `size`, at most 64^LOWEST_SET_LEVELS (assert). Returns 0 or
@@ -29,32 +29,34 @@ static inline bool lowest_set_has(const struct lowest_set *set, size_t number)
     return (set->levels[0][number / 64] >> (number % 64)) & 1;
 }
 
+static inline bool lowest_set_is_empty(const struct lowest_set *set)
+{
+    return set->levels[set->depth - 1][0] == 0;
+}
+
+/* What adding and removing do above the members; not to be called by name. */
+void lowest_set_mark(struct lowest_set *set, size_t word);
+void lowest_set_unmark(struct lowest_set *set, size_t word);
+
 /* Adds a number that is not in the set. */
 static inline void lowest_set_add(struct lowest_set *set, size_t number)
 {
-    set->count++;
-    for (unsigned level = 0; level < set->depth; level++) {
-        uint64_t before = set->levels[level][number / 64];
+    uint64_t *word = &set->levels[0][number / 64];
+    uint64_t before = *word;
 
-        set->levels[level][number / 64] = before | UINT64_C(1) << (number % 64);
-        if (before != 0)
-            return;
-        number /= 64;
-    }
+    *word = before | UINT64_C(1) << (number % 64);
+    if (before == 0 && set->depth > 1)
+        lowest_set_mark(set, number / 64);
 }
 
 /* Removes a number that is in the set. */
 static inline void lowest_set_remove(struct lowest_set *set, size_t number)
 {
-    set->count--;
-    for (unsigned level = 0; level < set->depth; level++) {
-        uint64_t after = set->levels[level][number / 64] & ~(UINT64_C(1) << (number % 64));
+    uint64_t *word = &set->levels[0][number / 64];
 
-        set->levels[level][number / 64] = after;
-        if (after != 0)
-            return;
-        number /= 64;
-    }
+    *word &= ~(UINT64_C(1) << (number % 64));
+    if (*word == 0 && set->depth > 1)
+        lowest_set_unmark(set, number / 64);
 }
 
 /* The lowest number in the set, which must not be empty. */
@@ -62,12 +64,14 @@ static inline size_t lowest_set_first(const struct lowest_set *set)
 {
     size_t number = 0;
 
+    if (set->depth == 1)
+        return (size_t)__builtin_ctzll(set->levels[0][0]);
     for (unsigned level = set->depth; level-- > 0;)
         number = number * 64 + (size_t)__builtin_ctzll(set->levels[level][number]);
     return number;
 }
 
-/* The lowest number in the set at or above `from`; there must be one. */
+/* The lowest number in the set at or above `from`; SIZE_MAX when there is none. */
 size_t lowest_set_next(const struct lowest_set *set, size_t from);
 
 #endif

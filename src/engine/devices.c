@@ -31,7 +31,7 @@ static void recompile(struct engine_request *request)
         lane_contest(request, false);
     request->stale = request_compile(request) < 0;
     if (request->stale) {
-        request->simple = false;
+        request->simple = request->plain = request->swift = false;
         request->engine->retry = true;
     }
     if (request->waiting_count > 0)

@@ -129,7 +129,7 @@ static void say_devices(const struct dump *dump)
 static void say_slots(const struct dump *dump, const struct scope *scope)
 {
     for (uint32_t slot = 0; slot < dump->engine->machine.devices.count; slot++) {
-        const struct policy_slot *view = &scope->slots[slot];
+        const struct ledger_slot *view = &scope->ledger[slot];
 
         if (view->served == 0 && view->last_served == 0 && view->affinity == 0)
             continue;

@@ -98,8 +98,9 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
 int engine_create(struct machine *machine, const struct engine_settings *settings,
                   struct engine **ret_engine, struct berth_error *error)
 {
-    size_t size = settings != NULL && settings->slots_most > 0 ? settings->slots_most
-                                                               : machine->devices.count * 2 + 64;
+    size_t size = settings != NULL && settings->slots_most > 0
+                      ? settings->slots_most
+                      : (machine->devices.count * 2 / 64 + 1) * 64;
     struct engine *engine;
     int code = check_machine(machine, size, error);
 
@@ -181,6 +182,7 @@ void engine_destroy(struct engine *engine)
 void engine_listen(struct engine *engine, const struct event_sink *sink)
 {
     engine->sink = sink->tell != NULL ? *sink : (struct event_sink){0};
+    engine->tells_at_once = is_wanted(engine, EVENT_GRANTED) && !engine->sink.waited_only;
 }
 
 int64_t engine_now(const struct engine *engine)

@@ -33,7 +33,7 @@ struct engine_settings {
     uint32_t mps_tenants;        /* 0: 8 */
     int64_t age_step;            /* waiting that raises a claim one class; 0: one hour */
     int64_t grace;               /* from notice to force; 0: 10 s */
-    size_t slots_most;           /* room for devices that appear later; 0: twice as many and 64 */
+    size_t slots_most;           /* room for devices that appear later; 0: about twice as many */
     bool affinity_by_user;       /* a request that names no affinity has its uid's */
     const struct policy *policy; /* of requests that name none; NULL: first */
 };

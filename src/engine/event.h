@@ -109,7 +109,8 @@ struct engine_event {
 struct event_sink {
     void (*tell)(void *context, const struct engine_event *event);
     void *context;
-    uint32_t wanted; /* EVENT_BITs; the others cost nothing */
+    uint32_t wanted;  /* EVENT_BITs; the others cost nothing */
+    bool waited_only; /* EVENT_GRANTED only for claims that waited: the others know by their call */
 };
 
 #endif

@@ -87,7 +87,7 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
         return FILTER_SICK;
     if (!filter_has_free(&request->what, device))
         return FILTER_LOW_ON_MEMORY;
-    if (ledger_room(request, slot, &scope->usage[slot]) == 0)
+    if (ledger_room(request, slot, &scope->ledger[slot].usage) == 0)
         return FILTER_BUSY;
     return bitset_has(allowed, slot) ? FILTER_PASSES : FILTER_KEPT;
 }
@@ -123,7 +123,7 @@ static void describe(const struct engine_request *request, const struct bitset *
         plan.counts[verdict]++;
         if (verdict == FILTER_PASSES)
             bitset_add(&engine->from, slot);
-        engine->room[slot] = ledger_room(request, slot, &request->scope->usage[slot]);
+        engine->room[slot] = ledger_room(request, slot, &request->scope->ledger[slot].usage);
         if (!request->could_ever)
             engine->room[slot] = filter_tenants(
                 &request->what, &engine->machine.devices.items[slot], &request->scope->terms);

@@ -31,7 +31,8 @@ static void imagine_start(struct scope *scope)
 {
     struct engine *engine = scope->engine;
 
-    memcpy(engine->imagined, scope->usage, engine->size * sizeof(*engine->imagined));
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++)
+        engine->imagined[slot] = scope->ledger[slot].usage;
     memcpy(engine->imagined_hosts, scope->host_usage,
            engine->host_count * sizeof(*engine->imagined_hosts));
     list_for_each (link, &engine->leases) {

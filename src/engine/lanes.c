@@ -7,9 +7,8 @@
 
 #include "engine/state.h"
 
-enum priority claim_class(const struct claim *claim)
+static inline enum priority class_of(const struct engine *engine, const struct claim *claim)
 {
-    const struct engine *engine = claim->request->scope->engine;
     enum priority class = claim->request->what.priority;
     int64_t age = engine->now - claim->arrived;
     int64_t steps = age < engine->settings.age_step ? 0 : age / engine->settings.age_step;
@@ -19,6 +18,11 @@ enum priority claim_class(const struct claim *claim)
     if (class == PRIORITY_UNSAID)
         class = PRIORITY_NORMAL;
     return steps >= PRIORITY_HIGH - class ? PRIORITY_HIGH : class + (enum priority)steps;
+}
+
+enum priority claim_class(const struct claim *claim)
+{
+    return class_of(claim->request->engine, claim);
 }
 
 static struct claim *first_of(const struct engine_request *request)
@@ -58,7 +62,7 @@ static void set_key(struct engine_request *request)
     int64_t age = engine->now - first->arrived;
     int64_t step = engine->settings.age_step;
 
-    request->lane_class = claim_class(first);
+    request->lane_class = class_of(engine, first);
     request->lane_id = first->entry.link.id;
     if (request->lane_class == PRIORITY_UNSAID || request->lane_class == PRIORITY_HIGH)
         return;

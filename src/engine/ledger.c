@@ -115,29 +115,7 @@ static void refund(const struct engine_request *request, uint32_t slot_count)
         request->accounts[i]->used -= (uint64_t)request->share * slot_count;
 }
 
-/* Shared slots come up several times when several replicas are on them. */
-static void take_slot(struct scope *scope, const struct engine_request *request, uint32_t slot,
-                      uint64_t id)
-{
-    struct policy_slot *view = &scope->slots[slot];
-
-    if (scope->holders[slot] == 0)
-        scope->holders[slot] = id;
-
-    usage_add(&scope->usage[slot], request);
-    view->tenants++;
-    view->served++;
-    view->last_served = ++scope->stamp;
-    if (request->affinity != 0)
-        view->affinity = request->affinity;
-    if (request->what.sharing == SHARING_EXCLUSIVE && lowest_set_has(&scope->empty, slot))
-        lowest_set_remove(&scope->empty, slot);
-    else
-        scope_refresh(scope, slot);
-}
-
-/* Another lease that is on the slot, the oldest; 0 when there is none. */
-static uint64_t other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
+uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
 {
     list_for_each (link, &scope->engine->leases) {
         const struct held *held = container_of(link, struct held, in_engine);
@@ -152,74 +130,36 @@ static uint64_t other_holder(const struct scope *scope, uint32_t slot, uint64_t 
     return 0;
 }
 
-static void give_slot(struct scope *scope, const struct held *held, uint32_t slot)
-{
-    struct usage *usage = &scope->usage[slot];
-
-    usage_subtract(usage, held->request);
-    scope->slots[slot].tenants--;
-    if (scope->holders[slot] == held->entry.link.id)
-        scope->holders[slot] =
-            usage->tenants == 0 ? 0 : other_holder(scope, slot, held->entry.link.id);
-    scope_refresh(scope, slot);
-}
-
-struct held *lease_grant(struct engine_request *request, uint64_t id, const uint32_t *slots,
-                         uint32_t slot_count, uint32_t replicas)
-{
-    struct scope *scope = request->scope;
-    struct engine *engine = scope->engine;
-    struct held *held = lease_new(engine, slot_count);
-
-    if (held == NULL)
-        return NULL;
-    held->entry.link.id = id;
-    held->entry.at = TIME_NEVER;
-    held->request = request;
-    held->slot_count = slot_count;
-    held->replicas = replicas;
-    held->state = LEASE_HELD;
-    held->claim = 0;
-    held->granted = engine->now;
-    held->expires = TIME_NEVER;
-    held->force_at = TIME_NEVER;
-    held->inside = NULL;
-    for (uint32_t i = 0; i < slot_count; i++) {
-        held->slots[i] = slots[i];
-        take_slot(scope, request, slots[i], id);
-    }
-    request->references++;
-    list_append(&engine->leases, &held->in_engine);
-    id_map_add(&engine->lease_ids, &held->entry.link);
-    hosts_add(scope->host_usage, request, held->slots, slot_count);
-    charge(request, slot_count);
-    scope->helpers += request->what.opportunistic;
-    if (request->what.time.known) {
-        held->expires = request->what.time.value > (uint64_t)(TIME_NEVER - engine->now)
-                            ? TIME_NEVER
-                            : engine->now + (int64_t)request->what.time.value;
-        scope->limited += held->expires != TIME_NEVER;
-        lease_update_timer(held);
-    }
-    return held;
-}
-
-void lease_remove(struct held *held)
+void lease_begin_rest(struct held *held)
 {
     struct engine_request *request = held->request;
     struct scope *scope = request->scope;
-    struct engine *engine = scope->engine;
+    int64_t now = request->engine->now;
+
+    held->touched |= LEASE_TOUCHED_REST;
+    hosts_add(scope->host_usage, request, held->slots, held->slot_count);
+    charge(request, held->slot_count);
+    scope->helpers += request->what.opportunistic;
+    if (!request->what.time.known)
+        return;
+    if (request->what.time.value < (uint64_t)(TIME_NEVER - now))
+        held->expires = now + (int64_t)request->what.time.value;
+    scope->limited += held->expires != TIME_NEVER;
+    lease_update_timer(held);
+}
+
+void lease_end_rest(struct held *held)
+{
+    struct engine_request *request = held->request;
+    struct scope *scope = request->scope;
 
     scope->limited -= held->expires != TIME_NEVER;
     scope->helpers -= request->what.opportunistic;
     scope->helpers_noticed -= lease_is_going(held);
     refund(request, held->slot_count);
     hosts_subtract(scope->host_usage, request, held->slots, held->slot_count);
-    for (uint32_t i = 0; i < held->slot_count; i++)
-        give_slot(scope, held, held->slots[i]);
-    timer_clear(engine, &held->entry);
-    id_map_remove(&engine->lease_ids, &held->entry.link);
-    list_remove(&held->in_engine);
-    lease_recycle(engine, held);
-    request_unreference(request);
+    timer_clear(request->engine, &held->entry);
+    held->state = LEASE_HELD;
+    held->expires = TIME_NEVER;
+    held->force_at = TIME_NEVER;
 }

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "engine/grant.h"
 #include "engine/state.h"
+
+/* Keeps what is rare from burdening what is frequent. */
+#define NOT_INLINE __attribute__((noinline))
 
 /* ---- Claims ---- */
 
@@ -41,7 +45,8 @@ static int enqueue(struct engine_request *request, int64_t deadline,
 {
     struct engine *engine = request->engine;
     struct scope *scope = request->scope;
-    struct claim *claim = lanes_reserve(scope) < 0 ? NULL : claim_new(engine);
+    bool ready = request->waiting_count > 0 || lanes_reserve(scope) == 0;
+    struct claim *claim = ready ? claim_new(engine) : NULL;
 
     if (claim == NULL)
         return error_set_memory(error);
@@ -52,7 +57,9 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     claim->owner = owner != NULL ? *owner : (struct claim_owner){0};
     request->references++;
     id_map_add(&engine->claim_ids, &claim->entry.link);
-    timer_set(engine, &claim->entry, deadline);
+    claim->entry.at = TIME_NEVER;
+    if (deadline != TIME_NEVER)
+        timer_set(engine, &claim->entry, deadline);
     lane_append(claim);
     *ret_id = claim->entry.link.id;
     if (is_wanted(engine, EVENT_QUEUED))
@@ -65,20 +72,44 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     return CLAIM_WAITS;
 }
 
-/* Makes a lease of the chosen slots for a claim that never waited. */
-static int grant_at_once(struct engine_request *request, const struct claim_owner *owner,
-                         uint64_t *ret_id, struct berth_error *error)
+/* Whether a claim has nothing to decide and nothing to say: nobody waits, any one slot does, one is
+ * empty, and nobody listens. */
+static inline bool is_swift(const struct engine *engine, const struct engine_request *request)
+{
+    return request->swift && request->scope->lanes.count == 0 &&
+           !lowest_set_is_empty(&request->scope->empty) && engine->spare_leases != NULL &&
+           !engine->tells_at_once;
+}
+
+/* Makes a lease for a claim that never waited and has nothing to decide. */
+static inline int grant_swiftly(struct engine *engine, struct engine_request *request,
+                                const struct claim_owner *owner, uint64_t *ret_id)
+{
+    uint32_t slot = (uint32_t)lowest_set_first(&request->scope->empty);
+    uint64_t id = ++engine->last_id;
+    struct held *held = lease_grant(request, id, &slot, 1, 1, true);
+
+    if (owner != NULL)
+        lease_set_owner(held, owner);
+    *ret_id = id;
+    return CLAIM_GRANTED;
+}
+
+/* The same on the slots that were chosen. */
+static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
+                        uint64_t *ret_id, struct berth_error *error)
 {
     struct engine *engine = request->engine;
     struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
-                                    (uint32_t)engine->chosen_count, request->replicas);
+                                    (uint32_t)engine->chosen_count, request->replicas, false);
 
     if (held == NULL)
         return error_set_memory(error);
     engine->last_id++;
-    held->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    if (owner != NULL)
+        lease_set_owner(held, owner);
     *ret_id = held->entry.link.id;
-    if (is_wanted(engine, EVENT_GRANTED))
+    if (engine->tells_at_once)
         tell_granted(held, false);
     return CLAIM_GRANTED;
 }
@@ -97,24 +128,41 @@ static int find_start(struct engine_request *request, struct berth_error *error)
     return code == BERTH_ERROR_MEMORY ? error_set_memory(error) : code == PLACE_LIMITED ? 0 : code;
 }
 
-int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
-                 const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+NOT_INLINE static int claim_slowly(struct engine_request *request, int64_t deadline,
+                                   const struct claim_owner *owner, uint64_t *ret_id,
+                                   struct berth_error *error)
+{
+    int code;
+
+    /* Who wants the same and waits already comes first. */
+    if (request->waiting_count > 0)
+        return enqueue(request, deadline, owner, ret_id, error);
+    code = find_start(request, error);
+    if (code == 1)
+        return grant_chosen(request, owner, ret_id, error);
+    return code < 0 ? code : enqueue(request, deadline, owner, ret_id, error);
+}
+
+NOT_INLINE static int try_slowly(struct engine_request *request, uint64_t *ret_lease,
+                                 struct berth_error *error)
 {
     int code = find_start(request, error);
 
-    (void)engine;
-    if (code == 1)
-        return grant_at_once(request, owner, ret_id, error);
-    return code < 0 ? code : enqueue(request, deadline, owner, ret_id, error);
+    return code == 1 ? grant_chosen(request, NULL, ret_lease, error) : code;
+}
+
+int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
+                 const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+{
+    return is_swift(engine, request) ? grant_swiftly(engine, request, owner, ret_id)
+                                     : claim_slowly(request, deadline, owner, ret_id, error);
 }
 
 int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
                struct berth_error *error)
 {
-    int code = find_start(request, error);
-
-    (void)engine;
-    return code == 1 ? grant_at_once(request, NULL, ret_lease, error) : code;
+    return is_swift(engine, request) ? grant_swiftly(engine, request, NULL, ret_lease)
+                                     : try_slowly(request, ret_lease, error);
 }
 
 int engine_would_grant(struct engine *engine, struct engine_request *request,
@@ -146,6 +194,13 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
     return 0;
 }
 
+void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place)
+{
+    scope->slots[slot].picks++;
+    scope->ledger[slot].served++;
+    scope->ledger[slot].last_served = stamp_of(id, place);
+}
+
 int engine_pick(struct engine *engine, struct engine_request *request, uint32_t *ret_slots,
                 size_t capacity, struct berth_error *error)
 {
@@ -156,11 +211,7 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
         return code;
     engine->last_id++;
     for (size_t i = 0; i < engine->chosen_count; i++) {
-        struct policy_slot *slot = &scope->slots[engine->chosen[i]];
-
-        slot->picks++;
-        slot->served++;
-        slot->last_served = ++scope->stamp;
+        count_pick(scope, engine->chosen[i], engine->last_id, (uint32_t)i);
         if (i < capacity)
             ret_slots[i] = engine->chosen[i];
     }
@@ -195,6 +246,7 @@ void lease_set_state(struct held *held, enum lease_state state)
     struct scope *scope = held->request->scope;
 
     scope->helpers_noticed -= lease_is_going(held);
+    held->touched |= LEASE_TOUCHED_REST;
     held->state = state;
     scope->helpers_noticed += lease_is_going(held);
 }
@@ -256,7 +308,7 @@ void end_inside(struct held *held)
         /* What was within it may have been the next. */
         link_next = sub->in_engine.next;
         tell_released(sub);
-        lease_remove(sub);
+        lease_remove(sub, false);
     }
     list_for_each (link, &inside->requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
@@ -264,61 +316,66 @@ void end_inside(struct held *held)
         list_remove(&request->in_scope);
         request->scope = NULL;
         request->possible = false;
-        request->simple = false;
+        request->simple = request->plain = request->swift = false;
         list_append(&engine->orphans, &request->in_scope);
     }
     scope_finish(inside);
     free(inside);
 }
 
-static struct held *find_lease(struct engine *engine, uint64_t id, bool draining_too,
-                               struct berth_error *error)
+static int no_lease(uint64_t id, struct berth_error *error)
 {
-    struct held *held = lease_of(engine, id);
-
-    if (held != NULL && (draining_too || held->state != LEASE_DRAINING))
-        return held;
-    error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a lease that is held, found no lease %llu",
-              (unsigned long long)id);
-    return NULL;
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "wanted a lease that is held, found no lease %llu", (unsigned long long)id);
 }
 
-static void end_lease(struct held *held)
+NOT_INLINE static void end_lease(struct held *held)
 {
     struct scope *scope = held->request->scope;
 
-    end_inside(held);
+    if (held->inside != NULL)
+        end_inside(held);
     tell_released(held);
-    lease_remove(held);
+    lease_remove(held, false);
     settle(scope);
+}
+
+/* Whether ending a lease has nothing to do but to give its slot back. */
+static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
+{
+    return held->request->swift && held->touched == 0 && held->request->scope->lanes.count == 0 &&
+           held->request->references > 1 && !is_wanted(engine, EVENT_RELEASED);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
-    end_lease(held);
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
+    if (ends_swiftly(engine, held))
+        lease_remove(held, true);
+    else
+        end_lease(held);
     return 0;
 }
 
 int engine_vacated(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, true, error);
+    struct held *held = lease_of(engine, lease);
 
     if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
+        return no_lease(lease, error);
     end_lease(held);
     return 0;
 }
 
 int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
     end_inside(held);
     lease_set_state(held, LEASE_DRAINING);
     lease_update_timer(held);
@@ -329,16 +386,17 @@ int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error
 
 int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct berth_error *error)
 {
-    struct held *held = find_lease(engine, lease, false, error);
+    struct held *held = lease_of(engine, lease);
 
-    if (held == NULL)
-        return BERTH_ERROR_NOT_FOUND;
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
     if ((held->state != LEASE_HELD && held->state != LEASE_NOTICED) || expires <= engine->now)
         return error_set(error, BERTH_ERROR_INVALID,
                          expires <= engine->now
                              ? "lease %llu: wanted a time limit to come, found one that is over"
                              : "lease %llu: wanted one that runs, found that it is over",
                          (unsigned long long)lease);
+    held->touched |= LEASE_TOUCHED_REST;
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;

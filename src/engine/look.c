@@ -109,7 +109,7 @@ void engine_each_waiting(const struct engine *engine,
 
 void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view)
 {
-    const struct usage *usage = &engine->root.usage[slot];
+    const struct usage *usage = &engine->root.ledger[slot].usage;
 
     *ret_view = (struct slot_view){
         .present = engine->status[slot].present,
@@ -120,6 +120,6 @@ void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *r
         .share_used = usage->share,
         .memory_used = usage->memory,
         .uid = usage->uid,
-        .lease = engine->root.holders[slot],
+        .lease = engine->root.ledger[slot].holder,
     };
 }

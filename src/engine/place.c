@@ -48,6 +48,15 @@ static const uint32_t *find_host_room(const struct engine_request *request,
     return engine->host_room;
 }
 
+/* Fills in what a policy sees of a slot. */
+static void show(const struct ledger_slot *ledger, struct policy_slot *view)
+{
+    view->tenants = ledger->usage.tenants;
+    view->served = ledger->served;
+    view->last_served = ledger->last_served;
+    view->affinity = ledger->affinity;
+}
+
 const uint32_t *hosts_when_idle(const struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
@@ -73,9 +82,13 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     if (legal != NULL)
         bitset_intersect(&engine->from, legal);
     bitset_for_each (slot, &engine->from) {
-        engine->room[slot] = scope_is_usable(scope, (uint32_t)slot)
-                                 ? ledger_room(request, (uint32_t)slot, &usage[slot])
+        const struct ledger_slot *ledger = &scope->ledger[slot];
+
+        engine->room[slot] = ledger->usable
+                                 ? ledger_room(request, (uint32_t)slot,
+                                               usage != NULL ? &usage[slot] : &ledger->usage)
                                  : 0;
+        show(ledger, &scope->slots[slot]);
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
     }
@@ -120,13 +133,21 @@ int place_simple(const struct engine_request *request)
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
 
-    if (scope->empty.count < request->least)
+    if (lowest_set_is_empty(&scope->empty))
         return 0;
+    if (request->swift) {
+        engine->chosen_count = 1;
+        engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
+        return 1;
+    }
     if (!request->everything)
         return take_accepted(request, request->least);
-    engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
-    for (size_t i = 1; i < request->least; i++)
-        engine->chosen[i] = (uint32_t)lowest_set_next(&scope->empty, engine->chosen[i - 1] + 1);
-    engine->chosen_count = request->least;
+    engine->chosen_count = 0;
+    for (size_t slot = 0; engine->chosen_count < request->least; slot++) {
+        slot = lowest_set_next(&scope->empty, slot);
+        if (slot == SIZE_MAX)
+            return 0;
+        engine->chosen[engine->chosen_count++] = (uint32_t)slot;
+    }
     return 1;
 }

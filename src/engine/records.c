@@ -58,7 +58,14 @@ static bool make_leases(struct engine *engine)
     for (size_t i = LEASES_OF_CHUNK; i-- > 0;) {
         leases[i].slots = leases[i].own_slots;
         leases[i].slot_capacity = LEASE_OWN_SLOTS;
-        lease_recycle(engine, &leases[i]);
+        leases[i].state = LEASE_HELD;
+        leases[i].expires = TIME_NEVER;
+        leases[i].force_at = TIME_NEVER;
+        leases[i].entry.at = TIME_NEVER;
+        leases[i].entry.is_lease = true;
+        leases[i].entry.link.next =
+            engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
+        engine->spare_leases = &leases[i];
     }
     id_map_reserve(&engine->lease_ids, engine->lease_chunks.count * LEASES_OF_CHUNK * 2);
     return true;
@@ -77,25 +84,24 @@ struct claim *claim_new(struct engine *engine)
     return claim;
 }
 
-struct held *lease_new(struct engine *engine, size_t slots)
+int lease_prepare(struct engine *engine, size_t slots)
 {
     struct held *held;
+    uint32_t *larger;
 
     if (engine->spare_leases == NULL && !make_leases(engine))
-        return NULL;
+        return BERTH_ERROR_MEMORY;
     held = engine->spare_leases;
-    if (slots > held->slot_capacity) {
-        uint32_t *larger = malloc(slots * sizeof(*larger));
-
-        if (larger == NULL)
-            return NULL;
-        if (held->slots != held->own_slots)
-            free(held->slots);
-        held->slots = larger;
-        held->slot_capacity = (uint32_t)slots;
-    }
-    engine->spare_leases = (struct held *)(void *)next_spare(&held->entry);
-    return held;
+    if (slots <= held->slot_capacity)
+        return 0;
+    larger = malloc(slots * sizeof(*larger));
+    if (larger == NULL)
+        return BERTH_ERROR_MEMORY;
+    if (held->slots != held->own_slots)
+        free(held->slots);
+    held->slots = larger;
+    held->slot_capacity = (uint32_t)slots;
+    return 0;
 }
 
 void claim_recycle(struct engine *engine, struct claim *claim)
@@ -104,14 +110,6 @@ void claim_recycle(struct engine *engine, struct claim *claim)
     claim->entry.link.next =
         engine->spare_claims == NULL ? NULL : &engine->spare_claims->entry.link;
     engine->spare_claims = claim;
-}
-
-void lease_recycle(struct engine *engine, struct held *held)
-{
-    held->entry.link.id = 0;
-    held->entry.is_lease = true;
-    held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
-    engine->spare_leases = held;
 }
 
 void records_finish(struct engine *engine)
@@ -172,15 +170,11 @@ static void sift_down(struct timer_list *timers, size_t place)
     put(timers, place, entry);
 }
 
-void timer_clear(struct engine *engine, struct entry *entry)
+void timer_remove(struct engine *engine, struct entry *entry)
 {
     struct timer_list *timers = &engine->timers;
-    size_t place;
+    size_t place = entry->timer_place - 1;
 
-    entry->at = TIME_NEVER;
-    if (entry->timer_place == 0)
-        return;
-    place = entry->timer_place - 1;
     entry->timer_place = 0;
     timers->count--;
     if (place == timers->count)

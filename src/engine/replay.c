@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "engine/grant.h"
 #include "engine/state.h"
 
 static int does_not_fit(const struct engine_event *event, const char *what,
@@ -96,7 +97,7 @@ static bool slots_fit(const struct engine_request *request, const struct engine_
         fits = slot < engine->machine.devices.count &&
                (scope->parent == NULL || bitset_has(&scope->members, slot));
         if (fits)
-            engine->imagined[slot] = scope->usage[slot];
+            engine->imagined[slot] = scope->ledger[slot].usage;
     }
     for (uint32_t i = 0; fits && i < event->slot_count; i++) {
         struct usage *usage = &engine->imagined[event->slots[i]];
@@ -121,9 +122,11 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
         return does_not_fit(event, "an unknown claim or a lease that is known already", error);
     if (!slots_fit(request, event))
         return does_not_fit(event, "devices that are taken", error);
-    held = lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas);
+    held =
+        lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas, false);
     if (held == NULL)
         return error_set_memory(error);
+    held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
     held->claim = event->claim;
     held->granted = event->time;
     request->scope->limited -= held->expires != TIME_NEVER;
@@ -132,7 +135,6 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     lease_update_timer(held);
     if (claim == NULL)
         return 0;
-    held->owner = claim->owner;
     lane_remove(claim);
     timer_clear(engine, &claim->entry);
     id_map_remove(&engine->claim_ids, &claim->entry.link);
@@ -175,13 +177,14 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
         lease_set_state(held, LEASE_DRAINING);
         break;
     case EVENT_EXTENDED:
+        held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
         held->request->scope->limited -= held->expires != TIME_NEVER;
         held->expires = event->expires;
         held->request->scope->limited += held->expires != TIME_NEVER;
         break;
     default:
         end_inside(held);
-        lease_remove(held);
+        lease_remove(held, false);
         return 0;
     }
     lease_update_timer(held);
@@ -214,15 +217,11 @@ static int replay_picked(struct engine *engine, const struct engine_event *event
     if (request == NULL || request->scope == NULL)
         return does_not_fit(event, "an unknown request", error);
     for (uint32_t i = 0; i < event->slot_count; i++) {
-        struct policy_slot *slot;
-
         if (event->slots[i] >= engine->machine.devices.count)
             return does_not_fit(event, "an unknown slot", error);
-        slot = &request->scope->slots[event->slots[i]];
-        slot->picks++;
-        slot->served++;
-        slot->last_served = ++request->scope->stamp;
     }
+    for (uint32_t i = 0; i < event->slot_count; i++)
+        count_pick(request->scope, event->slots[i], event->lease, i);
     return 0;
 }
 
@@ -233,16 +232,14 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
     struct scope *scope = event->lease == 0 ? &engine->root
                           : parent != NULL  ? parent->inside
                                             : NULL;
-    struct policy_slot *slot;
+    struct ledger_slot *slot;
 
     if (event->slot >= engine->machine.devices.count || scope == NULL)
         return does_not_fit(event, "an unknown slot or lease", error);
-    slot = &scope->slots[event->slot];
+    slot = &scope->ledger[event->slot];
     slot->last_served = event->stamp;
     slot->served = event->served;
     slot->affinity = event->affinity;
-    if (event->stamp > scope->stamp)
-        scope->stamp = event->stamp;
     return 0;
 }
 

@@ -95,6 +95,9 @@ void request_apply_limits(struct engine_request *request)
     find_accounts(request);
     request->possible = request->could_ever && is_within_limits(request);
     request->simple = is_simple(request);
+    request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
+    request->swift = request->plain && request->everything && request->least == 1 &&
+                     request->scope->empty.depth == 1;
 }
 
 static void find_accepted(struct engine_request *request)
@@ -149,6 +152,8 @@ int request_compile(struct engine_request *request)
     request->share = filter_share(&request->what, &request->scope->terms);
     request->memory = request->what.memory.known ? request->what.memory.value : 0;
     request->affinity = affinity_of(request);
+    request->alone = (struct usage){0};
+    usage_add(&request->alone, request);
     find_accepted(request);
     code = search_bounds(search, &request->accepts, engine->room, &request->least, &request->most);
     if (code < 0)
@@ -225,6 +230,7 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
             return error_set_memory(error);
         }
         parent->inside = scope;
+        parent->touched |= LEASE_TOUCHED_REST;
     }
     *ret_scope = parent->inside;
     return 0;

@@ -2,6 +2,7 @@
  *
  * Who may start: the walk through the lanes, for those that wait and for those that come.
  */
+#include "engine/grant.h"
 #include "engine/state.h"
 
 /* What there is room on at all, less what earlier claims bar. */
@@ -25,8 +26,7 @@ static int find_slots(const struct engine_request *request, const struct walk *w
 
     if (request->simple && !walk->barring && (!request->what.opportunistic || scope->pending == 0))
         return place_simple(request);
-    return place_request(request, legal_slots(request, walk), scope->usage, scope->host_usage,
-                         NULL);
+    return place_request(request, legal_slots(request, walk), NULL, scope->host_usage, NULL);
 }
 
 /* Whether nothing is left for those behind: every slot with room is barred. */
@@ -48,13 +48,13 @@ static int grant_first(struct engine_request *request)
     struct engine *engine = request->engine;
     struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
     struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
-                                    (uint32_t)engine->chosen_count, request->replicas);
+                                    (uint32_t)engine->chosen_count, request->replicas, false);
 
     if (held == NULL)
         return BERTH_ERROR_MEMORY;
     engine->last_id++;
     held->claim = claim->entry.link.id;
-    held->owner = claim->owner;
+    lease_set_owner(held, &claim->owner);
     lane_remove(claim);
     timer_clear(engine, &claim->entry);
     id_map_remove(&engine->claim_ids, &claim->entry.link);

@@ -32,15 +32,14 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     *scope = (struct scope){.engine = engine, .parent = parent, .next_age = TIME_NEVER};
     list_init(&scope->requests);
     set_terms(scope);
-    scope->usage = calloc(size, sizeof(*scope->usage));
-    scope->holders = calloc(size, sizeof(*scope->holders));
+    scope->ledger = calloc(size, sizeof(*scope->ledger));
     scope->slots = calloc(size, sizeof(*scope->slots));
     scope->host_usage = calloc(engine->host_count, sizeof(*scope->host_usage));
     scope->wanted_by = calloc(size, sizeof(*scope->wanted_by));
-    if (scope->usage == NULL || scope->holders == NULL || scope->slots == NULL ||
-        scope->host_usage == NULL || scope->wanted_by == NULL ||
-        lowest_set_init(&scope->empty, size) < 0 || bitset_init(&scope->part, size) < 0 ||
-        bitset_init(&scope->contested, size) < 0 || bitset_init(&scope->members, size) < 0) {
+    if (scope->ledger == NULL || scope->slots == NULL || scope->host_usage == NULL ||
+        scope->wanted_by == NULL || lowest_set_init(&scope->empty, size) < 0 ||
+        bitset_init(&scope->part, size) < 0 || bitset_init(&scope->contested, size) < 0 ||
+        bitset_init(&scope->members, size) < 0) {
         scope_finish(scope);
         return BERTH_ERROR_MEMORY;
     }
@@ -55,8 +54,7 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
 void scope_finish(struct scope *scope)
 {
     list_remove(&scope->in_engine);
-    free(scope->usage);
-    free(scope->holders);
+    free(scope->ledger);
     free(scope->slots);
     free(scope->host_usage);
     free(scope->wanted_by);
@@ -68,7 +66,7 @@ void scope_finish(struct scope *scope)
 }
 
 /* Blocks keep a device from being given out; what a lease has, it may pass on within. */
-bool scope_is_usable(const struct scope *scope, uint32_t slot)
+static bool is_usable(const struct scope *scope, uint32_t slot)
 {
     const struct device *device = &scope->engine->machine.devices.items[slot];
     const struct slot_status *status = &scope->engine->status[slot];
@@ -90,8 +88,14 @@ static bool has_part_left(const struct scope *scope, const struct usage *usage)
 
 void scope_refresh(struct scope *scope, uint32_t slot)
 {
-    const struct usage *usage = &scope->usage[slot];
-    bool usable = scope_is_usable(scope, slot);
+    scope->ledger[slot].usable = is_usable(scope, slot);
+    scope_refresh_sets(scope, slot);
+}
+
+void scope_refresh_sets(struct scope *scope, uint32_t slot)
+{
+    const struct usage *usage = &scope->ledger[slot].usage;
+    bool usable = scope->ledger[slot].usable;
     bool is_empty = usable && usage->tenants == 0;
     bool is_part = usable && usage->tenants > 0 && has_part_left(scope, usage);
 

@@ -39,6 +39,13 @@ struct claim {
 /* Slots that a lease holds without memory of its own. */
 enum { LEASE_OWN_SLOTS = 8 };
 
+/* A lease. One that is spare is LEASE_HELD and not touched: it has no timer, time limit, notice,
+ * claim, owner or inside, so that a plain grant need not say so again. */
+enum {
+    LEASE_TOUCHED_ORIGIN = 1, /* claim, owner */
+    LEASE_TOUCHED_REST = 2,   /* state, times, hosts, limits, inside */
+};
+
 struct held {
     struct entry entry; /* `at` is the earlier of time limit and end of the grace */
     struct engine_request *request;
@@ -48,6 +55,7 @@ struct held {
     uint32_t own_slots[LEASE_OWN_SLOTS];
     uint32_t replicas;
     enum lease_state state;
+    unsigned touched; /* LEASE_TOUCHED: what is not as in a spare one, to be put right at the end */
     uint64_t claim;
     int64_t granted;
     int64_t expires;
@@ -66,6 +74,16 @@ struct usage {
     uint32_t tenants;
     uint32_t uid; /* of MPS tenants */
     enum sharing sharing;
+};
+
+/* One slot of a scope: what is on it, and what it remembers. One cache line. */
+struct ledger_slot {
+    struct usage usage;
+    uint64_t holder;      /* a lease that is on it; 0: none */
+    uint64_t served;      /* how often it was given or picked */
+    uint64_t last_served; /* stamp_of the last lease or pick; 0: never */
+    uint64_t affinity;    /* the key that it served last; 0: none */
+    bool usable;          /* present, well, not blocked */
 };
 
 /* What leases take of a host. */
@@ -105,12 +123,15 @@ struct engine_request {
     bool possible;   /* by the limits too */
     bool stale;      /* there was no memory to compile it again */
     bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
+    bool plain;      /* simple, and a lease of it is nothing but slots */
+    bool swift;      /* plain, and any one slot does */
     bool everything; /* accepts every slot that anybody accepts */
     uint32_t replicas;
     size_t least; /* devices of each replica */
     size_t most;
-    uint32_t share;  /* that it takes of each device */
-    uint64_t memory; /* the same, 0 when it reserves none */
+    uint32_t share;     /* that it takes of each device */
+    uint64_t memory;    /* the same, 0 when it reserves none */
+    struct usage alone; /* of a slot that has only one lease of this request */
     uint64_t affinity;
     struct bitset accepts;
     struct bitset avoided;
@@ -137,9 +158,8 @@ struct scope {
     struct filter_terms terms;
     enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
 
-    struct usage *usage;           /* by slot */
-    uint64_t *holders;             /* by slot: a lease that is on it; 0: none */
-    struct policy_slot *slots;     /* by slot */
+    struct ledger_slot *ledger;    /* by slot */
+    struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
     struct host_usage *host_usage; /* by host */
     struct lowest_set empty;       /* usable slots without leases */
     struct bitset part;            /* usable slots that are shared and not full */
@@ -152,7 +172,6 @@ struct scope {
     size_t helpers;         /* opportunistic leases */
     size_t helpers_noticed; /* those that need no notice any more */
     size_t limited;         /* leases with a time limit */
-    uint64_t stamp;         /* how many slots were ever given */
     int64_t next_age;       /* when a lane's first claim may rise; TIME_NEVER: none will */
 };
 
@@ -199,7 +218,8 @@ struct engine {
     struct engine_settings settings;
     struct event_sink sink;
     int64_t now;
-    bool retry; /* a grant failed for lack of memory and is to be tried again */
+    bool tells_at_once; /* somebody listens to grants that never waited */
+    bool retry;         /* a grant failed for lack of memory and is to be tried again */
     uint64_t last_id;
     uint64_t last_request;
     struct slot_status *status; /* by slot */
@@ -235,18 +255,37 @@ struct engine {
     size_t chosen_count;
 };
 
+/* What tells when a slot was served: by lease or pick, then by its place therein. */
+static inline uint64_t stamp_of(uint64_t id, uint32_t place)
+{
+    return (id << 20) + place;
+}
+
+static inline void lease_set_owner(struct held *held, const struct claim_owner *owner)
+{
+    held->owner = *owner;
+    held->touched |= LEASE_TOUCHED_ORIGIN;
+}
+
 /* ---- records.c: memory, numbers and timers ---- */
 
-/* A zeroed record with a number of its own to come; NULL: no memory. */
+/* A record to be filled in; NULL: no memory. */
 struct claim *claim_new(struct engine *engine);
-struct held *lease_new(struct engine *engine, size_t slots);
+/* Makes sure that the first spare lease is there and has room for so many slots. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
+int lease_prepare(struct engine *engine, size_t slots);
 void claim_recycle(struct engine *engine, struct claim *claim);
-void lease_recycle(struct engine *engine, struct held *held);
 void records_finish(struct engine *engine);
 
-/* Sets when something is due for an entry; never fails for records of claim_new and lease_new. */
+/* Sets when something is due for an entry; never fails, since every record has a place for it. */
 void timer_set(struct engine *engine, struct entry *entry, int64_t at);
-void timer_clear(struct engine *engine, struct entry *entry);
+void timer_remove(struct engine *engine, struct entry *entry);
+static inline void timer_clear(struct engine *engine, struct entry *entry)
+{
+    if (entry->timer_place != 0)
+        timer_remove(engine, entry);
+    entry->at = TIME_NEVER;
+}
 
 static inline struct claim *claim_of(struct engine *engine, uint64_t id)
 {
@@ -276,12 +315,13 @@ void request_apply_limits(struct engine_request *request);
 
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
 void scope_finish(struct scope *scope);
-bool scope_is_usable(const struct scope *scope, uint32_t slot);
-/* The slot's facts or leases changed: brings the sets up to date. */
+/* The slot's facts changed: brings everything up to date. */
 void scope_refresh(struct scope *scope, uint32_t slot);
+/* The slot's leases changed: brings the sets up to date. */
+void scope_refresh_sets(struct scope *scope, uint32_t slot);
 static inline bool scope_is_full(const struct scope *scope)
 {
-    return scope->empty.count == 0 && scope->part_count == 0;
+    return lowest_set_is_empty(&scope->empty) && scope->part_count == 0;
 }
 
 /* ---- ledger.c ---- */
@@ -299,11 +339,11 @@ void hosts_subtract(struct host_usage *hosts, const struct engine_request *reque
  * otherwise. */
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
 
-/* Makes the chosen slots of engine->chosen a lease. Returns NULL without memory. */
-struct held *lease_grant(struct engine_request *request, uint64_t id, const uint32_t *slots,
-                         uint32_t slot_count, uint32_t replicas);
-/* Takes a lease out of everything. What is within it must have ended. */
-void lease_remove(struct held *held);
+/* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
+void lease_begin_rest(struct held *held);
+void lease_end_rest(struct held *held);
+/* Another lease on a slot that loses this one; 0 when there is none. */
+uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id);
 
 /* ---- lanes.c ---- */
 
@@ -345,8 +385,9 @@ int reservation_find(const struct engine_request *request, struct bitset *ret_se
 
 enum { PLACE_LIMITED = 2 };
 
-/* Places the request on slots of `legal` (all of them when NULL) by this ledger, into
- * engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY. */
+/* Places the request on slots of `legal` (all of them when NULL) by this usage (of the ledger when
+ * NULL), into engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY.
+ */
 int place_request(const struct engine_request *request, const struct bitset *legal,
                   const struct usage *usage, const struct host_usage *hosts,
                   const struct bitset *avoided);
@@ -376,6 +417,8 @@ void refuse_impossible(struct engine *engine);
 /* ---- lifecycle.c ---- */
 
 void refuse_claim(struct claim *claim, enum refusal reason);
+/* Advice to use a slot: it counts as served. */
+void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
 /* Ends everything within a lease. */
 void end_inside(struct held *held);
 void give_notice(struct held *held);

@@ -13,21 +13,12 @@
 
 #include "base/text.h"
 #include "spec/document.h"
+#include "support/exact_copy.h"
 
 #define FILE_NAME "file.yaml"
 
 /* The bytes of a string constant that may hold zeros: BYTES("a\0b"). */
 #define BYTES(constant) (constant), sizeof(constant) - 1
-
-/* `length` bytes without a terminator; the caller frees them. */
-static inline char *exact_copy(const char *bytes, size_t length)
-{
-    char *copy = malloc(length > 0 ? length : 1);
-
-    assert_non_null(copy);
-    memcpy(copy, bytes, length);
-    return copy;
-}
 
 /* Parses the text, which must be good; the caller finishes the document. */
 static inline struct document parse_bytes(const char *bytes, size_t length)

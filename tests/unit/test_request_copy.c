@@ -57,13 +57,13 @@ static void unset(char **text)
 }
 
 /* So many changes of each kind, which together change every member in every way. */
-enum { NUMBERS = 12, TEXTS = 8, FLAGS = 6, OTHERS = 12 };
+enum { NUMBERS = 16, TEXTS = 8, FLAGS = 6, OTHERS = 12 };
 
 static void change_number(struct request *request, size_t change)
 {
     struct optional_number *numbers[] = {
-        &request->min_free, &request->min_memory, &request->share,
-        &request->memory,   &request->wait,       &request->time,
+        &request->min_free, &request->min_memory, &request->share, &request->memory,
+        &request->wait,     &request->time,       &request->cpus,  &request->host_memory,
     };
     struct optional_number *number = numbers[change % COUNT(numbers)];
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The way from a decision to a lease and back, inline: on it rests what a claim costs. Only for the
+ * engine's own files.
+ *
+ * `swift` is known when compiling. Where it is true the request is swift (one slot of at most 64,
+ * nothing to say beyond it), and all that could then never happen is left out, calls above all.
+ */
+#ifndef ENGINE_GRANT_H
+#define ENGINE_GRANT_H
+
+#include "engine/state.h"
+
+#define SHORT_WAY __attribute__((always_inline)) static inline
+
+/* What cannot be, so that the compiler leaves it out. */
+#define EXPECT_ALWAYS(condition)     \
+    do {                             \
+        if (!(condition))            \
+            __builtin_unreachable(); \
+    } while (0)
+
+/* Shared slots come up several times when several replicas are on them. */
+SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *request, uint32_t slot,
+                         uint64_t id, uint32_t place, bool swift)
+{
+    struct ledger_slot *ledger = &scope->ledger[slot];
+
+    if (swift || ledger->usage.tenants == 0) {
+        ledger->usage = request->alone;
+        ledger->holder = id;
+        if (swift || lowest_set_has(&scope->empty, slot))
+            lowest_set_remove(&scope->empty, slot);
+    } else {
+        usage_add(&ledger->usage, request);
+    }
+    if (!swift && request->what.sharing != SHARING_EXCLUSIVE)
+        scope_refresh_sets(scope, slot);
+    ledger->served++;
+    ledger->last_served = stamp_of(id, place);
+    if (!swift && request->affinity != 0)
+        ledger->affinity = request->affinity;
+}
+
+SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t slot, bool swift)
+{
+    struct ledger_slot *ledger = &scope->ledger[slot];
+
+    if (swift || ledger->usage.tenants == 1) {
+        ledger->usage = (struct usage){0};
+        ledger->holder = 0;
+        if (ledger->usable)
+            lowest_set_add(&scope->empty, slot);
+    } else {
+        usage_subtract(&ledger->usage, held->request);
+        if (ledger->holder == held->entry.link.id)
+            ledger->holder = ledger_other_holder(scope, slot, held->entry.link.id);
+    }
+    if (!swift && held->request->what.sharing != SHARING_EXCLUSIVE)
+        scope_refresh_sets(scope, slot);
+}
+
+/* Makes the slots a lease. Its owner is the caller's to set. Returns NULL without memory. */
+SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
+                                   const uint32_t *slots, uint32_t slot_count, uint32_t replicas,
+                                   bool swift)
+{
+    struct scope *scope = request->scope;
+    struct engine *engine = request->engine;
+    struct held *held = engine->spare_leases;
+
+    if (!swift && (held == NULL || slot_count > held->slot_capacity)) {
+        if (lease_prepare(engine, slot_count) < 0)
+            return NULL;
+        held = engine->spare_leases;
+    }
+    EXPECT_ALWAYS(!swift || (slot_count == 1 && scope->empty.depth == 1));
+    engine->spare_leases = (struct held *)(void *)held->entry.link.next;
+    held->entry.link.id = id;
+    held->request = request;
+    held->slot_count = slot_count;
+    held->replicas = replicas;
+    held->granted = engine->now;
+    for (uint32_t i = 0; i < slot_count; i++) {
+        held->slots[i] = slots[i];
+        take_slot(scope, request, slots[i], id, i, swift);
+    }
+    request->references++;
+    list_append(&engine->leases, &held->in_engine);
+    id_map_add(&engine->lease_ids, &held->entry.link);
+    if (!swift && !request->plain)
+        lease_begin_rest(held);
+    return held;
+}
+
+/* Takes a lease out of everything. What is within it must have ended. With `swift` it is also not
+ * touched and not the last that refers to its request. */
+SHORT_WAY void lease_remove(struct held *held, bool swift)
+{
+    struct engine_request *request = held->request;
+    struct scope *scope = request->scope;
+    struct engine *engine = request->engine;
+
+    EXPECT_ALWAYS(!swift || (held->slot_count == 1 && scope->empty.depth == 1));
+    if (!swift && (held->touched & LEASE_TOUCHED_REST) != 0)
+        lease_end_rest(held);
+    if (!swift && held->touched != 0) {
+        held->claim = 0;
+        held->owner = (struct claim_owner){0};
+        held->touched = 0;
+    }
+    for (uint32_t i = 0; i < held->slot_count; i++)
+        give_slot(scope, held, held->slots[i], swift);
+    id_map_remove(&engine->lease_ids, &held->entry.link);
+    list_remove(&held->in_engine);
+    held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
+    engine->spare_leases = held;
+    if (swift || request->references > 1)
+        request->references--;
+    else
+        request_unreference(request);
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The members of structs that tables of fields describe, by their places.
+ */
+#ifndef ENGINE_JOURNAL_MEMBERS_H
+#define ENGINE_JOURNAL_MEMBERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "engine/journal_fields.h"
+
+static inline void *journal_member(void *whole, size_t offset)
+{
+    return (unsigned char *)whole + offset;
+}
+
+static inline const void *journal_const_member(const void *whole, size_t offset)
+{
+    return (const unsigned char *)whole + offset;
+}
+
+/* A member of 1, 2, 4 or 8 bytes. */
+static inline uint64_t journal_load(const void *member, size_t size)
+{
+    uint64_t wide = 0;
+    uint32_t middle = 0;
+    uint16_t narrow = 0;
+
+    switch (size) {
+    case sizeof(wide):
+        memcpy(&wide, member, sizeof(wide));
+        return wide;
+    case sizeof(middle):
+        memcpy(&middle, member, sizeof(middle));
+        return middle;
+    case sizeof(narrow):
+        memcpy(&narrow, member, sizeof(narrow));
+        return narrow;
+    default:
+        return *(const unsigned char *)member;
+    }
+}
+
+static inline void journal_store(void *member, size_t size, uint64_t number)
+{
+    uint32_t middle = (uint32_t)number;
+    uint16_t narrow = (uint16_t)number;
+
+    switch (size) {
+    case sizeof(number):
+        memcpy(member, &number, sizeof(number));
+        break;
+    case sizeof(middle):
+        memcpy(member, &middle, sizeof(middle));
+        break;
+    case sizeof(narrow):
+        memcpy(member, &narrow, sizeof(narrow));
+        break;
+    default:
+        *(unsigned char *)member = (unsigned char)number;
+    }
+}
+
+/* Pointers to different types are stored alike, const or not. */
+static inline const void *journal_load_pointer(const struct journal_field *field, const void *whole)
+{
+    const void *pointer;
+
+    memcpy(&pointer, journal_const_member(whole, field->offset), sizeof(pointer));
+    return pointer;
+}
+
+static inline void journal_store_pointer(const struct journal_field *field, void *whole,
+                                         void *pointer)
+{
+    memcpy(journal_member(whole, field->offset), &pointer, sizeof(pointer));
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes in memory that ends where they do, so that a sanitizer sees a read beyond them.
+ */
+#ifndef TESTS_EXACT_COPY_H
+#define TESTS_EXACT_COPY_H
+
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `length` bytes without a terminator; the caller frees them. */
+static inline char *exact_copy(const char *bytes, size_t length)
+{
+    char *copy = malloc(length > 0 ? length : 1);
+
+    assert_non_null(copy);
+    memcpy(copy, bytes, length);
+    return copy;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Journal records made by hand from what engine/journal.h says of the bytes.
+ */
+#ifndef TESTS_JOURNAL_RECORDS_H
+#define TESTS_JOURNAL_RECORDS_H
+
+#include "support/unit.h"
+
+#include "base/crc32c.h"
+#include "base/text.h"
+
+static inline void append_little(struct text *out, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        text_append_char(out, (char)(number >> 8 * i));
+}
+
+static inline void append_field(struct text *out, unsigned tag, const void *value, size_t length)
+{
+    append_little(out, tag, 2);
+    append_little(out, length, 4);
+    text_append_bytes(out, value, length);
+}
+
+/* A field of a number of so many bytes. */
+static inline void append_number_field(struct text *out, unsigned tag, uint64_t number, size_t size)
+{
+    append_little(out, tag, 2);
+    append_little(out, size, 4);
+    append_little(out, number, size);
+}
+
+/* A whole record: these bytes after the header, which claims that they are `length`. */
+static inline struct text record_of_length(unsigned type, const void *bytes, size_t size,
+                                           uint32_t length)
+{
+    struct text record = {0};
+    struct text rest = {0};
+
+    append_little(&record, 0xB1, 1);
+    append_little(&record, type, 1);
+    append_little(&record, length, 4);
+    append_little(&record, crc32c(0, record.bytes, record.length) & 0xFFFF, 2);
+    text_append_bytes(&rest, bytes, size);
+    append_little(&record, crc32c(crc32c(0, record.bytes, record.length), rest.bytes, rest.length),
+                  4);
+    text_append_bytes(&record, rest.bytes, rest.length);
+    assert_false(text_failed(&record) || text_failed(&rest));
+    text_finish(&rest);
+    return record;
+}
+
+/* A record of these fields at 5 nanoseconds after 1970; finishes the fields. */
+static inline struct text record_of(unsigned type, struct text *fields)
+{
+    struct text rest = {0};
+    struct text record;
+
+    append_little(&rest, 5, 8);
+    text_append_bytes(&rest, fields->bytes, fields->length);
+    record = record_of_length(type, rest.bytes, rest.length, (uint32_t)rest.length);
+    text_finish(&rest);
+    text_finish(fields);
+    return record;
+}
+
+#endif
