@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The number is that of the quickest of so many stretches, each about so long. */
-#define STRETCHES           5
-#define STRETCH_NANOSECONDS 20e6
+/* The number is that of the quickest of so many stretches, each about so long: short enough for
+ * some of them not to be interrupted on a busy machine. */
+#define STRETCHES           100
+#define STRETCH_NANOSECONDS 1e6
 
 __attribute__((noreturn, format(printf, 1, 2))) static inline void give_up(const char *format, ...)
 {

@@ -18,9 +18,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
 const DEVICES: usize = 8;
-/// The number printed is that of the quickest of so many stretches, each about so long.
-const STRETCHES: u32 = 5;
-const STRETCH: Duration = Duration::from_millis(20);
+/// The number printed is that of the quickest of so many stretches, each about so long: short enough
+/// for some of them not to be interrupted on a busy machine.
+const STRETCHES: u32 = 100;
+const STRETCH: Duration = Duration::from_millis(1);
 
 fn new_pool() -> Arc<Pool> {
     // As long as names are in real life.
