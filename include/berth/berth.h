@@ -36,6 +36,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
@@ -87,6 +89,13 @@ struct berth_candidate {
     bool avoid;       /* the request would rather have another */
 };
 
+/* A lease, by value. The id grows for ever within a pool, so it serves as a fencing token: of two
+ * leases of one device the later has the greater. */
+struct berth_lease {
+    uint64_t id;
+    uint64_t pool; /* which pool of the process it belongs to */
+};
+
 struct berth_pool_options {
     size_t size; /* sizeof(struct berth_pool_options): which members the caller knows */
 
@@ -110,6 +119,11 @@ struct berth_pool_options {
     void *choose_data;
 
     int64_t grace; /* nanoseconds from notice to force for opportunistic leases; 0: 10 s */
+
+    /* A lease is past the time limit of its request: its holder is to release it, and keeps the
+     * devices until then. Runs as the callbacks of claims do. May be NULL. */
+    void (*expired)(void *data, struct berth_lease lease);
+    void *expired_data;
 };
 
 struct berth_pool;
@@ -159,13 +173,6 @@ int berth_request_set(struct berth_request *request, const char *name, const cha
                       struct berth_error *error);
 
 /* ---- Claims and leases ---- */
-
-/* A lease, by value. The id grows for ever within a pool, so it serves as a fencing token: of two
- * leases of one device the later has the greater. */
-struct berth_lease {
-    uint64_t id;
-    uint64_t pool; /* which pool of the process it belongs to */
-};
 
 /* A claim that was started and may still wait. */
 struct berth_ticket {
@@ -320,6 +327,8 @@ int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
  * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
 int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
                size_t capacity, struct berth_error *error);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
