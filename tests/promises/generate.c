@@ -22,7 +22,10 @@ static void choose_claim(struct generator *generator, struct run *run, struct op
     if (parent != NULL && (parent->state != LEASE_HELD || parent->scope != 0) &&
         !one_in(generator, 8))
         parent = NULL;
-    generate_asking(generator, run->plan, parent, &operation->asking);
+    do
+        generate_asking(generator, run->plan, parent, &operation->asking);
+    while (!one_in(generator, 3) &&
+           model_impossible(&run->model, parent == NULL ? 0 : parent->id, &operation->asking));
     if (operation->kind == OPERATION_CLAIM && one_in(generator, 4)) {
         operation->known = true;
         operation->amount = 1 + below(generator, 100);

@@ -95,7 +95,7 @@ static void choose_order(struct generator *generator, struct asking *asking)
     else if (flavour->classes && one_in(generator, 2))
         asking->priority = (enum priority)below(generator, 4);
     if (flavour->times && !one_in(generator, 3))
-        asking->time = optional_number_of(1 + below(generator, one_in(generator, 3) ? 400 : 40));
+        asking->time = optional_number_of(1 + below(generator, one_in(generator, 3) ? 400 : 30));
 }
 
 static void choose_party(struct generator *generator, struct asking *asking)

@@ -8,12 +8,23 @@
 #include "engine/journal.h"
 #include "promises/run.h"
 
+/* Stirs the bytes of the journal from `at` on into the fingerprint. */
+static void update_fingerprint(struct run *run, size_t at)
+{
+    for (; at < run->journal.length; at++)
+        run->fingerprint =
+            (run->fingerprint ^ (uint8_t)run->journal.bytes[at]) * UINT64_C(0x100000001B3);
+}
+
 void run_log(struct run *run, const struct engine_event *event)
 {
+    size_t at = run->journal.length;
+
     if (journal_encode(event, &run->journal) < 0)
         run_blame(run, 9, "event %d at %" PRId64 " cannot be written down", event->type,
                   event->time);
     run->event_count++;
+    update_fingerprint(run, at);
     if (run->trace == NULL)
         return;
     text_append_format(run->trace, "  %" PRIu32 ": ",

@@ -200,7 +200,7 @@ static void do_advance(struct run *run, const struct operation *operation)
     run->until = run_later(run->model.now, operation->amount);
     if (run->until == TIME_NEVER)
         run->until = run->model.now;
-    while (operation->known && run->verdict.promise == 0) {
+    while (operation->known != run->other_steps && run->verdict.promise == 0) {
         int64_t next = engine_next_time(run->engine);
 
         if (model_next_ageing(&run->model) < next)

@@ -65,6 +65,8 @@ struct run {
     bool holding_back;
     struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
     size_t event_count;
+    uint64_t fingerprint; /* of all events that ever were */
+    bool other_steps;     /* go through the time in one step where it is to be moment by moment */
 
     /* The operation that is under way, and what it may lead to. */
     const struct operation *operation;
