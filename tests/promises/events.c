@@ -3,7 +3,7 @@
  * What the engine says, event by event: whether it may say so now, and what the model makes of it.
  */
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/journal.h"
@@ -42,10 +42,13 @@ static struct model_lease *lease_of(struct run *run, const struct engine_event *
 
 static void tell_request(struct run *run, const struct engine_event *event)
 {
-    uint32_t operation = 0;
+    static const char lead[] = "operation ";
+    unsigned long operation = 0;
 
-    if (event->what == NULL || event->what->name == NULL ||
-        sscanf(event->what->name, "operation %" SCNu32, &operation) != 1) {
+    if (event->what != NULL && event->what->name != NULL &&
+        strncmp(event->what->name, lead, strlen(lead)) == 0)
+        operation = strtoul(event->what->name + strlen(lead), NULL, 10);
+    if (operation == 0) {
         run_blame(run, 9, "a request became known that nobody made");
         return;
     }
