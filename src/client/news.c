@@ -113,8 +113,8 @@ void news_keep(struct news_box *box, const struct news *news)
     if (list_is_empty(&box->kept) && box->descriptor >= 0)
         eventfd_write(box->descriptor, 1);
     list_append(&box->kept, &copy->in_list);
-    if (box->tickets.count > box->tickets.mask)
-        id_map_reserve(&box->tickets, box->tickets.count * 2);
+    if (++box->kept_count > box->tickets.mask)
+        id_map_reserve(&box->tickets, box->kept_count * 2);
     id_map_add(&box->tickets, &copy->by_ticket);
 }
 
@@ -135,6 +135,7 @@ void news_collect(struct news_box *box, struct news *news)
     eventfd_t value;
 
     id_map_remove(&box->tickets, &news->by_ticket);
+    box->kept_count--;
     list_remove(&news->in_list);
     put_back(box, news);
     if (list_is_empty(&box->kept) && box->descriptor >= 0)

@@ -39,6 +39,7 @@ struct news_box {
     struct list to_tell;   /* oldest first */
     struct list kept;      /* outcomes to be collected, oldest first */
     struct id_map tickets; /* of those */
+    size_t kept_count;
     struct list spare;
     size_t spare_count;
     atomic_size_t untold; /* how many are in to_tell, for who has no lock */
