@@ -358,7 +358,7 @@ NOT_INLINE static void end_lease(struct held *held)
 static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
 {
     return held->request->swift && held->touched == 0 && held->request->scope->lanes.count == 0 &&
-           held->request->references > 1 && !is_wanted(engine, EVENT_RELEASED);
+           !is_wanted(engine, EVENT_RELEASED);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)

@@ -171,7 +171,7 @@ int request_compile(struct engine_request *request)
     return 0;
 }
 
-static void request_free(struct engine_request *request)
+void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
     request_finish(&request->what);
@@ -183,11 +183,27 @@ static void request_free(struct engine_request *request)
     free(request);
 }
 
+/* Swift leases refer to their request without being counted, until that matters. Counts those that
+ * there are. Returns how many. */
+static size_t count_leases(struct engine_request *request)
+{
+    request->swift = false;
+    list_for_each (link, &request->engine->leases) {
+        struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request != request || (held->touched & LEASE_COUNTED) != 0)
+            continue;
+        held->touched |= LEASE_COUNTED;
+        request->references++;
+    }
+    return request->references;
+}
+
 void request_unreference(struct engine_request *request)
 {
     struct engine *engine = request->engine;
 
-    if (--request->references > 0)
+    if (--request->references > 0 || count_leases(request) > 0)
         return;
     if (is_wanted(engine, EVENT_FORGOTTEN))
         tell(engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
