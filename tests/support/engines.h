@@ -387,7 +387,7 @@ static inline struct engine_request *world_request(struct world *world, const ch
     struct berth_error error = {0};
 
     if (world_open(world, words, &compiled, &error) != 0)
-        fail_msg("%s: %s", words, error.message);
+        fail_msg("%s: %s", words != NULL ? words : "", error.message);
     return compiled;
 }
 
