@@ -197,9 +197,11 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
-    /* Behind another claim of its lane it bars nothing that the other does not bar too. */
-    helps = list_first(&request->waiting) == &claim->in_lane &&
-            (request->waiting_count == 1 || scope->lanes.count > 1);
+    /* Behind another claim of its lane it bars nothing that the other does not bar too. But a later
+     * one may be given way now. */
+    helps = (list_first(&request->waiting) == &claim->in_lane &&
+             (request->waiting_count == 1 || scope->lanes.count > 1)) ||
+            scope->helpers > scope->helpers_noticed;
     refuse_claim(claim, REFUSAL_CANCELLED);
     if (helps)
         settle(scope);
