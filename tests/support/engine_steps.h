@@ -20,6 +20,7 @@ static inline uint64_t steps_claim(struct world *world, struct engine_request *r
     uint64_t id = 0;
     int code = engine_would_grant(world->engine, request, &error);
 
+    world->in_steps = true;
     if (code < 0)
         print_error("%s\n", error.message);
     /* Asking first says the same. */

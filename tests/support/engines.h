@@ -21,6 +21,7 @@ struct world {
     struct text told;    /* since the last check: one line for each event */
     bool with_times;     /* each line begins with the time: "@5 " */
     struct text journal; /* all events there ever were, as bytes */
+    bool in_steps;       /* claims are made by engine_steps.h */
     bool has_limits;     /* which no event says */
 };
 
@@ -220,7 +221,7 @@ static inline void world_check_replay(struct world *world)
     twin = world_twin(world);
     replay_bytes(twin, &state);
     check_same_state(world->engine, twin);
-    if (!world->has_limits)
+    if (world->in_steps && !world->has_limits)
         engine_resume(twin);
     check_same_state(world->engine, twin);
     engine_destroy(twin);
@@ -356,12 +357,12 @@ static inline bool world_set_party(struct world_party *of, const char *word)
     return true;
 }
 
-/* Compiles a request from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one device.
- * Returns as engine_request_open. */
-static inline int world_open(struct world *world, const char *words,
-                             struct engine_request **ret_request, struct berth_error *error)
+/* Compiles a request from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one device; by
+ * the words' party or, where they name none, this one. Returns as engine_request_open. */
+static inline int world_open_by(struct world *world, const char *words, const struct party *party,
+                                struct engine_request **ret_request, struct berth_error *error)
 {
-    struct world_party party = {0};
+    struct world_party own = {0};
     struct request request;
     char *copy = copy_of(words == NULL ? "" : words);
     char *rest = copy;
@@ -370,25 +371,41 @@ static inline int world_open(struct world *world, const char *words,
 
     request_init(&request);
     while ((word = strsep(&rest, " ")) != NULL) {
-        if (*word != '\0' && !world_set_party(&party, word))
+        if (*word == '\0')
+            continue;
+        if (world_set_party(&own, word))
+            party = &own.party;
+        else
             world_set(&request, word);
     }
-    code = engine_request_open(world->engine, &request, &party.party, NULL, ret_request, error);
+    code = engine_request_open(world->engine, &request, party, NULL, ret_request, error);
     request_finish(&request);
-    vector_finish(&party.mask);
+    vector_finish(&own.mask);
     free(copy);
     return code;
 }
 
+static inline int world_open(struct world *world, const char *words,
+                             struct engine_request **ret_request, struct berth_error *error)
+{
+    return world_open_by(world, words, NULL, ret_request, error);
+}
+
 /* The same for words that make a good request. It lives as long as the world unless closed. */
-static inline struct engine_request *world_request(struct world *world, const char *words)
+static inline struct engine_request *world_request_by(struct world *world, const char *words,
+                                                      const struct party *party)
 {
     struct engine_request *compiled = NULL;
     struct berth_error error = {0};
 
-    if (world_open(world, words, &compiled, &error) != 0)
+    if (world_open_by(world, words, party, &compiled, &error) != 0)
         fail_msg("%s: %s", words != NULL ? words : "", error.message);
     return compiled;
+}
+
+static inline struct engine_request *world_request(struct world *world, const char *words)
+{
+    return world_request_by(world, words, NULL);
 }
 
 #endif
