@@ -329,6 +329,10 @@ void end_inside(struct held *held)
     list_for_each (link, &inside->requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
+        /* It is of no use any more, however long its opener keeps it. */
+        if (is_wanted(engine, EVENT_FORGOTTEN))
+            tell(engine,
+                 (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
         list_remove(&request->in_scope);
         request->scope = NULL;
         request->possible = false;

@@ -205,7 +205,8 @@ void request_unreference(struct engine_request *request)
 
     if (--request->references > 0 || count_leases(request) > 0)
         return;
-    if (is_wanted(engine, EVENT_FORGOTTEN))
+    /* Of one within a lease that ended it was told then. */
+    if (request->scope != NULL && is_wanted(engine, EVENT_FORGOTTEN))
         tell(engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
     request_free(request);
 }
