@@ -309,8 +309,9 @@ static inline void world_set(struct request *request, const char *word)
         world_set_vendor(request, value);
     else if (WORD("ranks"))
         request->ranks = true;
-    else if (WORD("time"))
-        request->time = optional_number_of(number);
+    else if (WORD("time")) /* nanoseconds, or seconds: "10s" */
+        request->time = optional_number_of(
+            strchr(value, 's') == NULL ? number : number * UINT64_C(1000000000));
     else if (WORD("device"))
         assert_int_equal(device_id_list_parse(&request->wanted, value, NULL), 0);
     else if (WORD("avoid"))
