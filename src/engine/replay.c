@@ -230,13 +230,15 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
                        struct berth_error *error)
 {
     struct held *parent = event->lease == 0 ? NULL : lease_of(engine, event->lease);
-    struct scope *scope = event->lease == 0 ? &engine->root
-                          : parent != NULL  ? parent->inside
-                                            : NULL;
+    struct scope *scope;
     struct ledger_slot *slot;
 
-    if (event->slot >= engine->machine.devices.count || scope == NULL)
+    if (event->slot >= engine->machine.devices.count || (event->lease != 0 && parent == NULL))
         return does_not_fit(event, "an unknown slot or lease", error);
+    /* Nobody may be within the lease any more. */
+    scope = event->lease == 0 ? &engine->root : scope_within(parent);
+    if (scope == NULL)
+        return error_set_memory(error);
     slot = &scope->ledger[event->slot];
     slot->last_served = event->stamp;
     slot->served = event->served;

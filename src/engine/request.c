@@ -232,7 +232,6 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
                       struct berth_error *error)
 {
     struct held *parent;
-    struct scope *scope;
 
     if (party->parent == 0) {
         *ret_scope = &engine->root;
@@ -243,17 +242,8 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted a lease to claim within, found no lease %llu",
                          (unsigned long long)party->parent);
-    if (parent->inside == NULL) {
-        scope = malloc(sizeof(*scope));
-        if (scope == NULL || scope_init(scope, engine, parent) < 0) {
-            free(scope);
-            return error_set_memory(error);
-        }
-        parent->inside = scope;
-        parent->touched |= LEASE_TOUCHED_REST;
-    }
-    *ret_scope = parent->inside;
-    return 0;
+    *ret_scope = scope_within(parent);
+    return *ret_scope == NULL ? error_set_memory(error) : 0;
 }
 
 static int fill_in(struct engine_request *request, const struct request *what,
