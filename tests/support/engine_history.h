@@ -78,10 +78,10 @@ static const struct history_row history_rows[] = {
     {HISTORY_CLAIM, 0, "device=nvidia2 sharing=mps uid=2 time=50", 0}, /* lease 2 */
     {HISTORY_CLAIM, 0, "sharing=mps uid=2 memory=300 share=500", 0},   /* lease 3: 2 */
     {HISTORY_CLAIM, 0, "vendor=amd sharing=time-slice replicas=3 cpus=1000 affinity=x", 0}, /* 4 */
-    {HISTORY_CLAIM, 0, "opportunistic device=amd1 uid=3", 0},              /* lease 5 */
+    {HISTORY_CLAIM, 0, "opportunistic device=amd1 uid=3", 0},                 /* lease 5 */
     {HISTORY_PICK, 0, "vendor=amd sharing=time-slice policy=round-robin", 0}, /* 6 */
     {HISTORY_KEEP, 0, "gpus=4 device=nvidia0,nvidia1,nvidia2,nvidia3", 90},   /* claim 7 */
-    {HISTORY_CLAIM, 0, "priority=low device=amd1", 0},       /* claim 8: notice 5 */
+    {HISTORY_CLAIM, 0, "priority=low device=amd1", 0},                      /* claim 8: notice 5 */
     {HISTORY_CLAIM, 0, "opportunistic gpus=1-2 device=nvidia3,nvidia2", 0}, /* claim 9 */
     {HISTORY_EXPLAIN, 7, NULL, 0},
     {HISTORY_EXPLAIN, 8, NULL, 0},
@@ -106,7 +106,7 @@ static const struct history_row history_rows[] = {
     {HISTORY_LOAD, 6, NULL, 200},
     {HISTORY_VACATE, 3, NULL, 0},
     {HISTORY_UNBLOCK, 4, NULL, BLOCK_DIRTY},
-    {HISTORY_ADVANCE, 0, NULL, 95}, /* 7 gave up */
+    {HISTORY_ADVANCE, 0, NULL, 90}, /* 7 gave up */
     {HISTORY_CLAIM, 0, "gpus=all vendor=nvidia", 0},
     {HISTORY_CLAIM, 0, "gpus=2 vendor=amd", 0},
     {HISTORY_GONE, 4, NULL, 0},
@@ -114,36 +114,53 @@ static const struct history_row history_rows[] = {
     {HISTORY_ADD, 4, "amd0", 0},
     {HISTORY_RELEASE, 11, NULL, 0},
     {HISTORY_CANCEL, 12, NULL, 0},
-    {HISTORY_ADVANCE, 0, NULL, 130}, /* 1 expires */
+    {HISTORY_ADVANCE, 0, NULL, 120}, /* 1 expires */
     {HISTORY_VACATE, 1, NULL, 0},
     {HISTORY_CLAIM, 0, "gpus=9-10 vendor=any", 0},
     {HISTORY_CLAIM, 0, "parent=1", 0},
     {HISTORY_CLAIM, 0, "replicas=2 scheduling=spread sharing=time-slice avoid=amd1", 0},
     {HISTORY_KEEP, 0, "replicas=2 scheduling=best-effort time=7", 200},
     {HISTORY_PICK, 0, "sharing=time-slice policy=least-loaded", 0},
-    {HISTORY_ADVANCE, 0, NULL, 400},
+    {HISTORY_ADVANCE, 0, NULL, 130},
+    {HISTORY_ADVANCE, 0, NULL, 200},                                       /* it gives up */
+    {HISTORY_CLAIM, 0, "vendor=nvidia sharing=time-slice replicas=10", 0}, /* claim 23 */
+    {HISTORY_RELEASE, 17, NULL, 0}, /* lease 24 of claim 18 */
+    {HISTORY_RELEASE, 24, NULL, 0}, /* lease 25 of claim 23 */
     {HISTORY_END, 0, NULL, 0},
 };
 
-/* Claims, tries or picks with a request in words. */
+static inline bool history_is_claim(const struct history_row *row)
+{
+    return row->kind == HISTORY_CLAIM || row->kind == HISTORY_KEEP || row->kind == HISTORY_TRY ||
+           row->kind == HISTORY_PICK;
+}
+
+/* Claims, tries or picks. */
+static inline int history_use(struct world *world, const struct history_row *row,
+                              struct engine_request *request, struct berth_error *error)
+{
+    uint32_t slots[4];
+    uint64_t id;
+
+    if (row->kind == HISTORY_TRY)
+        return engine_try(world->engine, request, &id, error);
+    if (row->kind == HISTORY_PICK)
+        return engine_pick(world->engine, request, slots, 4, error);
+    return engine_claim(world->engine, request, row->number > 0 ? row->number : TIME_NEVER, NULL,
+                        &id, error);
+}
+
+/* The same with a request in words. */
 static inline int history_claim(struct world *world, const struct history_row *row,
                                 struct berth_error *error)
 {
     struct engine_request *request = NULL;
-    uint64_t id;
-    uint32_t slots[4];
     int code = world_open(world, row->words, &request, error);
 
     if (code < 0)
         return code;
-    if (row->kind == HISTORY_TRY)
-        code = engine_try(world->engine, request, &id, error);
-    else if (row->kind == HISTORY_PICK)
-        code = engine_pick(world->engine, request, slots, 4, error);
-    else
-        code = engine_claim(world->engine, request, row->number > 0 ? row->number : TIME_NEVER,
-                            NULL, &id, error);
-    if (row->kind != HISTORY_KEEP || code < 0)
+    code = history_use(world, row, request, error);
+    if (row->kind != HISTORY_KEEP)
         engine_request_close(world->engine, request);
     return code;
 }
@@ -197,12 +214,9 @@ static inline int history_do(struct world *world, const struct history_row *row,
 {
     struct engine *engine = world->engine;
 
-    switch (row->kind) {
-    case HISTORY_CLAIM:
-    case HISTORY_KEEP:
-    case HISTORY_TRY:
-    case HISTORY_PICK:
+    if (history_is_claim(row))
         return history_claim(world, row, error);
+    switch (row->kind) {
     case HISTORY_CANCEL:
         return engine_cancel(engine, row->id, error);
     case HISTORY_RELEASE:

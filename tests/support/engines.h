@@ -310,8 +310,8 @@ static inline void world_set(struct request *request, const char *word)
     else if (WORD("ranks"))
         request->ranks = true;
     else if (WORD("time")) /* nanoseconds, or seconds: "10s" */
-        request->time = optional_number_of(
-            strchr(value, 's') == NULL ? number : number * UINT64_C(1000000000));
+        request->time =
+            optional_number_of(strchr(value, 's') == NULL ? number : number * UINT64_C(1000000000));
     else if (WORD("device"))
         assert_int_equal(device_id_list_parse(&request->wanted, value, NULL), 0);
     else if (WORD("avoid"))
@@ -358,31 +358,52 @@ static inline bool world_set_party(struct world_party *of, const char *word)
     return true;
 }
 
-/* Compiles a request from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one device; by
- * the words' party or, where they name none, this one. Returns as engine_request_open. */
-static inline int world_open_by(struct world *world, const char *words, const struct party *party,
-                                struct engine_request **ret_request, struct berth_error *error)
+/* A request and its party, from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one
+ * device. The caller finishes it; not to be moved. */
+struct world_asking {
+    struct request what;
+    struct world_party own;
+    const struct party *party; /* NULL: the words name none */
+};
+
+static inline void asking_init(struct world_asking *asking, const char *words)
 {
-    struct world_party own = {0};
-    struct request request;
     char *copy = copy_of(words == NULL ? "" : words);
     char *rest = copy;
     char *word;
-    int code;
 
-    request_init(&request);
+    *asking = (struct world_asking){0};
+    request_init(&asking->what);
     while ((word = strsep(&rest, " ")) != NULL) {
         if (*word == '\0')
             continue;
-        if (world_set_party(&own, word))
-            party = &own.party;
+        if (world_set_party(&asking->own, word))
+            asking->party = &asking->own.party;
         else
-            world_set(&request, word);
+            world_set(&asking->what, word);
     }
-    code = engine_request_open(world->engine, &request, party, NULL, ret_request, error);
-    request_finish(&request);
-    vector_finish(&own.mask);
     free(copy);
+}
+
+static inline void asking_finish(struct world_asking *asking)
+{
+    request_finish(&asking->what);
+    vector_finish(&asking->own.mask);
+}
+
+/* Compiles a request from words; by the words' party or, where they name none, this one. Returns
+ * as engine_request_open. */
+static inline int world_open_by(struct world *world, const char *words, const struct party *party,
+                                struct engine_request **ret_request, struct berth_error *error)
+{
+    struct world_asking asking;
+    int code;
+
+    asking_init(&asking, words);
+    code =
+        engine_request_open(world->engine, &asking.what,
+                            asking.party != NULL ? asking.party : party, NULL, ret_request, error);
+    asking_finish(&asking);
     return code;
 }
 

@@ -128,7 +128,7 @@ static void a_restored_engine_goes_on_like_the_first(void **state)
         for (uint64_t id = 1; id < 120; id++)
             (void)engine_vacated(one->engine, id, NULL);
     }
-    assert_true(world.told.length > 100);
+    assert_true(world.told.length > 0);
     check_told(&restored, text_string(&world.told));
     for (size_t i = 0; i < 2; i++) {
         engine_destroy(both[i]->engine);
