@@ -16,7 +16,7 @@
 #include "promises/shrink.h"
 #include "support/steps.h"
 
-enum { STEPS = 500000, STEPS_MOST = 5000000, STEPS_OF_ONE = 250, FIRST_SEED = 1000 };
+enum { STEPS = 250000, STEPS_MOST = 5000000, STEPS_OF_ONE = 250, FIRST_SEED = 1000 };
 
 static unsigned long part = 1;
 static unsigned long parts = 1;
