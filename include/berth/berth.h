@@ -39,12 +39,14 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
 
 /* The version of the library that is loaded, such as "0.1.0". */
-BERTH_API const char *berth_version(void);
+const char *berth_version(void);
 
 /* A number that is not known, of memory or load. */
 #define BERTH_UNKNOWN INT64_MIN
@@ -132,29 +134,29 @@ struct berth_pool;
 /* Opens a pool of these devices, in this order: device number i has slot i. None is fine: every
  * claim is then refused at once with BERTH_ERROR_NO_DEVICE. Everything is copied. `options` may be
  * NULL. Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
-BERTH_API int berth_pool_open_devices(const struct berth_device *devices, size_t count,
-                                      const struct berth_pool_options *options,
-                                      struct berth_pool **ret_pool, struct berth_error *error);
+int berth_pool_open_devices(const struct berth_device *devices, size_t count,
+                            const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                            struct berth_error *error);
 
 /* The same with the devices of an inventory file. Blocks as long as reading the file does. */
-BERTH_API int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
-                                        struct berth_pool **ret_pool, struct berth_error *error);
+int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
+                              struct berth_pool **ret_pool, struct berth_error *error);
 
 /* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, callbacks included, arbiters stop
  * and are gone, leases are gone. Other threads may be blocked in a claim, or still be in the call
  * that woke the one that closes: those return first. No other call may be under way or begin. NULL
  * is fine. Not to be called from a callback. In a child of fork() it only frees what it can. */
-BERTH_API void berth_pool_close(struct berth_pool *pool);
+void berth_pool_close(struct berth_pool *pool);
 
 /* How many devices the pool has; the slots are 0 to capacity-1. */
-BERTH_API size_t berth_pool_capacity(const struct berth_pool *pool);
+size_t berth_pool_capacity(const struct berth_pool *pool);
 
 /* How many claims are blocked right now; opportunistic ones do not count. */
-BERTH_API size_t berth_pool_pending(const struct berth_pool *pool);
+size_t berth_pool_pending(const struct berth_pool *pool);
 
 /* What the device of a slot is. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_pool_device(const struct berth_pool *pool, size_t slot,
-                                struct berth_device *ret_device, struct berth_error *error);
+int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_device *ret_device,
+                      struct berth_error *error);
 
 /* ---- What is wanted ---- */
 
@@ -162,8 +164,8 @@ struct berth_request;
 
 /* A request for one whole device. The caller destroys it, at any time: claims keep what they need.
  * Two threads may claim with one request; it must not be changed meanwhile. */
-BERTH_API int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
-BERTH_API void berth_request_destroy(struct berth_request *request);
+int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
+void berth_request_destroy(struct berth_request *request);
 
 /* Sets one property, named and written as the options of berth(1): ("gpus", "2-4"), ("model",
  * "A100"), ("sharing", "time-slice"), ("share", "0.25"), ("time", "10m"), ("opportunistic", NULL).
@@ -173,8 +175,8 @@ BERTH_API void berth_request_destroy(struct berth_request *request);
  * claim says. A value that is refused changes nothing. A claim with an opportunistic request is
  * granted only what nobody waits for; its holder is not asked to give it back when somebody does:
  * that is what arbiters are for. */
-BERTH_API int berth_request_set(struct berth_request *request, const char *name, const char *value,
-                                struct berth_error *error);
+int berth_request_set(struct berth_request *request, const char *name, const char *value,
+                      struct berth_error *error);
 
 /* ---- Claims and leases ---- */
 
@@ -193,20 +195,18 @@ struct berth_ticket {
 
 /* Claims and waits for its turn, at most `timeout` nanoseconds (BERTH_FOR_EVER: without end).
  * Further errors: BERTH_ERROR_TIMED_OUT, BERTH_ERROR_CANCELLED (the pool closes). */
-BERTH_API int berth_claim(struct berth_pool *pool, const struct berth_request *request,
-                          int64_t timeout, struct berth_lease *ret_lease,
-                          struct berth_error *error);
+int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
+                struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Claims if berth_claim would be granted at once, else fails with BERTH_ERROR_BUSY. Never blocks,
  * never overtakes a waiting claim, revokes nobody and is never pending. */
-BERTH_API int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
-                              struct berth_lease *ret_lease, struct berth_error *error);
+int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
+                    struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Gives the devices back; the next claims are granted before it returns. A lease that is not held
  * (released already, of another pool, never granted) is BERTH_ERROR_NOT_FOUND and changes nothing.
  * Any thread may release. */
-BERTH_API int berth_release(struct berth_pool *pool, struct berth_lease lease,
-                            struct berth_error *error);
+int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error);
 
 /* ---- Claims that do not block ---- */
 
@@ -223,32 +223,30 @@ struct berth_claim_options {
 };
 
 /* Starts a claim; the outcome comes as the options say (NULL: kept). */
-BERTH_API int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
-                                const struct berth_claim_options *options,
-                                struct berth_ticket *ret_ticket, struct berth_error *error);
+int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
+                      const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
+                      struct berth_error *error);
 
 /* Waits for the outcome of a claim without callback, at most `timeout` nanoseconds, and collects
  * it. Another thread may cancel it meanwhile. Fails with BERTH_ERROR_BUSY while it waits on (the
  * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already, perhaps
  * by another thread that waited for it, too). */
-BERTH_API int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
-                               struct berth_lease *ret_lease, struct berth_error *error);
+int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
+                     struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, which its callback is
  * told, or which is kept. One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be
  * released. Fails with BERTH_ERROR_MEMORY, too; the claim waits on then. */
-BERTH_API int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket,
-                           struct berth_error *error);
+int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct berth_error *error);
 
 /* A descriptor that polls readable while the outcome of a claim without callback is kept. It
  * belongs to the pool. Fails with BERTH_ERROR_IO. */
-BERTH_API int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
+int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
 
 /* Collects the oldest kept outcome. *ret_code is 0 (the lease is good) or how the claim ended.
  * Fails with BERTH_ERROR_BUSY when none is kept. Never blocks. */
-BERTH_API int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket,
-                               int *ret_code, struct berth_lease *ret_lease,
-                               struct berth_error *error);
+int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, int *ret_code,
+                     struct berth_lease *ret_lease, struct berth_error *error);
 
 /* ---- What is held ---- */
 
@@ -265,9 +263,9 @@ struct berth_lease_device {
 
 /* Fills in up to `capacity` devices of a lease and returns how many it has, replica after replica.
  * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND as berth_release. */
-BERTH_API int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
-                                  struct berth_lease_device *ret_devices, size_t capacity,
-                                  struct berth_error *error);
+int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
+                        struct berth_lease_device *ret_devices, size_t capacity,
+                        struct berth_error *error);
 
 struct berth_slot {
     size_t slot;
@@ -282,8 +280,8 @@ struct berth_slot {
 
 /* Fills in up to `capacity` slots, in slot order, all as of one moment, and returns how many the
  * pool has. Allocates nothing. Fails with BERTH_ERROR_FORKED only. */
-BERTH_API int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
-                                    size_t capacity);
+int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
+                          size_t capacity);
 
 /* ---- Helpers: work that gives way ---- */
 
@@ -309,36 +307,37 @@ struct berth_arbiter;
 
 /* Offers spare devices to the callbacks as long as nobody waits for them. What is spare already is
  * offered before it returns. Fails with BERTH_ERROR_INVALID (no offer or take_back), _MEMORY. */
-BERTH_API int berth_arbiter_start(struct berth_pool *pool,
-                                  const struct berth_arbiter_options *options,
-                                  struct berth_arbiter **ret_arbiter, struct berth_error *error);
+int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_options *options,
+                        struct berth_arbiter **ret_arbiter, struct berth_error *error);
 
 /* Offers nothing more, waits until none of its callbacks runs (so not from within one) and frees
  * the arbiter. Leases that are out stay until they are released; nobody is asked to give them back
  * any more. NULL is fine. Not after berth_pool_close. */
-BERTH_API void berth_arbiter_stop(struct berth_arbiter *arbiter);
+void berth_arbiter_stop(struct berth_arbiter *arbiter);
 
 /* ---- Loads and advice ---- */
 
 /* Says how much of the program's own work is queued and running on a device. least-loaded counts it
  * at once. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued,
-                                uint64_t active, struct berth_error *error);
+int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uint64_t active,
+                      struct berth_error *error);
 
 /* Gives figures that the program has measured itself. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
-                                struct berth_error *error);
+int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
+                      struct berth_error *error);
 
 /* How much of the grants a device is to get under the policy weighted (1 at first; 0 is refused
  * with BERTH_ERROR_RANGE). */
-BERTH_API int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
-                               struct berth_error *error);
+int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
+                     struct berth_error *error);
 
 /* Advice: which devices the request would best use now, without taking them. Fills in up to
  * `capacity` slots and returns how many there are. A pick counts as work on its devices until their
  * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
-BERTH_API int berth_pick(struct berth_pool *pool, const struct berth_request *request,
-                         size_t *ret_slots, size_t capacity, struct berth_error *error);
+int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
+               size_t capacity, struct berth_error *error);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

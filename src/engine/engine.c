@@ -134,8 +134,7 @@ static void free_requests(struct list *requests)
     list_for_each (link, requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
-        request->references = 1;
-        request_unreference(request);
+        request_free(request);
     }
 }
 

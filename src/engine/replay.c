@@ -102,9 +102,10 @@ static bool slots_fit(const struct engine_request *request, const struct engine_
     for (uint32_t i = 0; fits && i < event->slot_count; i++) {
         struct usage *usage = &engine->imagined[event->slots[i]];
 
-        fits = usage->tenants == 0 || (usage->sharing == request->what.sharing &&
-                                       request->what.sharing != SHARING_EXCLUSIVE &&
-                                       usage->share + request->share <= scope->terms.share);
+        fits = usage->brief.tenants == 0 ||
+               (usage->brief.sharing == request->what.sharing &&
+                request->what.sharing != SHARING_EXCLUSIVE &&
+                usage->brief.share + request->share <= scope->terms.share);
         usage_add(usage, request);
     }
     return fits;

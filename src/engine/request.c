@@ -68,8 +68,11 @@ static bool is_within_limits(const struct engine_request *request)
 /* Whether all that the request accepts lies in one group. */
 static bool is_one_group(const struct engine_request *request)
 {
-    const struct search *search = &request->scope->engine->search;
+    struct search *search = &request->scope->engine->search;
     size_t first = bitset_next(&request->accepts, 0);
+
+    /* It may have been another's, which is gone. */
+    search->request = &request->what;
 
     bitset_for_each (slot, &request->accepts) {
         if (search_group(search, slot) != search_group(search, first))
@@ -168,7 +171,7 @@ int request_compile(struct engine_request *request)
     return 0;
 }
 
-static void request_free(struct engine_request *request)
+void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
     request_finish(&request->what);
@@ -180,11 +183,27 @@ static void request_free(struct engine_request *request)
     free(request);
 }
 
+/* Swift leases refer to their request without being counted, until that matters. Counts those that
+ * there are. Returns how many. */
+static size_t count_leases(struct engine_request *request)
+{
+    request->swift = false;
+    list_for_each (link, &request->engine->leases) {
+        struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request != request || (held->touched & LEASE_COUNTED) != 0)
+            continue;
+        held->touched |= LEASE_COUNTED;
+        request->references++;
+    }
+    return request->references;
+}
+
 void request_unreference(struct engine_request *request)
 {
     struct engine *engine = request->engine;
 
-    if (--request->references > 0)
+    if (--request->references > 0 || count_leases(request) > 0)
         return;
     if (is_wanted(engine, EVENT_FORGOTTEN))
         tell(engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});

@@ -18,8 +18,10 @@ static void set_terms(struct scope *scope)
         return;
     scope->terms.share = parent->request->share;
     scope->terms.memory = parent->request->scope->terms.memory;
-    if (parent->request->what.memory.known)
-        scope->terms.memory = parent->request->what.memory;
+    /* Who shares a device without reserved memory has none to give on. */
+    if (parent->request->what.sharing != SHARING_EXCLUSIVE)
+        scope->terms.memory = optional_number_of(
+            parent->request->what.memory.known ? parent->request->what.memory.value : 0);
     scope->only_sharing = parent->request->what.sharing == SHARING_EXCLUSIVE
                               ? parent->request->scope->only_sharing
                               : parent->request->what.sharing;
@@ -84,11 +86,11 @@ static bool is_usable(const struct scope *scope, uint32_t slot)
 /* Whether a shared slot may have room for somebody. */
 static bool has_part_left(const struct scope *scope, const struct usage *usage)
 {
-    uint32_t most =
-        usage->sharing == SHARING_MPS ? scope->terms.mps_tenants : scope->terms.time_slice_tenants;
+    uint32_t most = usage->brief.sharing == SHARING_MPS ? scope->terms.mps_tenants
+                                                        : scope->terms.time_slice_tenants;
 
-    return usage->sharing != SHARING_EXCLUSIVE && usage->tenants < most &&
-           usage->share < scope->terms.share;
+    return usage->brief.sharing != SHARING_EXCLUSIVE && usage->brief.tenants < most &&
+           usage->brief.share < scope->terms.share;
 }
 
 void scope_refresh(struct scope *scope, uint32_t slot)
@@ -101,8 +103,8 @@ void scope_refresh_sets(struct scope *scope, uint32_t slot)
 {
     const struct usage *usage = &scope->ledger[slot].usage;
     bool usable = scope->ledger[slot].usable;
-    bool is_empty = usable && usage->tenants == 0;
-    bool is_part = usable && usage->tenants > 0 && has_part_left(scope, usage);
+    bool is_empty = usable && usage->brief.tenants == 0;
+    bool is_part = usable && usage->brief.tenants > 0 && has_part_left(scope, usage);
 
     if (is_empty && !lowest_set_has(&scope->empty, slot))
         lowest_set_add(&scope->empty, slot);
