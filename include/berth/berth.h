@@ -17,8 +17,11 @@
  * want few. A device under an exclusive lease has no other lease.
  *
  * Every call may be made from any thread, also from within a callback, unless its comment says
- * otherwise. After fork() the child has no leases: there every call but berth_pool_close fails with
- * BERTH_ERROR_FORKED, and the parent's pool is as it was.
+ * otherwise. Callbacks run without the pool's lock, in a thread that is in a call on the pool or in
+ * the pool's own: "berth-keeper", which is started when something first has to happen by the clock
+ * and takes no signals. A callback that is caused from within a callback runs when that one ends or
+ * blocks, so they do not pile up. After fork() the child has no leases: there every call but
+ * berth_pool_close fails with BERTH_ERROR_FORKED, and the parent's pool is as it was.
  *
  * Calls return 0 (or what their comment says) on success and a negative code of berth/error.h on
  * failure. The last parameter, which may be NULL, then holds one line for people. Outputs are
@@ -36,12 +39,15 @@
 extern "C" {
 #endif
 
+/* Public, also where a program is compiled with hidden visibility. */
+#pragma GCC visibility push(default)
+
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
 
 /* The version of the library that is loaded, such as "0.1.0". */
-BERTH_API const char *berth_version(void);
+const char *berth_version(void);
 
 /* A number that is not known, of memory or load. */
 #define BERTH_UNKNOWN INT64_MIN
@@ -118,8 +124,8 @@ struct berth_pool_options {
 
     int64_t grace; /* nanoseconds from notice to force for opportunistic leases; 0: 10 s */
 
-    /* A lease is past the time limit of its request: its holder is to release it, and keeps the
-     * devices until then. Runs as the callbacks of claims do. May be NULL. */
+    /* A lease is past the time limit of its request ("time"). Nothing else happens: its devices
+     * stay its own until its holder releases it, as it now should. NULL: nobody is told. */
     void (*expired)(void *data, struct berth_lease lease);
     void *expired_data;
 };
@@ -129,28 +135,29 @@ struct berth_pool;
 /* Opens a pool of these devices, in this order: device number i has slot i. None is fine: every
  * claim is then refused at once with BERTH_ERROR_NO_DEVICE. Everything is copied. `options` may be
  * NULL. Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
-BERTH_API int berth_pool_open_devices(const struct berth_device *devices, size_t count,
-                                      const struct berth_pool_options *options,
-                                      struct berth_pool **ret_pool, struct berth_error *error);
+int berth_pool_open_devices(const struct berth_device *devices, size_t count,
+                            const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                            struct berth_error *error);
 
 /* The same with the devices of an inventory file. Blocks as long as reading the file does. */
-BERTH_API int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
-                                        struct berth_pool **ret_pool, struct berth_error *error);
+int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
+                              struct berth_pool **ret_pool, struct berth_error *error);
 
-/* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, arbiters stop, leases are gone. No
- * other thread may begin a call on the pool any more; those that are blocked in one return first.
- * NULL is fine. Not to be called from a callback. */
-BERTH_API void berth_pool_close(struct berth_pool *pool);
+/* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, callbacks included, arbiters stop
+ * and are gone, leases are gone. Other threads may be blocked in a claim, or still be in the call
+ * that woke the one that closes: those return first. No other call may be under way or begin. NULL
+ * is fine. Not to be called from a callback. In a child of fork() it only frees what it can. */
+void berth_pool_close(struct berth_pool *pool);
 
 /* How many devices the pool has; the slots are 0 to capacity-1. */
-BERTH_API size_t berth_pool_capacity(const struct berth_pool *pool);
+size_t berth_pool_capacity(const struct berth_pool *pool);
 
 /* How many claims are blocked right now; opportunistic ones do not count. */
-BERTH_API size_t berth_pool_pending(const struct berth_pool *pool);
+size_t berth_pool_pending(const struct berth_pool *pool);
 
 /* What the device of a slot is. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_pool_device(const struct berth_pool *pool, size_t slot,
-                                struct berth_device *ret_device, struct berth_error *error);
+int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_device *ret_device,
+                      struct berth_error *error);
 
 /* ---- What is wanted ---- */
 
@@ -158,17 +165,19 @@ struct berth_request;
 
 /* A request for one whole device. The caller destroys it, at any time: claims keep what they need.
  * Two threads may claim with one request; it must not be changed meanwhile. */
-BERTH_API int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
-BERTH_API void berth_request_destroy(struct berth_request *request);
+int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
+void berth_request_destroy(struct berth_request *request);
 
 /* Sets one property, named and written as the options of berth(1): ("gpus", "2-4"), ("model",
  * "A100"), ("sharing", "time-slice"), ("share", "0.25"), ("time", "10m"), ("opportunistic", NULL).
  * Properties: gpus replicas device avoid vendor model min-free min-memory min-cap sharing share
  * memory scheduling policy affinity priority opportunistic time name. Fails with
  * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY. Whether all of it makes sense together, the
- * claim says. */
-BERTH_API int berth_request_set(struct berth_request *request, const char *name, const char *value,
-                                struct berth_error *error);
+ * claim says. A value that is refused changes nothing. A claim with an opportunistic request is
+ * granted only what nobody waits for; its holder is not asked to give it back when somebody does:
+ * that is what arbiters are for. */
+int berth_request_set(struct berth_request *request, const char *name, const char *value,
+                      struct berth_error *error);
 
 /* ---- Claims and leases ---- */
 
@@ -187,20 +196,18 @@ struct berth_ticket {
 
 /* Claims and waits for its turn, at most `timeout` nanoseconds (BERTH_FOR_EVER: without end).
  * Further errors: BERTH_ERROR_TIMED_OUT, BERTH_ERROR_CANCELLED (the pool closes). */
-BERTH_API int berth_claim(struct berth_pool *pool, const struct berth_request *request,
-                          int64_t timeout, struct berth_lease *ret_lease,
-                          struct berth_error *error);
+int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
+                struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Claims if berth_claim would be granted at once, else fails with BERTH_ERROR_BUSY. Never blocks,
  * never overtakes a waiting claim, revokes nobody and is never pending. */
-BERTH_API int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
-                              struct berth_lease *ret_lease, struct berth_error *error);
+int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
+                    struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Gives the devices back; the next claims are granted before it returns. A lease that is not held
  * (released already, of another pool, never granted) is BERTH_ERROR_NOT_FOUND and changes nothing.
  * Any thread may release. */
-BERTH_API int berth_release(struct berth_pool *pool, struct berth_lease lease,
-                            struct berth_error *error);
+int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error);
 
 /* ---- Claims that do not block ---- */
 
@@ -209,38 +216,38 @@ struct berth_claim_options {
     int64_t timeout; /* nanoseconds to wait; 0 or BERTH_FOR_EVER: without end */
 
     /* Called once with how the claim ended: 0 and the lease, or BERTH_ERROR_TIMED_OUT,
-     * _CANCELLED, _IMPOSSIBLE (a device went away). It runs in the thread that made it so, without
-     * the pool's lock, perhaps before berth_claim_start returns, and may call the pool. NULL: the
-     * outcome is kept for berth_claim_wait or berth_claim_next. */
+     * _CANCELLED, _IMPOSSIBLE (a device went away). It runs as all callbacks do, usually in the
+     * thread that made it so, perhaps before berth_claim_start returns. NULL: the outcome is kept
+     * for berth_claim_wait or berth_claim_next. */
     void (*done)(void *data, struct berth_ticket ticket, int code, struct berth_lease lease);
     void *data;
 };
 
 /* Starts a claim; the outcome comes as the options say (NULL: kept). */
-BERTH_API int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
-                                const struct berth_claim_options *options,
-                                struct berth_ticket *ret_ticket, struct berth_error *error);
+int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
+                      const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
+                      struct berth_error *error);
 
 /* Waits for the outcome of a claim without callback, at most `timeout` nanoseconds, and collects
  * it. Another thread may cancel it meanwhile. Fails with BERTH_ERROR_BUSY while it waits on (the
- * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already). */
-BERTH_API int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
-                               struct berth_lease *ret_lease, struct berth_error *error);
+ * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already, perhaps
+ * by another thread that waited for it, too). */
+int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
+                     struct berth_lease *ret_lease, struct berth_error *error);
 
-/* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, callback included.
- * One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be released. */
-BERTH_API int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket,
-                           struct berth_error *error);
+/* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, which its callback is
+ * told, or which is kept. One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be
+ * released. Fails with BERTH_ERROR_MEMORY, too; the claim waits on then. */
+int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct berth_error *error);
 
 /* A descriptor that polls readable while the outcome of a claim without callback is kept. It
  * belongs to the pool. Fails with BERTH_ERROR_IO. */
-BERTH_API int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
+int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
 
 /* Collects the oldest kept outcome. *ret_code is 0 (the lease is good) or how the claim ended.
  * Fails with BERTH_ERROR_BUSY when none is kept. Never blocks. */
-BERTH_API int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket,
-                               int *ret_code, struct berth_lease *ret_lease,
-                               struct berth_error *error);
+int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, int *ret_code,
+                     struct berth_lease *ret_lease, struct berth_error *error);
 
 /* ---- What is held ---- */
 
@@ -257,9 +264,9 @@ struct berth_lease_device {
 
 /* Fills in up to `capacity` devices of a lease and returns how many it has, replica after replica.
  * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND as berth_release. */
-BERTH_API int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
-                                  struct berth_lease_device *ret_devices, size_t capacity,
-                                  struct berth_error *error);
+int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
+                        struct berth_lease_device *ret_devices, size_t capacity,
+                        struct berth_error *error);
 
 struct berth_slot {
     size_t slot;
@@ -274,8 +281,8 @@ struct berth_slot {
 
 /* Fills in up to `capacity` slots, in slot order, all as of one moment, and returns how many the
  * pool has. Allocates nothing. Fails with BERTH_ERROR_FORKED only. */
-BERTH_API int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
-                                    size_t capacity);
+int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
+                          size_t capacity);
 
 /* ---- Helpers: work that gives way ---- */
 
@@ -284,10 +291,11 @@ struct berth_arbiter_options {
     size_t most; /* leases to have out at once; 0: as many as there are devices */
 
     /* A spare device, under an opportunistic lease of its own. Return true to use it: give it back
-     * with berth_release. Return false to decline; it is offered again after the next change. */
+     * with berth_release, later. Return false to decline; it is offered again after somebody has
+     * released something. One offer of an arbiter runs at a time. */
     bool (*offer)(void *data, struct berth_lease lease, const struct berth_lease_device *device);
 
-    /* Somebody waits for the device: give it back soon. */
+    /* Somebody waits for the device: give it back soon. It may have been given back just now. */
     void (*take_back)(void *data, struct berth_lease lease);
 
     /* The grace is over: give it back now. May be NULL. The device is not granted on before it is
@@ -298,38 +306,39 @@ struct berth_arbiter_options {
 
 struct berth_arbiter;
 
-/* Offers spare devices, as long as nobody is pending, to the callbacks, which run in threads that
- * use the pool, without its lock, and may call it. What is spare already is offered before it
- * returns. */
-BERTH_API int berth_arbiter_start(struct berth_pool *pool,
-                                  const struct berth_arbiter_options *options,
-                                  struct berth_arbiter **ret_arbiter, struct berth_error *error);
+/* Offers spare devices to the callbacks as long as nobody waits for them. What is spare already is
+ * offered before it returns. Fails with BERTH_ERROR_INVALID (no offer or take_back), _MEMORY. */
+int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_options *options,
+                        struct berth_arbiter **ret_arbiter, struct berth_error *error);
 
-/* Offers nothing more and waits until no callback runs (so not from within one). Leases that are
- * out stay until they are released; they are still taken back by nobody: release them. */
-BERTH_API void berth_arbiter_stop(struct berth_arbiter *arbiter);
+/* Offers nothing more, waits until none of its callbacks runs (so not from within one) and frees
+ * the arbiter. Leases that are out stay until they are released; nobody is asked to give them back
+ * any more. NULL is fine. Not after berth_pool_close. */
+void berth_arbiter_stop(struct berth_arbiter *arbiter);
 
 /* ---- Loads and advice ---- */
 
 /* Says how much of the program's own work is queued and running on a device. least-loaded counts it
  * at once. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued,
-                                uint64_t active, struct berth_error *error);
+int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uint64_t active,
+                      struct berth_error *error);
 
 /* Gives figures that the program has measured itself. Fails with BERTH_ERROR_RANGE. */
-BERTH_API int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
-                                struct berth_error *error);
+int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
+                      struct berth_error *error);
 
 /* How much of the grants a device is to get under the policy weighted (1 at first; 0 is refused
  * with BERTH_ERROR_RANGE). */
-BERTH_API int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
-                               struct berth_error *error);
+int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
+                     struct berth_error *error);
 
 /* Advice: which devices the request would best use now, without taking them. Fills in up to
  * `capacity` slots and returns how many there are. A pick counts as work on its devices until their
  * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
-BERTH_API int berth_pick(struct berth_pool *pool, const struct berth_request *request,
-                         size_t *ret_slots, size_t capacity, struct berth_error *error);
+int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
+               size_t capacity, struct berth_error *error);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

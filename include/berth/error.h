@@ -10,16 +10,12 @@
 #ifndef BERTH_ERROR_H
 #define BERTH_ERROR_H
 
-/* What the shared library exports. */
-#if defined(__GNUC__)
-#define BERTH_API __attribute__((visibility("default")))
-#else
-#define BERTH_API
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Public, also where a program is compiled with hidden visibility. */
+#pragma GCC visibility push(default)
 
 /* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */
 #define BERTH_ERROR_LIST(X)                                           \
@@ -61,7 +57,9 @@ struct berth_error {
 
 /* A short description of a code, e.g. "out of memory"; "no error" for 0 and "unknown error" for a
  * number that is not in the list. The text is static. Never blocks; any thread may call it. */
-BERTH_API const char *berth_error_describe(int code);
+const char *berth_error_describe(int code);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -47,10 +47,10 @@ struct news_box {
     struct news **to_tell_end;
     struct news *spare;
     size_t spare_count;
-    atomic_size_t untold;  /* how many are to be told, for who has no lock */
-    struct list kept;      /* outcomes to be collected, oldest first */
-    struct id_map tickets; /* of those */
+    atomic_size_t untold; /* how many are to be told, for who has no lock */
+    struct list kept;     /* outcomes to be collected, oldest first */
     size_t kept_count;
+    struct id_map tickets; /* of those */
     int descriptor;        /* an eventfd that is readable while one is kept; -1: none yet */
 };
 

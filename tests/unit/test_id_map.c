@@ -24,11 +24,9 @@ static void what_was_added_is_found_until_it_is_removed(void **state)
     id_map_add(&map, &other);
     assert_ptr_equal(id_map_find(&map, 7), &one);
     assert_ptr_equal(id_map_find(&map, 8), &other);
-    assert_int_equal(map.count, 2);
     id_map_remove(&map, &one);
     assert_null(id_map_find(&map, 7));
     assert_ptr_equal(id_map_find(&map, 8), &other);
-    assert_int_equal(map.count, 1);
     id_map_finish(&map);
 }
 
@@ -68,13 +66,8 @@ static void any_number_is_an_id(void **state)
 /* That exactly the links that should be are in the map. */
 static void check_all(const struct id_map *map, struct id_link *links, const bool *present)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < LINKS; i++) {
+    for (size_t i = 0; i < LINKS; i++)
         assert_ptr_equal(id_map_find(map, links[i].id), present[i] ? &links[i] : NULL);
-        count += present[i];
-    }
-    assert_int_equal(map->count, count);
 }
 
 static void a_larger_map_has_the_same_links(void **state)
@@ -156,7 +149,7 @@ static void any_changes_are_those_of_an_obvious_map(void **state)
             id_map_add(&map, &links[which]);
         present[which] = !present[which];
         if (step % 2000 == 1000)
-            id_map_reserve(&map, map.count * 2);
+            id_map_reserve(&map, step / 20);
         if (step % 1000 == 0)
             check_all(&map, links, present);
     }
