@@ -236,9 +236,11 @@ static void remove_collector(struct berth_pool *pool, struct waiter *waiter)
 static int wait_for_outcome(struct berth_pool *pool, struct waiter *waiter, int64_t deadline)
 {
     int code = 0;
+    bool is_guest = deadline != FUTEX_FOR_EVER;
 
     add_collector(pool, waiter);
-    pool_greet(pool);
+    if (is_guest)
+        pool_greet(pool);
     pool_leave(pool);
     pool_deliver_put_off(pool);
     if (!waiter_sleep(waiter, deadline)) {
@@ -252,7 +254,8 @@ static int wait_for_outcome(struct berth_pool *pool, struct waiter *waiter, int6
             pool_leave(pool);
         }
     }
-    pool_part(pool);
+    if (is_guest)
+        pool_part(pool);
     return code < 0 ? code : waiter->code;
 }
 
