@@ -116,6 +116,7 @@ struct berth_pool {
     struct policy own_policy;
 
     size_t capacity;
+    struct berth_slot *described;       /* what never changes of the slots */
     uint32_t *slots;                    /* scratch of berth_pick, under the lock */
     struct berth_candidate *candidates; /* scratch of own_policy, under the lock */
     bool *chosen;
