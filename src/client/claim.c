@@ -203,6 +203,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
         return fork_refuse(error);
     lock_take(&pool->lock);
     if (unlikely(core != pool->swift.core ||
+                 atomic_load_explicit(&pool->is_full, memory_order_relaxed) ||
                  engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
         return claim_in_full(pool, request, timeout, ret_lease, error);
     pool_leave_quietly(pool);
@@ -320,7 +321,7 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
-    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count | pool->is_listening) != 0))
         return release_in_full(pool, lease.id, error);
     code = engine_release(engine, lease.id, NULL);
     pool_leave_quietly(pool);

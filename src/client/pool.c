@@ -36,8 +36,19 @@ void pool_listen(struct berth_pool *pool)
 void pool_count_waiting(struct berth_pool *pool)
 {
     pool->waiting++;
+    pool->idle_leaves = 0;
     if (!pool->is_listening)
         listen(pool, true);
+}
+
+/* Nobody waits. Where claims wait off and on it is not worth while to stop listening each time. */
+static void maybe_stop_listening(struct berth_pool *pool)
+{
+    enum { IDLE_LEAVES = 8 };
+
+    if (++pool->idle_leaves < IDLE_LEAVES)
+        return;
+    listen(pool, false);
 }
 
 static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
@@ -355,7 +366,7 @@ void pool_leave(struct berth_pool *pool)
     if (has_untold(pool))
         count = take_news(pool, batch, &delivery);
     if (pool->waiting == 0 && pool->is_listening)
-        listen(pool, false);
+        maybe_stop_listening(pool);
     if (is_guest)
         pool_greet(pool);
     if (outlasts_callback(batch, count))

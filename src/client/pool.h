@@ -70,6 +70,7 @@ struct berth_pool {
     atomic_bool is_full; /* engine_is_full, for who has no lock */
     bool is_closing;
     bool is_listening;      /* the engine tells of grants */
+    uint8_t idle_leaves;    /* while it did so though nobody waits */
     uint32_t arbiter_count; /* also stopped ones with leases */
     uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
