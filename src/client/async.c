@@ -305,8 +305,9 @@ int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, i
     }
     *ret_ticket = (struct berth_ticket){.id = news->message.ticket, .pool = pool->serial};
     *ret_code = news->message.code;
-    *ret_lease =
-        news->message.code < 0 ? (struct berth_lease){0} : pool_lease(pool, news->message.lease);
+    *ret_lease = (struct berth_lease){0};
+    if (news->message.code == 0)
+        *ret_lease = pool_lease(pool, news->message.lease);
     news_collect(&pool->news, news);
     pool_leave_quietly(pool);
     return 0;
