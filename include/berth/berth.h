@@ -39,6 +39,7 @@
 extern "C" {
 #endif
 
+/* Public, also where a program is compiled with hidden visibility. */
 #pragma GCC visibility push(default)
 
 #define BERTH_VERSION_MAJOR 0

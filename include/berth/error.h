@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* Public, also where a program is compiled with hidden visibility. */
 #pragma GCC visibility push(default)
 
 /* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */

@@ -128,8 +128,8 @@ void news_collect(struct news_box *box, struct news *news)
     eventfd_t value;
 
     id_map_remove(&box->tickets, &news->by_ticket);
-    list_remove(&news->in_kept);
     box->kept_count--;
+    list_remove(&news->in_kept);
     put_back(box, news);
     if (list_is_empty(&box->kept) && box->descriptor >= 0)
         eventfd_read(box->descriptor, &value);

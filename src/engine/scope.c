@@ -53,6 +53,22 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     return 0;
 }
 
+struct scope *scope_within(struct held *parent)
+{
+    struct scope *scope = parent->inside;
+
+    if (scope != NULL)
+        return scope;
+    scope = malloc(sizeof(*scope));
+    if (scope == NULL || scope_init(scope, parent->request->engine, parent) < 0) {
+        free(scope);
+        return NULL;
+    }
+    parent->inside = scope;
+    parent->touched |= LEASE_TOUCHED_REST;
+    return scope;
+}
+
 void scope_finish(struct scope *scope)
 {
     list_remove(&scope->in_engine);

@@ -324,6 +324,8 @@ void request_apply_limits(struct engine_request *request);
 /* ---- scope.c ---- */
 
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
+/* The scope within a lease, made when there is none yet; NULL: no memory. */
+struct scope *scope_within(struct held *parent);
 void scope_finish(struct scope *scope);
 /* The slot's facts changed: brings everything up to date. */
 void scope_refresh(struct scope *scope, uint32_t slot);

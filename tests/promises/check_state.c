@@ -185,6 +185,20 @@ static void look_at_claim(void *context, const struct claim_view *view)
                   view->id, view->class_now, view->arrived, class, claim->arrived);
 }
 
+/* The oldest lease that is on a slot; 0: none. */
+static uint64_t first_lease_on(const struct model *model, uint32_t slot)
+{
+    for (size_t i = 0; i < model->lease_count; i++) {
+        const struct model_lease *lease = &model->leases[i];
+
+        for (uint32_t j = 0; j < lease->slot_count && lease->scope == 0; j++) {
+            if (lease->slots[j] == slot)
+                return lease->id;
+        }
+    }
+    return 0;
+}
+
 static void look_at_slot(struct run *run, uint32_t slot, const struct occupancy *occupancy)
 {
     __typeof__(&occupancy->slots[0]) there = &occupancy->slots[slot];
@@ -195,6 +209,9 @@ static void look_at_slot(struct run *run, uint32_t slot, const struct occupancy 
     if (view.present != device->present || view.blocks != device->blocks)
         run_blame(run, 9, "slot %" PRIu32 " is shown present %d with blocks %" PRIu32, slot,
                   view.present, view.blocks);
+    if (view.lease != first_lease_on(&run->model, slot))
+        run_blame(run, 9, "slot %" PRIu32 " is shown with lease %" PRIu64 ", wanted %" PRIu64, slot,
+                  view.lease, first_lease_on(&run->model, slot));
     if (view.taken != (there->tenants > 0) || view.tenants != there->tenants ||
         view.memory_used != there->memory || view.share_used != there->share ||
         (there->tenants > 0 && view.sharing != there->sharing))
