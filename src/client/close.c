@@ -61,6 +61,7 @@ void pool_free(struct berth_pool *pool)
     news_finish(&pool->news);
     id_map_finish(&pool->collectors);
     free_callbacks(pool->callbacks);
+    free(pool->described);
     free(pool->slots);
     free(pool->candidates);
     free(pool->chosen);
