@@ -87,6 +87,13 @@ struct berth_candidate {
     bool avoid;       /* the request would rather have another */
 };
 
+/* A lease, by value. The id grows for ever within a pool, so it serves as a fencing token: of two
+ * leases of one device the later has the greater. */
+struct berth_lease {
+    uint64_t id;
+    uint64_t pool; /* which pool of the process it belongs to */
+};
+
 struct berth_pool_options {
     size_t size; /* sizeof(struct berth_pool_options): which members the caller knows */
 
@@ -110,6 +117,11 @@ struct berth_pool_options {
     void *choose_data;
 
     int64_t grace; /* nanoseconds from notice to force for opportunistic leases; 0: 10 s */
+
+    /* A lease is past the time limit of its request: its holder is to release it, and keeps the
+     * devices until then. Runs as the callbacks of claims do. May be NULL. */
+    void (*expired)(void *data, struct berth_lease lease);
+    void *expired_data;
 };
 
 struct berth_pool;
@@ -159,13 +171,6 @@ int berth_request_set(struct berth_request *request, const char *name, const cha
                       struct berth_error *error);
 
 /* ---- Claims and leases ---- */
-
-/* A lease, by value. The id grows for ever within a pool, so it serves as a fencing token: of two
- * leases of one device the later has the greater. */
-struct berth_lease {
-    uint64_t id;
-    uint64_t pool; /* which pool of the process it belongs to */
-};
 
 /* A claim that was started and may still wait. */
 struct berth_ticket {

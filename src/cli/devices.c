@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "cli/devices_output.h"
 #include "cli/machine_source.h"
-#include "cli/option_types.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "spec/option_types.h"
 
 struct devices_options {
     const char *inventory;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -33,18 +32,28 @@ static bool is_named(const struct option *option, const char *name, size_t lengt
     return strlen(option->name) == length && strncmp(option->name, name, length) == 0;
 }
 
+static const struct option *find_letter(const struct option_set *set, char letter)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->options[i].letter == letter)
+            return &set->options[i];
+    }
+    return NULL;
+}
+
+/* By name, or by letter when the name is NULL. */
 static bool find(const struct option_binding *bindings, size_t count, const char *name,
                  size_t length, char letter, struct found *ret_found)
 {
     for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < bindings[i].set->count; j++) {
-            const struct option *option = &bindings[i].set->options[j];
+        const struct option_set *set = bindings[i].set;
+        const struct option *option =
+            name != NULL ? option_find(set, name, length) : find_letter(set, letter);
 
-            if (name != NULL ? !is_named(option, name, length) : option->letter != letter)
-                continue;
-            *ret_found = (struct found){.option = option, .target = bindings[i].target};
-            return true;
-        }
+        if (option == NULL)
+            continue;
+        *ret_found = (struct found){.option = option, .target = bindings[i].target};
+        return true;
     }
     return false;
 }
@@ -79,17 +88,9 @@ static int give(const struct found *found, const char *attached, struct cursor *
     const char *value = attached;
     int code;
 
-    if (option->argument == NULL && attached != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--%s: takes no value, found %s", option->name,
-                         quote(attached).text);
-    if (option->argument != NULL && value == NULL) {
-        if (cursor->next >= cursor->argc)
-            return error_set(error, BERTH_ERROR_INVALID, "--%s: wanted %s, found nothing",
-                             option->name, option->argument);
+    if (option->argument != NULL && value == NULL && cursor->next < cursor->argc)
         value = cursor->argv[cursor->next++];
-    }
-    assert(option->take != NULL);
-    code = option->take(option, (char *)found->target + option->offset, value, error);
+    code = option_give(option, found->target, value, error);
     return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
 }
 

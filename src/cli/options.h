@@ -6,32 +6,10 @@
 #define CLI_OPTIONS_H
 
 #include <berth/error.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "base/choice.h"
 #include "base/text.h"
-
-struct option {
-    const char *name;             /* --name */
-    char letter;                  /* -n; 0: none */
-    const char *argument;         /* what help calls the value; NULL: the option takes none */
-    const struct choice *choices; /* the values there are; NULL: any */
-    const char *help;
-    size_t offset; /* of the member that the value goes to, in the set's target */
-
-    /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
-     * code with a message that does not repeat the option's name. */
-    int (*take)(const struct option *option, void *member, const char *value,
-                struct berth_error *error);
-};
-
-/* Rows that belong together under one heading. */
-struct option_set {
-    const char *heading;
-    const struct option *options;
-    size_t count;
-};
+#include "spec/option.h"
 
 /* A set and the struct that its options fill in. */
 struct option_binding {

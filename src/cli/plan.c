@@ -9,12 +9,12 @@
 #include "base/json.h"
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
-#include "cli/option_types.h"
 #include "cli/output.h"
-#include "cli/request_options.h"
 #include "cli/verbs.h"
 #include "engine/placement.h"
 #include "engine/policies.h"
+#include "spec/option_types.h"
+#include "spec/request_options.h"
 
 struct plan_options {
     struct device_id_list busy;

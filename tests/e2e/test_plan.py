@@ -162,7 +162,7 @@ def test_no_device_at_all(sandbox):
         (["--ranks", "--scheduling", "best-effort"],
          "scheduling: ranks start together, so they need gang or spread, found best-effort"),
         (["-n", "A100:1", "--model", "H100"],
-         "model: wanted one, found 'A100' with --gpus and 'H100' with --model"),
+         "model: wanted one, found 'A100' with gpus and 'H100' with model"),
         (["--opportunistic", "--priority", "low"],
          "priority: an opportunistic lease ranks below every priority, found both"),
         (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "

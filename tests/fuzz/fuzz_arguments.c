@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/request_options.h"
+#include "cli/options.h"
+#include "spec/request_options.h"
 #include "support/require_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,8 @@
 
 #include "support/unit.h"
 
-#include "cli/request_options.h"
+#include "cli/options.h"
+#include "spec/request_options.h"
 
 enum { REQUEST_WORDS_MOST = 12 };
 

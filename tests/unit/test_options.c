@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "cli/option_types.h"
+#include "cli/options.h"
 
 #include <string.h>
 
 #include "base/count.h"
 #include "base/error.h"
+#include "spec/option_types.h"
 #include "support/failing_allocator.h"
 
 /* What the options of two made-up sets leave behind. */

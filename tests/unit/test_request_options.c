@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "cli/request_options.h"
+#include "spec/request_options.h"
 
 #include <string.h>
 
@@ -333,7 +333,7 @@ static void contradictions_are_refused(void **state)
     static const struct refusal refusals[] = {
         {{{"-n", "A100:2", "--model", "H100"}},
          BERTH_ERROR_INVALID,
-         "model: wanted one, found 'A100' with --gpus and 'H100' with --model"},
+         "model: wanted one, found 'A100' with gpus and 'H100' with model"},
         {{{"--rank-mask", "one"}}, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none"},
         {{{"--label"}}, BERTH_ERROR_INVALID, "label: goes with ranks, found none"},
         {{{"--share", "0.5"}},

@@ -3,10 +3,10 @@
  * What options take: functions for struct option's `take`, named after what they put into which
  * type of member.
  */
-#ifndef CLI_OPTION_TYPES_H
-#define CLI_OPTION_TYPES_H
+#ifndef SPEC_OPTION_TYPES_H
+#define SPEC_OPTION_TYPES_H
 
-#include "cli/options.h"
+#include "spec/option.h"
 
 /* bool: true; the option has no argument. */
 int option_flag(const struct option *option, void *member, const char *value,

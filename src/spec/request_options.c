@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/request_options.h"
+#include "spec/request_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
-#include "cli/option_types.h"
+#include "spec/option_types.h"
 
 enum { VENDOR_ANY = -1 };
 
@@ -34,17 +34,22 @@ static int take_gpus(const struct option *option, void *member, const char *valu
 {
     struct request_options *options = member;
     const char *colon = strrchr(value, ':');
-    int code = device_count_parse(colon == NULL ? value : colon + 1, &options->request.gpus, error);
+    struct device_count gpus;
+    char *model = NULL;
+    int code = device_count_parse(colon == NULL ? value : colon + 1, &gpus, error);
 
     (void)option;
     if (code < 0)
         return code;
+    if (colon != NULL) {
+        model = strndup(value, (size_t)(colon - value));
+        if (model == NULL)
+            return error_set_memory(error);
+    }
     free(options->count_model);
-    options->count_model = NULL;
-    if (colon == NULL)
-        return 0;
-    options->count_model = strndup(value, (size_t)(colon - value));
-    return options->count_model == NULL ? error_set_memory(error) : 0;
+    options->count_model = model;
+    options->request.gpus = gpus;
+    return 0;
 }
 
 static int take_replicas(const struct option *option, void *member, const char *value,
@@ -187,17 +192,23 @@ static const struct option request_rows[] = {
      REQUEST(opportunistic),
      .take = option_flag},
     {.name = "wait",
+     .command_only = true,
      .argument = "DURATION",
      .help = "give up after this time, such as 90s, 5m or 1h30m",
      REQUEST(wait),
      .take = option_duration},
-    {.name = "nonblock", .help = "give up at once", REQUEST(nonblock), .take = option_flag},
+    {.name = "nonblock",
+     .command_only = true,
+     .help = "give up at once",
+     REQUEST(nonblock),
+     .take = option_flag},
     {.name = "time",
      .argument = "DURATION",
      .help = "the longest that the devices will be held",
      REQUEST(time),
      .take = option_duration},
     {.name = "or-cpu",
+     .command_only = true,
      .help = "where no device could ever do, go on without",
      REQUEST(or_cpu),
      .take = option_flag},
@@ -207,24 +218,29 @@ static const struct option request_rows[] = {
      REQUEST(name),
      .take = option_text},
     {.name = "uuid",
+     .command_only = true,
      .help = "name devices by UUID in the masks",
      OPTIONS(uuid),
      .take = option_flag},
     {.name = "ranks",
+     .command_only = true,
      .help = "one copy of the command for each device",
      REQUEST(ranks),
      .take = option_flag},
     {.name = "rank-mask",
+     .command_only = true,
      .argument = "WHICH",
      .choices = rank_mask_names,
      .help = "what a rank sees: all of its replica, or one",
      OPTIONS(rank_mask),
      .take = option_choice},
     {.name = "label",
+     .command_only = true,
      .help = "begin each line of output with its rank",
      OPTIONS(label),
      .take = option_flag},
     {.name = "inventory",
+     .command_only = true,
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
      OPTIONS(inventory),
@@ -250,22 +266,34 @@ void request_options_finish(struct request_options *options)
     options->count_model = NULL;
 }
 
+int request_options_resolve(const struct request_options *options, struct request *ret_request,
+                            struct berth_error *error)
+{
+    struct request request = options->request;
+    int code;
+
+    if (options->count_model != NULL && request.model != NULL &&
+        strcasecmp(options->count_model, request.model) != 0)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "model: wanted one, found %s with gpus and %s with model",
+                         quote(options->count_model).text, quote(request.model).text);
+    if (request.model == NULL)
+        request.model = options->count_model;
+    if (!request.ranks && options->rank_mask != RANK_MASK_ALL)
+        return error_set(error, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none");
+    if (!request.ranks && options->label)
+        return error_set(error, BERTH_ERROR_INVALID, "label: goes with ranks, found none");
+    code = request_validate(&request, error);
+    if (code == 0)
+        *ret_request = request;
+    return code;
+}
+
 int request_options_complete(struct request_options *options, struct berth_error *error)
 {
-    struct request *request = &options->request;
+    int code = request_options_resolve(options, &options->request, error);
 
-    if (options->count_model != NULL && request->model != NULL &&
-        strcasecmp(options->count_model, request->model) != 0)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "model: wanted one, found %s with --gpus and %s with --model",
-                         quote(options->count_model).text, quote(request->model).text);
-    if (options->count_model != NULL && request->model == NULL) {
-        request->model = options->count_model;
+    if (code == 0 && options->request.model == options->count_model)
         options->count_model = NULL;
-    }
-    if (!request->ranks && options->rank_mask != RANK_MASK_ALL)
-        return error_set(error, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none");
-    if (!request->ranks && options->label)
-        return error_set(error, BERTH_ERROR_INVALID, "label: goes with ranks, found none");
-    return request_validate(request, error);
+    return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/option_types.h"
+#include "spec/option_types.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +74,12 @@ int option_choice(const struct option *option, void *member, const char *value,
 int option_ids(const struct option *option, void *member, const char *value,
                struct berth_error *error)
 {
+    struct device_id_list *list = member;
+    size_t before = list->count;
+    int code = device_id_list_parse(list, value, error);
+
     (void)option;
-    return device_id_list_parse(member, value, error);
+    if (code < 0)
+        list->count = before;
+    return code;
 }

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Claims that block, claims that do not wait, and releases.
+ */
+#include "client/claim.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "client/arbiter.h"
+#include "client/futex.h"
+#include "client/pool.h"
+
+static const char busy_message[] =
+    "wanted devices at once, found that the claim would have to wait";
+
+/* Much of what a refused try costs, so without the formatting that other errors can afford. */
+static inline int refuse_busy(struct berth_error *error)
+{
+    if (error != NULL) {
+        error->code = BERTH_ERROR_BUSY;
+        memcpy(error->message, busy_message, sizeof(busy_message));
+    }
+    return BERTH_ERROR_BUSY;
+}
+
+int claim_refuse(int code, int64_t timeout, struct berth_error *error)
+{
+    switch (code) {
+    case BERTH_ERROR_TIMED_OUT:
+        return timeout == BERTH_FOR_EVER
+                   ? error_set(error, code, "wanted devices in time, found none")
+                   : error_set(error, code, "wanted devices within %s, found none",
+                               quantity_format_duration(timeout < 0 ? 0 : timeout).text);
+    case BERTH_ERROR_CANCELLED:
+        return error_set(error, code, "wanted devices, found that the claim was cancelled");
+    case BERTH_ERROR_BUSY:
+        return refuse_busy(error);
+    default:
+        return error_set(error, code, "wanted devices, found: %s", berth_error_describe(code));
+    }
+}
+
+int claim_refuse_closing(struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_CANCELLED, "wanted devices, found that the pool closes");
+}
+
+/* Whether the end of such a lease is to be told. */
+static bool is_limited(const struct berth_pool *pool, const struct request_core *core)
+{
+    return core->has_limit && pool->expired != NULL;
+}
+
+int claim_prepare(struct berth_pool *pool, const struct request_core *core,
+                  struct berth_error *error)
+{
+    int code;
+
+    if (pool->is_closing)
+        return claim_refuse_closing(error);
+    if (pool->capacity == 0)
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found an empty pool");
+    code = keeper_need(pool, error);
+    if (code == 0 && is_limited(pool, core)) {
+        pool->limited++;
+        if (pool_make_room(pool, 0, 0) < 0) {
+            pool_uncount_limited(pool);
+            code = error_set_memory(error);
+        }
+    }
+    return code;
+}
+
+void claim_unprepare(struct berth_pool *pool, const struct request_core *core)
+{
+    if (is_limited(pool, core))
+        pool_uncount_limited(pool);
+}
+
+/* Returns false when the deadline came first. */
+bool waiter_sleep(struct waiter *waiter, int64_t deadline)
+{
+    while (atomic_load_explicit(&waiter->word, memory_order_acquire) == 0) {
+        if (futex_sleep(&waiter->word, 0, deadline) == ETIMEDOUT)
+            return atomic_load_explicit(&waiter->word, memory_order_acquire) != 0;
+    }
+    return true;
+}
+
+/* The deadline has come: out of the queue, unless the claim was granted just now. */
+static void give_up(struct berth_pool *pool, struct waiter *waiter, uint64_t claim)
+{
+    lock_take(&pool->lock);
+    if (waiter->done) {
+        /* Somebody has this waiter on a list and is about to touch it. */
+        lock_give(&pool->lock);
+        waiter_sleep(waiter, FUTEX_FOR_EVER);
+        return;
+    }
+    waiter->abandoned = true;
+    engine_cancel(pool->engine, claim, NULL);
+    waiter->code = BERTH_ERROR_TIMED_OUT;
+    pool_leave(pool);
+}
+
+/* Waits for the turn of a claim that is in the queue. Gives the lock back. */
+static void wait_in_queue(struct berth_pool *pool, struct waiter *waiter, uint64_t claim,
+                          int64_t deadline)
+{
+    pool_count_waiting(pool);
+    pool_greet(pool);
+    pool_leave(pool);
+    pool_deliver_put_off(pool);
+    if (!waiter_sleep(waiter, deadline))
+        give_up(pool, waiter, claim);
+    pool_part(pool);
+}
+
+/* The claim that could not be granted at once, or whose lease starts a clock. With the lock, which
+ * it gives back. */
+static int claim_slowly(struct berth_pool *pool, const struct request_core *core,
+                        struct engine_request *compiled, int64_t timeout,
+                        struct berth_lease *ret_lease, struct berth_error *error)
+{
+    struct waiter waiter = {.target = {.kind = TARGET_THREAD}};
+    const struct claim_owner owner = {.waiter = &waiter};
+    const uint64_t serial = pool->serial; /* once woken, the pool may be gone */
+    int64_t now = clock_now();
+    uint64_t id;
+    int code = claim_prepare(pool, core, error);
+
+    if (code < 0) {
+        pool_leave(pool);
+        return code;
+    }
+    pool_advance(pool, now);
+    if (timeout > 0)
+        code = engine_claim(pool->engine, compiled, TIME_NEVER, &owner, &id, error);
+    else
+        code = engine_try(pool->engine, compiled, &id, error);
+    if (code == CLAIM_WAITS && timeout > 0) {
+        wait_in_queue(pool, &waiter, id, clock_after(now, timeout));
+        if (waiter.code < 0)
+            return claim_refuse(waiter.code, timeout, error);
+        *ret_lease = (struct berth_lease){.id = waiter.lease, .pool = serial};
+        return 0;
+    }
+    if (code != CLAIM_GRANTED)
+        claim_unprepare(pool, core);
+    pool_leave(pool);
+    if (code < 0)
+        return code;
+    if (code == CLAIM_WAITS)
+        return claim_refuse(BERTH_ERROR_TIMED_OUT, timeout, error);
+    *ret_lease = (struct berth_lease){.id = id, .pool = serial};
+    return 0;
+}
+
+int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
+                struct berth_lease *ret_lease, struct berth_error *error)
+{
+    const struct request_core *core = core_of(pool, request);
+    struct engine_request *compiled;
+    uint64_t id;
+    int code = pool_enter(pool, error);
+
+    if (unlikely(code < 0))
+        return code;
+    compiled = compiled_find(pool, request, &code, error);
+    if (unlikely(compiled == NULL)) {
+        pool_leave_quietly(pool);
+        return code;
+    }
+    /* Whoever only looks whether there is a device leaves the time alone: it costs a clock. */
+    if (unlikely(core->has_limit || atomic_load_explicit(&pool->is_full, memory_order_relaxed)))
+        return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
+    code = engine_try(pool->engine, compiled, &id, error);
+    if (unlikely(code == CLAIM_WAITS))
+        return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
+    pool_leave_quietly(pool);
+    if (unlikely(code < 0))
+        return code;
+    *ret_lease = pool_lease(pool, id);
+    return 0;
+}
+
+/* With the lock, which it gives back. */
+static int try_with_limit(struct berth_pool *pool, const struct request_core *core,
+                          struct engine_request *compiled, uint64_t *ret_id,
+                          struct berth_error *error)
+{
+    int code = claim_prepare(pool, core, error);
+
+    if (code < 0) {
+        pool_leave(pool);
+        return code;
+    }
+    pool_advance(pool, clock_now());
+    code = engine_try(pool->engine, compiled, ret_id, error);
+    if (code != CLAIM_GRANTED)
+        claim_unprepare(pool, core);
+    pool_leave(pool);
+    return code;
+}
+
+int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
+                    struct berth_lease *ret_lease, struct berth_error *error)
+{
+    struct request_core *core = core_of(pool, request);
+    struct engine_request *compiled;
+    uint64_t id;
+    int code;
+
+    /* No device has room for anybody, and waiting would help this request. */
+    if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
+        atomic_load_explicit(&core->waits_in, memory_order_relaxed) == pool->serial &&
+        !fork_happened(pool->generation))
+        return refuse_busy(error);
+    code = pool_enter(pool, error);
+    if (unlikely(code < 0))
+        return code;
+    compiled = compiled_find(pool, request, &code, error);
+    if (unlikely(compiled == NULL)) {
+        pool_leave_quietly(pool);
+        return code;
+    }
+    if (unlikely(core->has_limit)) {
+        code = try_with_limit(pool, core, compiled, &id, error);
+    } else {
+        code = engine_try(pool->engine, compiled, &id, error);
+        pool_leave_quietly(pool);
+    }
+    if (unlikely(code < 0))
+        return code;
+    if (unlikely(code == CLAIM_WAITS)) {
+        atomic_store_explicit(&core->waits_in, pool->serial, memory_order_relaxed);
+        return refuse_busy(error);
+    }
+    *ret_lease = pool_lease(pool, id);
+    return 0;
+}
+
+/* The release that others may be concerned by. With the lock, which it gives back. */
+static int release_slowly(struct berth_pool *pool, uint64_t id, struct berth_error *error)
+{
+    struct lease_view view;
+
+    if (!engine_lease(pool->engine, id, &view)) {
+        pool_leave(pool);
+        return pool_refuse_lease(id, error);
+    }
+    if (view.state != LEASE_EXPIRED && view.expires != TIME_NEVER)
+        pool_uncount_limited(pool);
+    if (pool->arbiter_count > 0)
+        arbiters_see_release(pool, view.owner.waiter, id);
+    engine_release(pool->engine, id, NULL);
+    pool_leave(pool);
+    return 0;
+}
+
+int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)
+{
+    int code = pool_enter(pool, error);
+
+    if (unlikely(code < 0))
+        return code;
+    if (unlikely(lease.pool != pool->serial)) {
+        pool_leave_quietly(pool);
+        return pool_refuse_lease(lease.id, error);
+    }
+    if (unlikely(pool->waiting > 0 || pool->arbiter_count > 0 || pool->limited > 0))
+        return release_slowly(pool, lease.id, error);
+    code = engine_release(pool->engine, lease.id, NULL);
+    pool_leave_quietly(pool);
+    return unlikely(code < 0) ? pool_refuse_lease(lease.id, error) : 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The time of a pool inside a program: CLOCK_MONOTONIC, in nanoseconds.
+ */
+#ifndef CLIENT_CLOCK_H
+#define CLIENT_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_read(clockid_t which)
+{
+    struct timespec now;
+
+    clock_gettime(which, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline int64_t clock_now(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+/* A few milliseconds late at most, and several times cheaper. */
+static inline int64_t clock_roughly(void)
+{
+    return clock_read(CLOCK_MONOTONIC_COARSE);
+}
+
+/* When a time to wait ends; INT64_MAX, and what would be later, never does. */
+static inline int64_t clock_after(int64_t now, int64_t wait)
+{
+    if (wait < 0)
+        wait = 0;
+    return wait > INT64_MAX - now ? INT64_MAX : now + wait;
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLIENT_OWN_POLICY_H
+#define CLIENT_OWN_POLICY_H
+
+#include "model/policy.h"
+
+/* The program's own policy, `choose` of the options; its context is the pool. */
+extern const struct policy own_policy;
+
+#endif

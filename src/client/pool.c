@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "client/arbiter.h"
+#include "client/futex.h"
+
+/* ---- What the engine tells ---- */
+
+static const uint32_t always_wanted = EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) |
+                                      EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED);
+
+/* Grants are of interest only while a claim waits: those that never waited are the callers' own. */
+static void listen(struct berth_pool *pool, bool to_grants)
+{
+    const struct event_sink sink = {
+        .tell = pool_tell,
+        .context = pool,
+        .wanted = always_wanted | (to_grants ? EVENT_BIT(EVENT_GRANTED) : 0),
+    };
+
+    engine_listen(pool->engine, &sink);
+    pool->is_listening = to_grants;
+}
+
+void pool_listen(struct berth_pool *pool)
+{
+    listen(pool, false);
+}
+
+void pool_count_waiting(struct berth_pool *pool)
+{
+    pool->waiting++;
+    if (!pool->is_listening)
+        listen(pool, true);
+}
+
+static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
+{
+    waiter->code = code;
+    waiter->lease = lease;
+    waiter->done = true;
+    if (waiter->abandoned)
+        return;
+    waiter->next = pool->to_wake;
+    pool->to_wake = waiter;
+}
+
+/* Hands the outcome of a claim without callback to who waits for it, or keeps it. */
+static void keep(struct berth_pool *pool, uint64_t ticket, int code, uint64_t lease)
+{
+    struct id_link *link = id_map_find(&pool->collectors, ticket);
+    struct waiter *waiter;
+
+    if (link == NULL) {
+        news_keep(&pool->news,
+                  &(struct news){.by_ticket = {.id = ticket}, .code = code, .lease = lease});
+        return;
+    }
+    id_map_remove(&pool->collectors, link);
+    waiter = container_of(link, struct waiter, by_ticket);
+    for (struct waiter *other = waiter->next, *next; other != NULL; other = next) {
+        next = other->next;
+        wake_later(pool, other, BERTH_ERROR_NOT_FOUND, 0);
+    }
+    wake_later(pool, waiter, code, lease);
+}
+
+/* A claim that waited has its outcome. */
+static void settle(struct berth_pool *pool, const struct claim_owner *owner, uint64_t ticket,
+                   int code, uint64_t lease)
+{
+    struct target *target = owner->waiter;
+
+    pool->waiting--;
+    if (target->kind == TARGET_CALLBACK || target->kind == TARGET_KEPT) {
+        pool->started_claims--;
+        pool->started_deadlines -= target->has_deadline;
+    }
+    switch (target->kind) {
+    case TARGET_THREAD:
+        wake_later(pool, (struct waiter *)target, code, lease);
+        break;
+    case TARGET_CALLBACK:
+        news_tell(&pool->news, &(struct news){.kind = NEWS_OUTCOME,
+                                              .by_ticket = {.id = ticket},
+                                              .code = code,
+                                              .lease = lease,
+                                              .target = target,
+                                              .data = owner->data});
+        break;
+    case TARGET_KEPT:
+        keep(pool, ticket, code, lease);
+        break;
+    case TARGET_ARBITER:
+        arbiter_settle((struct berth_arbiter *)target, lease);
+        break;
+    }
+}
+
+static int code_of(enum refusal reason)
+{
+    switch (reason) {
+    case REFUSAL_TIMED_OUT:
+        return BERTH_ERROR_TIMED_OUT;
+    case REFUSAL_IMPOSSIBLE:
+        return BERTH_ERROR_IMPOSSIBLE;
+    case REFUSAL_CANCELLED:
+    case REFUSAL_PARENT_ENDED:
+        break;
+    }
+    return BERTH_ERROR_CANCELLED;
+}
+
+static void note_refused(struct berth_pool *pool, const struct engine_event *event)
+{
+    struct claim_view view;
+    bool known = engine_waiting(pool->engine, event->claim, &view);
+
+    assert(known);
+    if (!known)
+        return;
+    if (engine_request_what(view.request)->time.known)
+        pool_uncount_limited(pool);
+    settle(pool, &view.owner, event->claim, code_of(event->reason), 0);
+}
+
+static void note_lease(struct berth_pool *pool, const struct engine_event *event)
+{
+    struct lease_view view;
+    bool known = engine_lease(pool->engine, event->lease, &view);
+    struct target *target;
+
+    assert(known);
+    if (!known)
+        return;
+    target = view.owner.waiter;
+    if (event->type == EVENT_GRANTED)
+        settle(pool, &view.owner, event->claim, 0, event->lease);
+    else if (target != NULL && target->kind == TARGET_ARBITER)
+        arbiter_notice((struct berth_arbiter *)target, event->lease,
+                       event->type == EVENT_NOTICE ? NEWS_TAKE_BACK : NEWS_FORCE);
+}
+
+static void note_expired(struct berth_pool *pool, const struct engine_event *event)
+{
+    if (pool->expired == NULL)
+        return;
+    pool_uncount_limited(pool);
+    news_tell(&pool->news, &(struct news){.kind = NEWS_EXPIRED, .lease = event->lease});
+}
+
+void pool_tell(void *context, const struct engine_event *event)
+{
+    struct berth_pool *pool = context;
+
+    switch (event->type) {
+    case EVENT_GRANTED:
+        if (event->waited)
+            note_lease(pool, event);
+        break;
+    case EVENT_NOTICE:
+    case EVENT_REVOKED:
+        note_lease(pool, event);
+        break;
+    case EVENT_REFUSED:
+        note_refused(pool, event);
+        break;
+    case EVENT_EXPIRED:
+        note_expired(pool, event);
+        break;
+    default:
+        break;
+    }
+}
+
+int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines)
+{
+    size_t claims = pool->started_claims + more;
+    /* A grant takes something of a device until somebody has learned of it, a deadline does not. */
+    size_t grants = claims < pool->grants_most ? claims : pool->grants_most;
+
+    return news_reserve(&pool->news, grants + pool->started_deadlines + deadlines + pool->limited +
+                                         pool->arbiter_news);
+}
+
+/* ---- Leaving ---- */
+
+enum { BATCH = 8 };
+
+/* A thread's deliveries, innermost first. A call from within a callback does not run the callbacks
+ * that it causes: it puts them off to the delivery that runs already, or each release in a callback
+ * would go one level deeper. */
+struct delivery {
+    const struct berth_pool *pool;
+    const struct delivery *outer;
+};
+
+static _Thread_local const struct delivery *deliveries;
+
+static bool is_delivering(const struct berth_pool *pool)
+{
+    for (const struct delivery *delivery = deliveries; delivery != NULL;
+         delivery = delivery->outer) {
+        if (delivery->pool == pool)
+            return true;
+    }
+    return false;
+}
+
+static void tell_program(struct berth_pool *pool, const struct news *news)
+{
+    const struct callback *callback = (const struct callback *)news->target;
+    const struct berth_ticket ticket = {.id = news->by_ticket.id, .pool = pool->serial};
+    struct berth_lease lease = {0};
+
+    if (news->lease != 0)
+        lease = pool_lease(pool, news->lease);
+    switch (news->kind) {
+    case NEWS_OUTCOME:
+        callback->done(news->data, ticket, news->code, lease);
+        break;
+    case NEWS_TAKE_BACK:
+    case NEWS_FORCE:
+        arbiter_tell((struct berth_arbiter *)news->target, news->kind, lease);
+        break;
+    case NEWS_EXPIRED:
+        pool->expired(pool->expired_data, lease);
+        break;
+    }
+}
+
+static bool has_untold(const struct berth_pool *pool)
+{
+    return atomic_load_explicit(&pool->news.untold, memory_order_relaxed) > 0;
+}
+
+/* Runs the callbacks of the batch, then of what has come meanwhile. */
+static void deliver(struct berth_pool *pool, struct news *batch, size_t count)
+{
+    const struct delivery delivery = {.pool = pool, .outer = deliveries};
+
+    deliveries = &delivery;
+    for (;;) {
+        for (size_t i = 0; i < count; i++)
+            tell_program(pool, &batch[i]);
+        if (!has_untold(pool))
+            break;
+        lock_take(&pool->lock);
+        count = news_take(&pool->news, batch, BATCH);
+        lock_give(&pool->lock);
+    }
+    deliveries = delivery.outer;
+}
+
+void pool_deliver_put_off(struct berth_pool *pool)
+{
+    struct news batch[BATCH];
+
+    if (has_untold(pool) && is_delivering(pool))
+        deliver(pool, batch, 0);
+}
+
+static void wake(struct waiter *waiter)
+{
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+        atomic_uint *word = &waiter->word;
+
+        /* From the store on the waiter may be gone. */
+        atomic_store_explicit(word, 1, memory_order_release);
+        futex_wake(word, 1);
+        waiter = next;
+    }
+}
+
+void pool_leave(struct berth_pool *pool)
+{
+    struct news batch[BATCH];
+    struct waiter *to_wake = pool->to_wake;
+    bool is_late = keeper_is_late(pool);
+    bool arbiters_due = pool->arbiters_due;
+    size_t count = 0;
+    bool is_guest;
+
+    pool->to_wake = NULL;
+    pool->arbiters_due = false;
+    if (has_untold(pool) && !is_delivering(pool))
+        count = news_take(&pool->news, batch, BATCH);
+    if (pool->waiting == 0 && pool->is_listening)
+        listen(pool, false);
+    is_guest = to_wake != NULL || is_late || arbiters_due || count > 0;
+    if (is_guest)
+        pool_greet(pool);
+    pool_leave_quietly(pool);
+    if (!is_guest)
+        return;
+    wake(to_wake);
+    if (is_late)
+        keeper_wake(pool);
+    if (count > 0)
+        deliver(pool, batch, count);
+    if (arbiters_due)
+        arbiters_serve(pool);
+    pool_part(pool);
+}
+
+/* ---- Guests ---- */
+
+/* Guests that have gone are counted by twos; the lowest bit says that berth_pool_close waits. */
+enum { CLOSER_WAITS = 1, ONE_GONE = 2 };
+
+void pool_part(struct berth_pool *pool)
+{
+    atomic_uint *gone = &pool->gone;
+
+    if (atomic_fetch_add(gone, ONE_GONE) & CLOSER_WAITS)
+        futex_wake_all(gone);
+}
+
+void pool_await_guests(struct berth_pool *pool)
+{
+    unsigned wanted;
+    unsigned found;
+
+    lock_take(&pool->lock);
+    wanted = pool->guests * ONE_GONE + CLOSER_WAITS;
+    lock_give(&pool->lock);
+    found = atomic_fetch_or(&pool->gone, CLOSER_WAITS) | CLOSER_WAITS;
+    while (found != wanted) {
+        futex_sleep(&pool->gone, found, FUTEX_FOR_EVER);
+        found = atomic_load(&pool->gone);
+    }
+}
+
+/* ---- Words for several calls ---- */
+
+int pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error)
+{
+    if (slot < pool->capacity)
+        return 0;
+    if (pool->capacity == 0)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted a slot, found %zu in an empty pool",
+                         slot);
+    return error_set(error, BERTH_ERROR_RANGE, "wanted a slot from 0 to %zu, found %zu",
+                     pool->capacity - 1, slot);
+}
+
+int pool_refuse_lease(uint64_t id, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "lease %llu: wanted one that is held here, found none (released already, or "
+                     "another pool's)",
+                     (unsigned long long)id);
+}
+
+int options_read(void *ret_options, size_t known, const void *options, size_t size,
+                 struct berth_error *error)
+{
+    const char *bytes = options;
+
+    memset(ret_options, 0, known);
+    if (options == NULL)
+        return 0;
+    if (size < sizeof(size_t))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "options: wanted their size in bytes in `size`, found %zu", size);
+    for (size_t i = known; i < size; i++) {
+        if (bytes[i] != 0)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "options: wanted at most the %zu bytes that this version knows, found "
+                             "something in byte %zu",
+                             known, i);
+    }
+    memcpy(ret_options, options, size < known ? size : known);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/option.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+const struct option *option_find(const struct option_set *set, const char *name, size_t length)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct option *option = &set->options[i];
+
+        if (strlen(option->name) == length && strncmp(option->name, name, length) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+int option_give(const struct option *option, void *target, const char *value,
+                struct berth_error *error)
+{
+    if (option->argument == NULL && value != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "takes no value, found %s", quote(value).text);
+    if (option->argument != NULL && value == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted %s, found nothing", option->argument);
+    assert(option->take != NULL);
+    return option->take(option, (char *)target + option->offset, value, error);
+}
