@@ -36,6 +36,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
@@ -325,6 +327,8 @@ int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
  * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
 int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
                size_t capacity, struct berth_error *error);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

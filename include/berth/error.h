@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 /* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */
 #define BERTH_ERROR_LIST(X)                                           \
     X(INVALID, 1, "invalid argument")                                 \
@@ -55,6 +57,8 @@ struct berth_error {
 /* A short description of a code, e.g. "out of memory"; "no error" for 0 and "unknown error" for a
  * number that is not in the list. The text is static. Never blocks; any thread may call it. */
 const char *berth_error_describe(int code);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
