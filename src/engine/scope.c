@@ -58,6 +58,11 @@ void scope_finish(struct scope *scope)
     free(scope->slots);
     free(scope->host_usage);
     free(scope->wanted_by);
+    /* A scope that could not be made is finished again with the engine. */
+    scope->ledger = NULL;
+    scope->slots = NULL;
+    scope->host_usage = NULL;
+    scope->wanted_by = NULL;
     lowest_set_finish(&scope->empty);
     bitset_finish(&scope->part);
     bitset_finish(&scope->contested);
