@@ -1,24 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs to start a berth command at all."""
-import contextlib
 import os
 import time
 
-from harness import Row, Skipped, interleave
+from harness import Row, Skipped, interleave, one_cpu
 from peers import compiled
 
 SPAWNS = 100
-
-
-@contextlib.contextmanager
-def one_cpu():
-    """Pins this process and its children: moving between CPUs costs more than what is measured."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def spawn_time(command, output):
@@ -37,7 +25,7 @@ def start(build):
     if not berth.exists():
         raise Skipped("berth is not built")
     ours = [str(berth), "--version"]
-    peer = [str(compiled(build, "nothing"))]
+    peer = [str(compiled(build, "peers/nothing.c"))]
     with one_cpu(), open(os.devnull, "wb") as null:
         for command in (ours, peer):  # the first starts read the files
             spawn_time(command, null.fileno())

@@ -4,8 +4,10 @@
 A row is measured in rounds, ours and the peer's in turn, because times move with the machine while
 the ratio of neighbours hardly does. What counts is the median of the rounds' ratios.
 """
+import contextlib
 import dataclasses
 import importlib.util
+import os
 import statistics
 import sys
 from pathlib import Path
@@ -22,7 +24,8 @@ class Skipped(Exception):
 class Row:
     """`measure(build)` returns two lists of the same length, a value of ours and one of the peer's
     for each round. A row without a peer returns None for the second; its goal is then in its unit,
-    not a ratio. `better` is "lower" or "higher"."""
+    not a ratio. So it is with `goal_is_ratio` false, where a peer is only shown beside ours.
+    `better` is "lower" or "higher"."""
 
     name: str
     group: str
@@ -30,11 +33,12 @@ class Row:
     goal: float
     better: str
     measure: Callable
+    goal_is_ratio: bool = True
 
 
 @dataclasses.dataclass
 class Outcome:
-    """One line of the table; the fields are those of the JSON."""
+    """One line of the table. Without a ratio, the goal is in the unit."""
 
     name: str
     group: str
@@ -47,6 +51,23 @@ class Outcome:
     met: Optional[bool]
     spread: Optional[float]
     skipped: Optional[str]
+    goal_is_ratio: bool = True  # not in the JSON
+
+    def as_json(self):
+        fields = dataclasses.asdict(self)
+        del fields["goal_is_ratio"]
+        return fields
+
+
+@contextlib.contextmanager
+def one_cpu():
+    """Pins this process and its children: moving between CPUs costs more than what is measured."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def interleave(ours, peer, rounds=ROUNDS):
@@ -59,9 +80,9 @@ def interleave(ours, peer, rounds=ROUNDS):
 
 
 def spread_of(values):
-    """The distance of the quartiles as a part of the median."""
+    """The distance of the quartiles as a part of the median, or as it is when that is 0."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return (high - low) / middle
+    return (high - low) / (middle or 1.0)
 
 
 def is_met(value, goal, better):
@@ -72,8 +93,10 @@ def judge(row, ours, peer):
     """The outcome of a row from its rounds."""
     if len(ours) < ROUNDS or (peer is not None and len(peer) != len(ours)):
         raise ValueError(f"{row.name}: wanted {ROUNDS} rounds or more of each, found {len(ours)}")
-    ratios = None if peer is None else [one / other for one, other in zip(ours, peer)]
-    ratio = None if ratios is None else statistics.median(ratios)
+    ratios = ratio = None
+    if peer is not None and row.goal_is_ratio:
+        ratios = [one / other for one, other in zip(ours, peer)]
+        ratio = statistics.median(ratios)
     mine = statistics.median(ours)
     return Outcome(
         name=row.name,
@@ -87,6 +110,7 @@ def judge(row, ours, peer):
         met=is_met(mine if ratio is None else ratio, row.goal, row.better),
         spread=spread_of(ours if ratios is None else ratios),
         skipped=None,
+        goal_is_ratio=ratio is not None,
     )
 
 
@@ -95,7 +119,7 @@ def measure(row, build):
         ours, peer = row.measure(build)
     except Skipped as reason:
         fields = (None, None, row.unit, None, row.goal, row.better, None, None, str(reason))
-        return Outcome(row.name, row.group, *fields)
+        return Outcome(row.name, row.group, *fields, row.goal_is_ratio)
     return judge(row, ours, peer)
 
 
@@ -105,18 +129,18 @@ def figure(value):
 
 def cells(outcome):
     sign = "<=" if outcome.better == "lower" else ">="
-    of_ratio = "" if outcome.ratio is None and not outcome.skipped else "x"
+    unit_of_goal = "x" if outcome.goal_is_ratio else f" {outcome.unit}"
     if outcome.skipped:
         verdict = f"skipped: {outcome.skipped}"
     else:
         verdict = "met" if outcome.met else "missed"
     return (
         outcome.name,
-        f"{figure(outcome.ours)} {outcome.unit}",
+        f"{figure(outcome.ours)} {outcome.unit}".rstrip(),
         f"{figure(outcome.peer)} {outcome.unit}" if outcome.peer is not None else "-",
         f"{outcome.ratio:.2f}x" if outcome.ratio is not None else "-",
         f"{outcome.spread:.0%}" if outcome.spread is not None else "-",
-        f"{sign} {outcome.goal:g}{of_ratio}",
+        f"{sign} {outcome.goal:g}{unit_of_goal}".rstrip(),
         verdict,
     )
 

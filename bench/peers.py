@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building the peers that are written in C."""
+"""Building the programs that are measured: those in C, and the peer in Rust."""
 import json
+import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 from harness import Skipped
 
 HERE = Path(__file__).resolve().parent
+# Where Debian's librust-*-dev packages put their sources.
+CRATES = Path("/usr/share/cargo/registry")
 
 
 def compiler_command(build):
@@ -21,12 +25,61 @@ def compiler_command(build):
     raise Skipped("the build directory does not say how berth is compiled")
 
 
-def compiled(build, name):
-    """The program of peers/NAME.c, compiled with berth's own flags; made anew when it is older."""
-    source = HERE / "peers" / f"{name}.c"
-    program = build / "bench" / name
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+def is_older(program, sources):
+    if not program.exists():
+        return True
+    made = program.stat().st_mtime
+    return any(source.stat().st_mtime > made for source in sources)
+
+
+def compiled(build, *sources, options=(), headers=()):
+    """The program of these C files below bench/, compiled with berth's own flags and named after the
+    first; made anew when it is older than they or the headers."""
+    paths = [HERE / source for source in sources]
+    program = build / "bench" / paths[0].stem
+    if is_older(program, [*paths, *headers]):
         program.parent.mkdir(exist_ok=True)
-        command = [*compiler_command(build), "-pie", "-o", str(program), str(source)]
+        command = [*compiler_command(build), "-pie", "-o", program, *paths, *options]
         subprocess.run(command, cwd=build, check=True)
     return program
+
+
+def compiled_with_libberth(build, *sources):
+    """The same, linked to the shared library of the build directory as users link to it."""
+    library = build / "libberth.so"
+    if not library.exists():
+        raise Skipped("libberth is not built")
+    headers = [*HERE.glob("*.h"), *(HERE.parent / "include/berth").glob("*.h")]
+    options = [library, f"-Wl,-rpath,{library.parent}", "-pthread"]
+    return compiled(build, *sources, options=options, headers=headers)
+
+
+def built_by_cargo(build, name, crate):
+    """The program of the package peers/NAME, which needs a crate that Debian packages. Nothing comes
+    from the network, and nothing is written outside the build directory."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise Skipped("cargo is not installed")
+    if not any(CRATES.glob(f"{crate}-[0-9]*")):
+        raise Skipped(f"the crate {crate} is not installed: librust-{crate}-dev")
+    # cargo writes its lock beside the package: hence a copy. A lock of before may name a crate that
+    # was replaced by a newer one since.
+    package = build / "bench" / name
+    shutil.copytree(HERE / "peers" / name, package, dirs_exist_ok=True)
+    (package / "Cargo.lock").unlink(missing_ok=True)
+    sources = [
+        'source.crates-io.replace-with="packaged"',
+        f'source.packaged.directory="{CRATES}"',
+    ]
+    command = [cargo, "build", "--release", "--offline", "--quiet", "--target-dir", package / "target"]
+    for source in sources:
+        command += ["--config", source]
+    environment = {**os.environ, "CARGO_HOME": str(build / "bench" / "cargo")}
+    done = subprocess.run(
+        command, cwd=package, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
+        reason = errors[0] if errors else f"exit status {done.returncode}"
+        raise Skipped(f"cargo could not build {name}: {reason}")
+    return package / "target/release" / name

@@ -158,30 +158,42 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     return 0;
 }
 
-int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
-                struct berth_lease *ret_lease, struct berth_error *error)
+/* A claim of any kind. With the lock, which it gives back. */
+static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
+                                                   const struct berth_request *request,
+                                                   int64_t timeout, struct berth_lease *ret_lease,
+                                                   struct berth_error *error)
 {
     const struct request_core *core = core_of(pool, request);
     struct engine_request *compiled;
     uint64_t id;
-    int code = pool_enter(pool, error);
+    int code = 0;
 
-    if (unlikely(code < 0))
-        return code;
     compiled = compiled_find(pool, request, &code, error);
-    if (unlikely(compiled == NULL)) {
-        pool_leave_quietly(pool);
-        return code;
-    }
     /* Whoever only looks whether there is a device leaves the time alone: it costs a clock. */
-    if (unlikely(core->has_limit || atomic_load_explicit(&pool->is_full, memory_order_relaxed)))
-        return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
-    code = engine_try(pool->engine, compiled, &id, error);
-    if (unlikely(code == CLAIM_WAITS))
+    if (compiled != NULL && !core->has_limit)
+        code = engine_try(pool->engine, compiled, &id, error);
+    if (compiled != NULL && code == CLAIM_WAITS)
         return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
     pool_leave_quietly(pool);
-    if (unlikely(code < 0))
+    if (code < 0)
         return code;
+    *ret_lease = pool_lease(pool, id);
+    return 0;
+}
+
+int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
+                struct berth_lease *ret_lease, struct berth_error *error)
+{
+    uint64_t id;
+
+    if (unlikely(fork_happened(pool->generation)))
+        return fork_refuse(error);
+    lock_take(&pool->lock);
+    if (unlikely(core_of(pool, request) != pool->swift.core ||
+                 engine_try(pool->engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+        return claim_in_full(pool, request, timeout, ret_lease, error);
+    pool_leave_quietly(pool);
     *ret_lease = pool_lease(pool, id);
     return 0;
 }
@@ -205,36 +217,31 @@ static int try_with_limit(struct berth_pool *pool, const struct request_core *co
     return code;
 }
 
-int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
-                    struct berth_lease *ret_lease, struct berth_error *error)
+/* A try of any kind. With the lock, which it gives back. */
+static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
+                                                 const struct berth_request *request,
+                                                 struct berth_lease *ret_lease,
+                                                 struct berth_error *error)
 {
     struct request_core *core = core_of(pool, request);
     struct engine_request *compiled;
     uint64_t id;
     int code;
 
-    /* No device has room for anybody, and waiting would help this request. */
-    if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
-        atomic_load_explicit(&core->waits_in, memory_order_relaxed) == pool->serial &&
-        !fork_happened(pool->generation))
-        return refuse_busy(error);
-    code = pool_enter(pool, error);
-    if (unlikely(code < 0))
-        return code;
     compiled = compiled_find(pool, request, &code, error);
-    if (unlikely(compiled == NULL)) {
+    if (compiled == NULL) {
         pool_leave_quietly(pool);
         return code;
     }
-    if (unlikely(core->has_limit)) {
+    if (core->has_limit) {
         code = try_with_limit(pool, core, compiled, &id, error);
     } else {
         code = engine_try(pool->engine, compiled, &id, error);
         pool_leave_quietly(pool);
     }
-    if (unlikely(code < 0))
+    if (code < 0)
         return code;
-    if (unlikely(code == CLAIM_WAITS)) {
+    if (code == CLAIM_WAITS) {
         atomic_store_explicit(&core->waits_in, pool->serial, memory_order_relaxed);
         return refuse_busy(error);
     }
@@ -242,8 +249,30 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
     return 0;
 }
 
+int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
+                    struct berth_lease *ret_lease, struct berth_error *error)
+{
+    struct request_core *core = core_of(pool, request);
+    uint64_t id;
+
+    if (unlikely(fork_happened(pool->generation)))
+        return fork_refuse(error);
+    /* No device has room for anybody, and waiting would help this request. */
+    if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
+        atomic_load_explicit(&core->waits_in, memory_order_relaxed) == pool->serial)
+        return refuse_busy(error);
+    lock_take(&pool->lock);
+    if (unlikely(core != pool->swift.core ||
+                 engine_try(pool->engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+        return try_in_full(pool, request, ret_lease, error);
+    pool_leave_quietly(pool);
+    *ret_lease = pool_lease(pool, id);
+    return 0;
+}
+
 /* The release that others may be concerned by. With the lock, which it gives back. */
-static int release_slowly(struct berth_pool *pool, uint64_t id, struct berth_error *error)
+static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, uint64_t id,
+                                                     struct berth_error *error)
 {
     struct lease_view view;
 
@@ -262,16 +291,15 @@ static int release_slowly(struct berth_pool *pool, uint64_t id, struct berth_err
 
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)
 {
-    int code = pool_enter(pool, error);
+    int code;
 
-    if (unlikely(code < 0))
-        return code;
-    if (unlikely(lease.pool != pool->serial)) {
-        pool_leave_quietly(pool);
+    if (unlikely(fork_happened(pool->generation)))
+        return fork_refuse(error);
+    if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
-    }
-    if (unlikely(pool->waiting > 0 || pool->arbiter_count > 0 || pool->limited > 0))
-        return release_slowly(pool, lease.id, error);
+    lock_take(&pool->lock);
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
+        return release_in_full(pool, lease.id, error);
     code = engine_release(pool->engine, lease.id, NULL);
     pool_leave_quietly(pool);
     return unlikely(code < 0) ? pool_refuse_lease(lease.id, error) : 0;

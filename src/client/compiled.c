@@ -36,8 +36,8 @@ static size_t place_of(const struct compiled_table *table, const struct request_
 
 static void forget(struct berth_pool *pool, const struct compiled *compiled)
 {
-    if (pool->last_compiled.core == compiled->core)
-        pool->last_compiled = (struct compiled){0};
+    if (pool->swift.core == compiled->core)
+        pool->swift = (struct compiled){0};
     engine_request_close(pool->engine, compiled->request);
     request_core_release(compiled->core);
 }
@@ -132,7 +132,8 @@ struct engine_request *compiled_add(struct berth_pool *pool, const struct berth_
         *place = (struct compiled){.core = core, .request = compiled};
         pool->compiled.used++;
     }
-    pool->last_compiled = *place;
+    if (!core->has_limit)
+        pool->swift = *place;
     return place->request;
 }
 

@@ -72,9 +72,9 @@ struct berth_pool {
     uint32_t arbiter_count; /* also stopped ones with leases */
     uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
-    struct compiled last_compiled; /* what the last claim used */
-    size_t waiting;                /* claims that wait in the engine, opportunistic ones included */
-    size_t limited; /* leases and waiting claims whose end is to be told to `expired` */
+    struct compiled swift; /* what the last claim used, if it has no time limit */
+    size_t waiting;        /* claims that wait in the engine, opportunistic ones included */
+    size_t limited;        /* leases and waiting claims whose end is to be told to `expired` */
 
     struct request_core whole_device; /* of a NULL request */
     struct compiled_table compiled;
@@ -139,9 +139,9 @@ static inline struct engine_request *compiled_find(struct berth_pool *pool,
                                                    const struct berth_request *request,
                                                    int *ret_code, struct berth_error *error)
 {
-    if (unlikely(core_of(pool, request) != pool->last_compiled.core))
+    if (unlikely(core_of(pool, request) != pool->swift.core))
         return compiled_add(pool, request, ret_code, error);
-    return pool->last_compiled.request;
+    return pool->swift.request;
 }
 
 /* Lets those see who have no lock whether the pool is full. */

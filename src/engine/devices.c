@@ -178,6 +178,13 @@ void engine_load(struct engine *engine, uint32_t slot, const struct load *load)
     settle_all(engine);
 }
 
+/* What policies look at changed, and so perhaps where reservations are. */
+static void settle_all_moved(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes)
+        settle_moved(container_of(link, struct scope, in_engine));
+}
+
 void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active)
 {
     list_for_each (link, &engine->scopes) {
@@ -187,12 +194,14 @@ void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t
         view->active = active;
         view->picks = 0;
     }
+    settle_all_moved(engine);
 }
 
 void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight)
 {
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].weight = weight;
+    settle_all_moved(engine);
 }
 
 /* ---- Limits ---- */
@@ -216,10 +225,12 @@ static void apply_limits(struct engine *engine)
     list_for_each (link, &engine->root.requests)
         request_apply_limits(container_of(link, struct engine_request, in_scope));
     list_for_each (link, &engine->leases) {
-        const struct held *held = container_of(link, struct held, in_engine);
+        struct held *held = container_of(link, struct held, in_engine);
 
-        for (size_t i = 0; i < held->request->account_count; i++)
+        for (size_t i = 0; i < held->request->account_count; i++) {
             held->request->accounts[i]->used += (uint64_t)held->request->share * held->slot_count;
+            held->touched |= LEASE_TOUCHED_REST; /* to be given back at its end */
+        }
     }
     refuse_impossible(engine);
     settle(&engine->root);

@@ -191,21 +191,25 @@ static int choose_for_all(struct scope *scope)
     return 0;
 }
 
-void give_way(struct scope *scope)
+bool give_way(struct scope *scope)
 {
     struct engine *engine = scope->engine;
     int code = choose_for_all(scope);
+    bool given = false;
 
     end_imagining(engine);
     if (code < 0) {
         engine->retry = true;
-        return;
+        return false;
     }
     list_for_each (link, &engine->leases) {
         struct held *held = container_of(link, struct held, in_engine);
 
-        if (held->request->scope == scope && held->chosen && held->state == LEASE_HELD)
+        if (held->request->scope == scope && held->chosen && held->state == LEASE_HELD) {
             give_notice(held);
+            given = true;
+        }
         held->chosen = false;
     }
+    return given;
 }

@@ -140,6 +140,8 @@ void lane_remove(struct claim *claim)
         return;
     }
     take_out(&scope->lanes, request);
+    if (scope->lanes.count == 0)
+        scope->next_age = TIME_NEVER;
     if (request->waiting_count == 0) {
         lane_contest(request, false);
         return;

@@ -40,6 +40,15 @@ static int check_possible(struct engine_request *request, struct berth_error *er
     return request->possible ? 0 : explain_never(request, error);
 }
 
+/* Whether nobody waits who comes after the lane: one that does may have lost a reservation to it,
+ * and so no longer keep others from devices. */
+static bool is_last(const struct engine_request *request)
+{
+    const struct lane_list *lanes = &request->scope->lanes;
+
+    return lanes->items[lanes->count - 1] == request;
+}
+
 static int enqueue(struct engine_request *request, int64_t deadline,
                    const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
 {
@@ -67,8 +76,9 @@ static int enqueue(struct engine_request *request, int64_t deadline,
                                            .claim = claim->entry.link.id,
                                            .request = request->number,
                                            .deadline = deadline});
-    if (!request->what.opportunistic && scope->helpers > scope->helpers_noticed)
-        give_way(scope);
+    if (!request->what.opportunistic &&
+        (scope->helpers > scope->helpers_noticed || !is_last(request)))
+        settle(scope);
     return CLAIM_WAITS;
 }
 
@@ -111,6 +121,8 @@ static int grant_chosen(struct engine_request *request, const struct claim_owner
     *ret_id = held->entry.link.id;
     if (engine->tells_at_once)
         tell_granted(held, false);
+    if (request->scope->lanes.count > 0 && grant_may_matter(request))
+        settle(request->scope);
     return CLAIM_GRANTED;
 }
 
@@ -206,6 +218,7 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
 {
     int code = find_start(request, error);
     struct scope *scope = request->scope;
+    int count = (int)engine->chosen_count;
 
     if (code != 1)
         return code;
@@ -221,7 +234,8 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
                                            .request = request->number,
                                            .slots = engine->chosen,
                                            .slot_count = (uint32_t)engine->chosen_count});
-    return (int)engine->chosen_count;
+    settle_moved(scope);
+    return count;
 }
 
 /* ---- Leases ---- */
@@ -381,6 +395,7 @@ int engine_drain_lease(struct engine *engine, uint64_t lease, struct berth_error
     lease_update_timer(held);
     if (is_wanted(engine, EVENT_DRAINING))
         tell(engine, (struct engine_event){.type = EVENT_DRAINING, .lease = lease});
+    settle_moved(held->request->scope);
     return 0;
 }
 

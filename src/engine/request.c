@@ -68,8 +68,11 @@ static bool is_within_limits(const struct engine_request *request)
 /* Whether all that the request accepts lies in one group. */
 static bool is_one_group(const struct engine_request *request)
 {
-    const struct search *search = &request->scope->engine->search;
+    struct search *search = &request->scope->engine->search;
     size_t first = bitset_next(&request->accepts, 0);
+
+    /* It may have been another's, which is gone. */
+    search->request = &request->what;
 
     bitset_for_each (slot, &request->accepts) {
         if (search_group(search, slot) != search_group(search, first))

@@ -41,6 +41,11 @@ static bool is_all_barred(const struct scope *scope, const struct walk *walk)
     return true;
 }
 
+bool grant_may_matter(const struct engine_request *request)
+{
+    return request->account_count > 0 || request->scope->limited > 0 || request->scope->helpers > 0;
+}
+
 /* Turns the first claim of a lane into a lease on the chosen slots. Returns 1 or
  * BERTH_ERROR_MEMORY. */
 static int grant_first(struct engine_request *request)
@@ -76,10 +81,19 @@ static int grant_due(struct scope *scope)
         struct engine_request *request = scope->lanes.items[place];
         int code = find_slots(request, walk);
 
-        if (code == 1)
-            code = grant_first(request); /* the lane may have moved back: look here again */
-        else if (code == 0)
+        if (code == 1) {
+            bool again = walk->barring && grant_may_matter(request);
+
+            code = grant_first(request);
+            /* The lane may have moved back: look here again. Or one that was passed may start now:
+             * who barred it is held by a limit, or has its reservation elsewhere. */
+            if (code == 1 && again) {
+                walk_begin(walk);
+                place = 0;
+            }
+        } else if (code == 0) {
             code = walk_block(walk, request);
+        }
         if (code < 0)
             return code;
         if (code == 1)
@@ -93,14 +107,21 @@ static int grant_due(struct scope *scope)
 
 void settle(struct scope *scope)
 {
-    if (scope->lanes.count == 0)
-        return;
-    if (grant_due(scope) < 0) {
-        scope->engine->retry = true;
-        return;
+    bool again = true;
+
+    while (again && scope->lanes.count > 0) {
+        if (grant_due(scope) < 0) {
+            scope->engine->retry = true;
+            return;
+        }
+        again = scope->pending > 0 && scope->helpers > scope->helpers_noticed && give_way(scope);
     }
-    if (scope->pending > 0 && scope->helpers > scope->helpers_noticed)
-        give_way(scope);
+}
+
+void settle_moved(struct scope *scope)
+{
+    if (scope->limited > 0 || scope->helpers > 0)
+        settle(scope);
 }
 
 void settle_all(struct engine *engine)

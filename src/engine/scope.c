@@ -18,8 +18,10 @@ static void set_terms(struct scope *scope)
         return;
     scope->terms.share = parent->request->share;
     scope->terms.memory = parent->request->scope->terms.memory;
-    if (parent->request->what.memory.known)
-        scope->terms.memory = parent->request->what.memory;
+    /* Who shares a device without reserved memory has none to give on. */
+    if (parent->request->what.sharing != SHARING_EXCLUSIVE)
+        scope->terms.memory = optional_number_of(
+            parent->request->what.memory.known ? parent->request->what.memory.value : 0);
     scope->only_sharing = parent->request->what.sharing == SHARING_EXCLUSIVE
                               ? parent->request->scope->only_sharing
                               : parent->request->what.sharing;

@@ -401,11 +401,16 @@ const uint32_t *hosts_when_idle(const struct engine_request *request);
 /* Grants what is due in the scope, in order, and gives notice where that helps. */
 void settle(struct scope *scope);
 void settle_all(struct engine *engine);
+/* Whether a grant of this request may let those start who wait: only limits, known starts and
+ * opportunistic leases make it so. */
+bool grant_may_matter(const struct engine_request *request);
+/* Settles after a change that can only have moved the sets of reservations. */
+void settle_moved(struct scope *scope);
 /* Whether a new claim may start now; its slots are in engine->chosen then. Returns as
  * place_request. */
 int evaluate(struct engine_request *request);
-/* Gives notice to opportunistic leases for the sake of waiting claims. */
-void give_way(struct scope *scope);
+/* Gives notice to opportunistic leases for the sake of waiting claims. Returns whether to any. */
+bool give_way(struct scope *scope);
 
 /* ---- devices.c ---- */
 

@@ -168,7 +168,16 @@ static bool is_there(const struct held *held, int64_t time)
     return held->state != LEASE_HELD || held->expires > time;
 }
 
-void imagine_time(const struct scope *scope, int64_t time)
+/* Whether a lease is taken to be there once those that give way are gone. */
+static bool is_not_going(const struct held *held, int64_t time)
+{
+    (void)time;
+    return !lease_is_going(held);
+}
+
+/* Puts into the engine's `future` what those of the scope's leases take that are there. */
+static void imagine(const struct scope *scope, bool (*there)(const struct held *, int64_t),
+                    int64_t time)
 {
     struct engine *engine = scope->engine;
 
@@ -177,12 +186,17 @@ void imagine_time(const struct scope *scope, int64_t time)
     list_for_each (link, &engine->leases) {
         const struct held *held = container_of(link, struct held, in_engine);
 
-        if (held->request->scope != scope || !is_there(held, time))
+        if (held->request->scope != scope || !there(held, time))
             continue;
         for (uint32_t i = 0; i < held->slot_count; i++)
             usage_add(&engine->future[held->slots[i]], held->request);
         hosts_add(engine->future_hosts, held->request, held->slots, held->slot_count);
     }
+}
+
+void imagine_time(const struct scope *scope, int64_t time)
+{
+    imagine(scope, is_there, time);
 }
 
 static int place_at(const struct engine_request *request, int64_t time)
@@ -191,6 +205,30 @@ static int place_at(const struct engine_request *request, int64_t time)
 
     imagine_time(request->scope, time);
     return place_request(request, NULL, engine->future, engine->future_hosts, &engine->not_now);
+}
+
+/* Places the request where those that give way make room for it. Returns as place_request. */
+static int place_as_helpers_go(const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+
+    imagine(scope, is_not_going, engine->now);
+    return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
+}
+
+/* Places the request at its start. Returns as place_request. */
+static int place_reserved(const struct engine_request *request, int64_t start)
+{
+    const struct scope *scope = request->scope;
+
+    if (start == scope->engine->now && scope->helpers_noticed > 0) {
+        int code = place_as_helpers_go(request);
+
+        if (code != 0)
+            return code;
+    }
+    return place_at(request, start);
 }
 
 static int compare_times(const void *one, const void *other)
@@ -254,10 +292,10 @@ int reservation_find(const struct engine_request *request, struct bitset *ret_se
         else
             low = middle + 1;
     }
-    code = place_at(request, engine->times.items[high]);
+    *ret_start = engine->times.items[high];
+    code = place_reserved(request, *ret_start);
     if (code < 0)
         return code;
-    *ret_start = engine->times.items[high];
     bitset_clear(ret_set);
     for (size_t i = 0; i < engine->chosen_count; i++)
         bitset_add(ret_set, engine->chosen[i]);

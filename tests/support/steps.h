@@ -16,4 +16,12 @@ static inline unsigned long test_steps(unsigned long standard)
     return scale == NULL ? standard : standard * strtoul(scale, NULL, 10);
 }
 
+/* The same with an upper bound, for a test whose steps take long: `most` is enough of a soak. */
+static inline unsigned long test_steps_up_to(unsigned long standard, unsigned long most)
+{
+    unsigned long steps = test_steps(standard);
+
+    return steps < most ? steps : most;
+}
+
 #endif

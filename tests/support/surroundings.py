@@ -3,7 +3,7 @@
 import os
 
 # Set by the build for the tests themselves.
-KEPT = ("BERTH", "BERTH_SOURCE_ROOT", "BERTH_BUILD_ROOT", "BERTH_TEST_SCALE")
+KEPT = ("BERTH", "BERTH_SOURCE_ROOT", "BERTH_BUILD_ROOT", "BERTH_PROMISES_SEED", "BERTH_TEST_SCALE")
 
 # A mask of the shell would hide devices that a test has made up.
 MASKS = (

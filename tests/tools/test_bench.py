@@ -72,6 +72,22 @@ def test_row_without_a_peer(harness):
     assert (outcome.peer, outcome.ratio, outcome.met) == (None, None, True)
 
 
+def test_peer_beside_a_goal_that_is_no_ratio(harness):
+    memory = harness.Row("memory", "group", "B", 128.0, "lower", None, goal_is_ratio=False)
+    outcome = harness.judge(memory, [100] * 7, [10] * 7)
+    assert (outcome.ours, outcome.peer, outcome.ratio, outcome.met) == (100, 10, None, True)
+    assert harness.cells(outcome)[1:] == ("100 B", "10 B", "-", "0%", "<= 128 B", "met")
+    assert "goal_is_ratio" not in outcome.as_json()
+
+
+def test_none_of_something(harness):
+    none = harness.Row("allocations", "group", "", 0.0, "lower", None, goal_is_ratio=False)
+    outcome = harness.judge(none, [0.0] * 7, None)
+    assert harness.cells(outcome)[1:] == ("0", "-", "-", "0%", "<= 0", "met")
+    outcome = harness.judge(none, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0], None)
+    assert (outcome.met, outcome.spread) == (True, 1.0)
+
+
 def test_too_few_rounds(harness):
     with pytest.raises(ValueError, match="wanted 7 rounds"):
         harness.judge(row(harness), [1] * 6, [1] * 6)
@@ -134,4 +150,4 @@ def test_row_that_breaks(bench):
 def test_real_rows_are_well_formed(harness, source_root):
     for real in harness.load_rows(source_root / "bench"):
         assert real.better in ("lower", "higher")
-        assert real.goal > 0
+        assert real.goal >= 0

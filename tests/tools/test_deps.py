@@ -26,10 +26,12 @@ def deps(sandbox, source_root):
         (commands / name).write_text(f"#!{shutil.which('sh')}\n{text}\n", encoding="utf-8")
         (commands / name).chmod(0o755)
 
-    def run(*groups, apt=True, uid=0, sudo=True, **env):
+    def run(*groups, apt=True, uid=0, sudo=True, cargo=False, **env):
         if apt:
             script("dpkg-query", QUERY)
             script("apt-get", APT)
+        if cargo:
+            script("cargo", "exit 1")
         (commands / "id").unlink()
         script("id", f"echo {uid}")
         if sudo:
@@ -98,6 +100,13 @@ def test_clang_is_added_when_asked_for(deps):
     assert deps("build", INSTALLED=ALL, CC="clang")[0].stdout == "Installing with apt: clang\n"
     done, _ = deps("build", INSTALLED=ALL, CC="clang", SAN="thread")
     assert done.stdout == "Installing with apt: clang libclang-rt-dev\n"
+
+
+def test_cargo_is_installed_only_where_there_is_none(deps):
+    installed = "python3 librust-tokio-dev"
+    assert deps("bench", INSTALLED=installed)[0].stdout == "Installing with apt: cargo\n"
+    done, calls = deps("bench", cargo=True, INSTALLED=installed)
+    assert (done, len(calls)) == ((0, "", ""), 2)  # the two of the first time
 
 
 @pytest.mark.parametrize("groups", [[], ["kitchen"]])

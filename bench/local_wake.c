@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local_wake.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "measure.h"
+
+/* Turns before the clock starts: by then both threads are there and asleep in turn. */
+enum { WARM_UP = 100 };
+
+struct game {
+    void (*play)(struct game *game, unsigned player);
+    struct berth_pool *pool;
+    _Atomic uint32_t may_go[2];
+
+    /* Belong to the player whose turn it is. */
+    uint64_t turns;
+    uint64_t last_turn;
+    int64_t begin;
+    int64_t end;
+    uint64_t switches;
+};
+
+struct player {
+    struct game *game;
+    unsigned number;
+};
+
+/* How often this process left the CPU so far. */
+static uint64_t thread_switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
+/* Counts a turn; false for the last one of each player. */
+static bool take_turn(struct game *game)
+{
+    game->turns++;
+    if (game->turns == WARM_UP) {
+        game->switches = thread_switches();
+        game->begin = now();
+    } else if (game->turns == game->last_turn) {
+        game->end = now();
+        game->switches = thread_switches() - game->switches;
+    }
+    return game->turns < game->last_turn;
+}
+
+static void play_with_pool(struct game *game, unsigned player)
+{
+    (void)player;
+    bool goes_on;
+    do {
+        struct berth_lease lease;
+        if (berth_claim(game->pool, NULL, BERTH_FOR_EVER, &lease, NULL) != 0)
+            give_up("a claim failed");
+        goes_on = take_turn(game);
+        /* Released with nobody waiting it would be claimed again by this thread: no wake. */
+        while (goes_on && berth_pool_pending(game->pool) == 0)
+            sched_yield();
+        if (berth_release(game->pool, lease, NULL) != 0)
+            give_up("a release failed");
+    } while (goes_on);
+}
+
+static void play_with_futexes(struct game *game, unsigned player)
+{
+    _Atomic uint32_t *mine = &game->may_go[player], *other = &game->may_go[1 - player];
+    bool goes_on;
+    do {
+        while (atomic_load(mine) == 0)
+            syscall(SYS_futex, mine, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        atomic_store(mine, 0);
+        goes_on = take_turn(game);
+        atomic_store(other, 1);
+        syscall(SYS_futex, other, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    } while (goes_on);
+}
+
+static void *player_thread(void *data)
+{
+    const struct player *player = data;
+    player->game->play(player->game, player->number);
+    return NULL;
+}
+
+static int64_t run_game(void *data, uint64_t count)
+{
+    struct game *game = data;
+    game->turns = 0;
+    game->last_turn = WARM_UP + count;
+    atomic_store(&game->may_go[0], 1);
+    atomic_store(&game->may_go[1], 0);
+
+    pthread_t threads[2];
+    struct player players[2] = {{game, 0}, {game, 1}};
+    for (unsigned i = 0; i < 2; i++)
+        if (pthread_create(&threads[i], NULL, player_thread, &players[i]) != 0)
+            give_up("no thread");
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+
+    /* A turn that came without the other thread having slept was no wake. */
+    if ((double)game->switches < 0.95 * (double)count)
+        give_up("wanted a thread switch for each turn, found %llu for %llu",
+                (unsigned long long)game->switches, (unsigned long long)count);
+    return game->end - game->begin;
+}
+
+/* Both threads on one CPU, and neither pushed off it by the other's waking up: each turn is then
+ * one call to wake, one to sleep and one switch. On two CPUs it would be the idle states that are
+ * measured. */
+static double time_of_game(struct game *game)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) != 1)
+        give_up("wanted one CPU to run on: taskset -c 0 COMMAND");
+    const struct sched_param parameters = {.sched_priority = 0};
+    if (sched_setscheduler(0, SCHED_BATCH, &parameters) != 0)
+        give_up("no SCHED_BATCH here");
+    return quickest(run_game, game);
+}
+
+double time_of_wake(struct berth_pool *pool)
+{
+    struct game game = {.play = play_with_pool, .pool = pool};
+    return time_of_game(&game);
+}
+
+double time_of_futex_wake(void)
+{
+    struct game game = {.play = play_with_futexes};
+    return time_of_game(&game);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A pool of devices as programs on tokio write it: a fair semaphore counts the free devices, flags
+//! say which those are, and a lease gives its device back when it is dropped.
+
+#![allow(dead_code)] // a real program would read what these hold
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+#[derive(Clone, Copy)]
+pub enum Vendor {
+    Nvidia,
+    Amd,
+    Intel,
+}
+
+pub struct Device {
+    pub vendor: Vendor,
+    pub index: u32,
+    pub name: String,
+}
+
+/// What a snapshot says of one device; it owns its name, so it outlives the pool.
+pub struct Entry {
+    pub vendor: Vendor,
+    pub index: u32,
+    pub name: String,
+    pub leased: bool,
+}
+
+pub struct Pool {
+    devices: Vec<Device>,
+    free: Arc<Vec<AtomicBool>>,
+    permits: Arc<Semaphore>,
+    pending: Arc<AtomicUsize>,
+}
+
+pub struct Lease {
+    pub vendor: Vendor,
+    pub index: u32,
+    slot: usize,
+    free: Arc<Vec<AtomicBool>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // The permit goes after this, so whoever gets it finds the flag set.
+        self.free[self.slot].store(true, Ordering::Release);
+    }
+}
+
+/// Counts a claim as pending for as long as it lives: also one that is cancelled in its wait.
+struct Pending {
+    counter: Arc<AtomicUsize>,
+}
+
+impl Pending {
+    fn new(counter: Arc<AtomicUsize>) -> Self {
+        counter.fetch_add(1, Ordering::AcqRel);
+        Pending { counter }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Pool {
+    pub fn new(devices: Vec<Device>) -> Self {
+        let count = devices.len();
+        Pool {
+            devices,
+            free: Arc::new((0..count).map(|_| AtomicBool::new(true)).collect()),
+            permits: Arc::new(Semaphore::new(count)),
+            pending: Arc::new(AtomicUsize::new(0)),
+        }
+    }
+
+    pub fn pending(&self) -> usize {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    /// Claims a device, after everybody who waits already. None: there are no devices at all.
+    pub async fn claim(&self) -> Option<Lease> {
+        if self.devices.is_empty() {
+            return None;
+        }
+        let permit = {
+            let _pending = Pending::new(Arc::clone(&self.pending));
+            Arc::clone(&self.permits).acquire_owned().await.ok()?
+        };
+        Some(self.lease(permit))
+    }
+
+    /// Claims a device if one is free and nobody waits for it.
+    pub fn try_claim(&self) -> Option<Lease> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        Some(self.lease(permit))
+    }
+
+    /// There is a free device for every permit; this takes the first.
+    fn lease(&self, permit: OwnedSemaphorePermit) -> Lease {
+        for (slot, free) in self.free.iter().enumerate() {
+            if free
+                .compare_exchange(true, false, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+            {
+                return Lease {
+                    vendor: self.devices[slot].vendor,
+                    index: self.devices[slot].index,
+                    slot,
+                    free: Arc::clone(&self.free),
+                    _permit: permit,
+                };
+            }
+        }
+        unreachable!("a permit without a free device");
+    }
+
+    /// The state of every device, in slot order.
+    pub fn snapshot(&self) -> Vec<Entry> {
+        self.devices
+            .iter()
+            .zip(self.free.iter())
+            .map(|(device, free)| Entry {
+                vendor: device.vendor,
+                index: device.index,
+                name: device.name.clone(),
+                leased: !free.load(Ordering::Acquire),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each grant by itself: devices that have room, all or nothing, the right size (promises 1 to 3,
+ * 14).
+ */
+#include <inttypes.h>
+
+#include "promises/run.h"
+
+static uint32_t replicas_of(const struct asking *asking)
+{
+    return asking->scheduling == SCHEDULING_BEST_EFFORT ? 1 : asking->replicas;
+}
+
+/* The promise that a slot without room breaks. */
+static void blame_slot(struct run *run, const struct model_claim *claim,
+                       const struct engine_event *event, unsigned slot,
+                       const struct occupancy *occupancy)
+{
+    const struct asking *asking = claim->asking;
+    const struct model_device *device = &run->model.devices[slot];
+    slot_set accepted = model_accepts(&run->model, claim->scope, asking);
+
+    if ((accepted >> slot & 1) == 0 && claim->scope != 0)
+        run_blame(run, 14,
+                  "lease %" PRIu64 " within %" PRIu64 " was granted slot %u, which that "
+                  "lease does not have for it",
+                  event->lease, claim->scope, slot);
+    else if ((accepted >> slot & 1) == 0)
+        run_blame(run, 3,
+                  "lease %" PRIu64 " was granted slot %u, which its request does not accept",
+                  event->lease, slot);
+    else if (!model_is_usable(&run->model, claim->scope, slot))
+        run_blame(run, 7, "lease %" PRIu64 " was granted slot %u, which is not usable",
+                  event->lease, slot);
+    else if (asking->min_free.known &&
+             (!device->free_known || device->free < asking->min_free.value))
+        run_blame(run, 11,
+                  "lease %" PRIu64 " was granted slot %u, which has too little free memory "
+                  "or an unknown amount",
+                  event->lease, slot);
+    else if (asking->sharing == SHARING_EXCLUSIVE ||
+             occupancy->slots[slot].sharing == SHARING_EXCLUSIVE)
+        run_blame(run, claim->scope == 0 ? 1 : 14,
+                  "lease %" PRIu64 " was granted slot %u beside %" PRIu32 " others, and not all "
+                  "share it",
+                  event->lease, slot, occupancy->slots[slot].tenants);
+    else
+        run_blame(run, claim->scope == 0 ? 2 : 14,
+                  "lease %" PRIu64 " was granted slot %u, which has not enough left to share",
+                  event->lease, slot);
+}
+
+/* That each slot has room for those of the replicas that use it. */
+static void check_room(struct run *run, const struct model_claim *claim,
+                       const struct engine_event *event)
+{
+    struct occupancy occupancy;
+    uint32_t room[SLOTS_MOST];
+
+    model_occupancy(&run->model, claim->scope, &(struct moment){.at = run->model.now}, &occupancy);
+    model_room(&run->model, claim->scope, claim->asking, &occupancy, room);
+    for (uint32_t i = 0; i < event->slot_count; i++) {
+        unsigned slot = event->slots[i];
+
+        if (slot >= run->plan->planned) {
+            run_blame(run, 3, "lease %" PRIu64 " was granted slot %u, which there is not",
+                      event->lease, slot);
+            return;
+        }
+        if (room[slot] == 0) {
+            blame_slot(run, claim, event, slot, &occupancy);
+            return;
+        }
+        room[slot]--;
+    }
+}
+
+/* That the replicas are alike, of as many devices each as was asked for, none twice in one, and of
+ * one vendor and host. */
+static void check_replicas(struct run *run, const struct model_claim *claim,
+                           const struct engine_event *event)
+{
+    const struct asking *asking = claim->asking;
+    uint32_t replicas = replicas_of(asking);
+    uint32_t size = event->slot_count / replicas;
+    slot_set all = UINT32_MAX;
+    uint32_t least;
+    uint32_t most;
+
+    model_bounds(&run->model, claim->scope, asking, &all, &least, &most);
+    if (event->replicas != replicas || event->slot_count != replicas * size || size < least ||
+        size > most) {
+        run_blame(run, 3,
+                  "lease %" PRIu64 " has %" PRIu32 " slots for %" PRIu32
+                  " replicas, wanted %" PRIu32 " to %" PRIu32 " for each of %" PRIu32,
+                  event->lease, event->slot_count, event->replicas, least, most, replicas);
+        return;
+    }
+    for (uint32_t i = 0; i < event->slot_count; i++) {
+        uint32_t first = i / size * size;
+
+        if ((all >> event->slots[i] & 1) == 0)
+            run_blame(run, 3,
+                      "lease %" PRIu64 " of all devices has slot %" PRIu32
+                      ", which is not of the vendor with most",
+                      event->lease, event->slots[i]);
+        for (uint32_t j = first; j < i; j++) {
+            if (event->slots[j] == event->slots[i])
+                run_blame(run, 3, "lease %" PRIu64 " has slot %" PRIu32 " twice in one replica",
+                          event->lease, event->slots[i]);
+            if (!model_may_be_together(&run->model, asking, event->slots[j], event->slots[i]))
+                run_blame(run, 3,
+                          "lease %" PRIu64 " has slots %" PRIu32 " and %" PRIu32
+                          " of different vendors or hosts in one replica",
+                          event->lease, event->slots[j], event->slots[i]);
+        }
+    }
+}
+
+/* The largest size, as far as that can be told: for a claim that was just made, or one that no
+ * reservation's set keeps from a device. */
+static void check_size(struct run *run, const struct model_claim *claim,
+                       const struct engine_event *event)
+{
+    uint32_t size = event->slot_count / replicas_of(claim->asking);
+    struct model_groups groups;
+    struct occupancy occupancy;
+    uint32_t room[SLOTS_MOST];
+    slot_set slots;
+    uint32_t largest;
+
+    model_occupancy(&run->model, claim->scope, &(struct moment){.at = run->model.now}, &occupancy);
+    slots = model_room(&run->model, claim->scope, claim->asking, &occupancy, room);
+    if (claim->id == 0) {
+        slots &= run->expected_allowed;
+    } else {
+        model_groups_before(&run->model, claim, &groups);
+        if (claim->asking->opportunistic || groups.count > 0)
+            return;
+    }
+    largest = model_largest(&run->model, claim->scope, claim->asking, slots, room, true);
+    if (size != largest)
+        run_blame(run, 3,
+                  "lease %" PRIu64 " has %" PRIu32 " devices for each replica, where %" PRIu32
+                  " were to be had",
+                  event->lease, size, largest);
+}
+
+static void check_limits(struct run *run, const struct model_claim *claim,
+                         const struct engine_event *event)
+{
+    uint32_t size = event->slot_count / replicas_of(claim->asking);
+
+    if (!model_within_limits(&run->model, claim->scope, claim->asking, size))
+        run_blame(run, 4, "lease %" PRIu64 " of user %" PRIu32 " is above a limit", event->lease,
+                  claim->asking->uid);
+}
+
+static void check_numbers(struct run *run, const struct model_claim *claim,
+                          const struct engine_event *event)
+{
+    const struct asking *asking = claim->asking;
+    int64_t expires = TIME_NEVER;
+
+    if (asking->time.known && asking->time.value < (uint64_t)(TIME_NEVER - event->time))
+        expires = event->time + (int64_t)asking->time.value;
+    if (event->expires != expires)
+        run_blame(run, 4, "lease %" PRIu64 " ends at %" PRId64 ", wanted %" PRId64, event->lease,
+                  event->expires, expires);
+    if (event->lease <= run->last_id)
+        run_blame(run, 9, "lease %" PRIu64 " does not have a number above %" PRIu64, event->lease,
+                  run->last_id);
+    for (uint32_t i = 0; i < event->slot_count; i++) {
+        struct model_device *device = &run->model.devices[event->slots[i]];
+
+        if (device->last_lease >= event->lease && device->last_lease != event->lease)
+            run_blame(run, 9, "slot %" PRIu32 " had lease %" PRIu64 " before lease %" PRIu64,
+                      event->slots[i], device->last_lease, event->lease);
+        device->last_lease = event->lease;
+    }
+}
+
+/* What the test of the shrinker complains about. */
+static void check_fault(struct run *run, const struct engine_event *event)
+{
+    for (uint32_t i = 0; i < event->slot_count && run->fault_at > 0; i++) {
+        if (event->slots[i] == 1 && ++run->fault_seen == run->fault_at)
+            run_blame(run, 99, "slot 1 was granted %u times", run->fault_at);
+    }
+}
+
+void check_grant(struct run *run, const struct model_claim *claim, const struct engine_event *event)
+{
+    check_fault(run, event);
+    if (event->slot_count == 0 || event->slot_count > LEASE_SLOTS_MOST) {
+        run_blame(run, 3, "lease %" PRIu64 " has %" PRIu32 " slots", event->lease,
+                  event->slot_count);
+        return;
+    }
+    check_room(run, claim, event);
+    if (run->verdict.promise == 0)
+        check_replicas(run, claim, event);
+    if (run->verdict.promise != 0)
+        return;
+    check_limits(run, claim, event);
+    check_size(run, claim, event);
+    check_grant_order(run, claim, event);
+    check_numbers(run, claim, event);
+    run->tally->checks++;
+}

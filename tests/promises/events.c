@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the engine says, event by event: whether it may say so now, and what the model makes of it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/journal.h"
+#include "promises/run.h"
+
+struct run_request *run_request_of(struct run *run, uint64_t number)
+{
+    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+        if (run->requests[i].operation != 0 && run->requests[i].number == number)
+            return &run->requests[i];
+    }
+    return NULL;
+}
+
+static bool is_operation(const struct run *run, enum operation_kind kind)
+{
+    return run->operation != NULL && run->operation->kind == kind;
+}
+
+static bool is_claiming(const struct run *run)
+{
+    return is_operation(run, OPERATION_CLAIM) || is_operation(run, OPERATION_TRY) ||
+           is_operation(run, OPERATION_AGAIN);
+}
+
+/* The lease of an event, which must be known. */
+static struct model_lease *lease_of(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = model_lease(&run->model, event->lease);
+
+    if (lease == NULL)
+        run_blame(run, 9, "event %d names lease %" PRIu64 ", which there is not", event->type,
+                  event->lease);
+    return lease;
+}
+
+static void tell_request(struct run *run, const struct engine_event *event)
+{
+    uint32_t operation = 0;
+
+    if (event->what == NULL || event->what->name == NULL ||
+        sscanf(event->what->name, "operation %" SCNu32, &operation) != 1) {
+        run_blame(run, 9, "a request became known that nobody made");
+        return;
+    }
+    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+        if (run->requests[i].operation == operation)
+            run->requests[i].number = event->request;
+    }
+}
+
+static void tell_forgotten(struct run *run, const struct engine_event *event)
+{
+    struct run_request *request = run_request_of(run, event->request);
+
+    if (request == NULL)
+        run_blame(run, 9, "request %" PRIu64 " is forgotten, which was not known", event->request);
+    else if (request->handle == NULL)
+        *request = (struct run_request){0};
+    else
+        request->number = 0;
+}
+
+static void tell_queued(struct run *run, const struct engine_event *event)
+{
+    const struct run_request *request = run_request_of(run, event->request);
+    struct model_claim *claim;
+
+    if (!is_claiming(run) || request == NULL || request != run->asker) {
+        run_blame(run, 6, "claim %" PRIu64 " waits, which nobody made", event->claim);
+        return;
+    }
+    if (event->claim <= run->last_id)
+        run_blame(run, 9, "claim %" PRIu64 " does not have a number above %" PRIu64, event->claim,
+                  run->last_id);
+    if (event->deadline != run->deadline)
+        run_blame(run, 6, "claim %" PRIu64 " gives up at %" PRId64 ", wanted %" PRId64,
+                  event->claim, event->deadline, run->deadline);
+    run->last_id = event->claim;
+    run->told_claim = event->claim;
+    run->tally->waits++;
+    claim = &run->model.claims[run->model.claim_count++];
+    *claim = (struct model_claim){
+        .id = event->claim,
+        .scope = request->scope,
+        .asking = request->asking,
+        .origin = run->origin,
+        .arrived = event->time,
+        .deadline = event->deadline,
+    };
+}
+
+static void add_lease(struct run *run, const struct model_claim *claim,
+                      const struct engine_event *event)
+{
+    struct model_lease *lease = &run->model.leases[run->model.lease_count++];
+
+    *lease = (struct model_lease){
+        .id = event->lease,
+        .claim = claim->id,
+        .scope = claim->scope,
+        .asking = claim->asking,
+        .origin = claim->origin,
+        .slot_count = event->slot_count,
+        .granted = event->time,
+        .expires = event->expires,
+        .force_at = TIME_NEVER,
+    };
+    memcpy(lease->slots, event->slots, event->slot_count * sizeof(*event->slots));
+    run->last_id = event->lease;
+    run->granted_since = run->notice_count > 0;
+    run->tally->granted++;
+    run->tally->granted_later += claim->id != 0;
+    run->tally->within += claim->scope != 0;
+}
+
+static void tell_granted(struct run *run, const struct engine_event *event)
+{
+    const struct run_request *request = run_request_of(run, event->request);
+    struct model_claim *waiting = model_claim(&run->model, event->claim);
+    struct model_claim claim;
+
+    if (request == NULL || event->waited != (waiting != NULL) ||
+        (waiting == NULL && event->claim != 0) ||
+        (waiting == NULL && (!is_claiming(run) || request != run->asker))) {
+        run_blame(run, 6, "claim %" PRIu64 " was granted as lease %" PRIu64 ", which nobody made",
+                  event->claim, event->lease);
+        return;
+    }
+    if (waiting != NULL)
+        claim = *waiting;
+    else
+        claim = (struct model_claim){
+            .scope = request->scope,
+            .asking = request->asking,
+            .origin = run->origin,
+            .arrived = event->time,
+        };
+    if (is_operation(run, OPERATION_TRY) && waiting != NULL && run->told_lease == 0)
+        run_blame(run, 5, "a try granted waiting claim %" PRIu64, claim.id);
+    check_grant(run, &claim, event);
+    if (run->verdict.promise != 0)
+        return;
+    if (waiting == NULL)
+        run->told_lease = event->lease;
+    else
+        model_remove_claim(&run->model, claim.id);
+    add_lease(run, &claim, event);
+}
+
+/* Whether an event about a lease comes of the operation, which named it or one around it. */
+static bool is_target(struct run *run, const struct model_lease *lease)
+{
+    return run->target != 0 && model_is_within(&run->model, lease, run->target);
+}
+
+static bool is_refusal_right(struct run *run, const struct model_claim *claim, enum refusal reason,
+                             int64_t time)
+{
+    const struct model_lease *around = model_lease(&run->model, claim->scope);
+
+    switch (reason) {
+    case REFUSAL_CANCELLED:
+        return is_operation(run, OPERATION_CANCEL) && run->target == claim->id;
+    case REFUSAL_TIMED_OUT:
+        return claim->deadline == time;
+    case REFUSAL_IMPOSSIBLE:
+        return model_impossible(&run->model, claim->scope, claim->asking);
+    case REFUSAL_PARENT_ENDED:
+        return claim->scope != 0 && (around == NULL || is_target(run, around));
+    }
+    return false;
+}
+
+static void tell_refused(struct run *run, const struct engine_event *event)
+{
+    const struct model_claim *claim = model_claim(&run->model, event->claim);
+
+    if (claim == NULL) {
+        run_blame(run, 6, "claim %" PRIu64 " was refused, which did not wait", event->claim);
+        return;
+    }
+    if (!is_refusal_right(run, claim, event->reason, event->time))
+        run_blame(run, event->reason == REFUSAL_IMPOSSIBLE ? 7 : 6,
+                  "claim %" PRIu64 " was refused for reason %d at %" PRId64
+                  ", where that is not so",
+                  claim->id, event->reason, event->time);
+    run->tally->refused++;
+    run->tally->timed_out += event->reason == REFUSAL_TIMED_OUT;
+    model_remove_claim(&run->model, event->claim);
+}
+
+static int64_t grace_of(const struct run *run)
+{
+    return run->plan->grace == 0 ? INT64_C(10000000000) : run->plan->grace;
+}
+
+static void tell_notice(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = lease_of(run, event);
+
+    if (lease == NULL)
+        return;
+    if (!lease->asking->opportunistic || lease->state != LEASE_HELD)
+        run_blame(run, 10, "lease %" PRIu64 " was given notice, but is %s", lease->id,
+                  lease->asking->opportunistic ? "not just held" : "not opportunistic");
+    if (event->expires != event->time + grace_of(run))
+        run_blame(run, 10,
+                  "lease %" PRIu64 " was given notice until %" PRId64 ", wanted %" PRId64
+                  " and the grace",
+                  lease->id, event->expires, event->time);
+    if (is_operation(run, OPERATION_TRY) && run->told_lease == 0)
+        run_blame(run, 5, "a try gave lease %" PRIu64 " notice", lease->id);
+    lease->state = LEASE_NOTICED;
+    lease->force_at = event->expires;
+    run->notices[run->notice_count++] = lease->id;
+    run->tally->notices++;
+}
+
+static void tell_revoked(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = lease_of(run, event);
+
+    if (lease == NULL)
+        return;
+    if (lease->state != LEASE_NOTICED || lease->force_at != event->time)
+        run_blame(run, 10,
+                  "lease %" PRIu64 " was revoked at %" PRId64 ", its grace ends at %" PRId64,
+                  lease->id, event->time, lease->force_at);
+    lease->state = LEASE_REVOKED;
+    run->tally->revoked++;
+}
+
+static void tell_expired(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = lease_of(run, event);
+
+    if (lease == NULL)
+        return;
+    if (lease->state == LEASE_EXPIRED || lease->state == LEASE_DRAINING ||
+        lease->expires != event->time)
+        run_blame(run, 4, "lease %" PRIu64 " expired at %" PRId64 ", its limit is %" PRId64,
+                  lease->id, event->time, lease->expires);
+    lease->state = LEASE_EXPIRED;
+    run->tally->expired++;
+}
+
+static void tell_ended(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = lease_of(run, event);
+    bool draining = event->type == EVENT_DRAINING;
+
+    if (lease == NULL)
+        return;
+    if (!is_target(run, lease) ||
+        (lease->id == run->target && draining != is_operation(run, OPERATION_DRAIN)))
+        run_blame(run, 8, "lease %" PRIu64 " %s, which nobody said", lease->id,
+                  draining ? "is draining" : "is gone");
+    if (draining)
+        lease->state = LEASE_DRAINING;
+    else
+        model_remove_lease(&run->model, lease->id);
+}
+
+static void tell_extended(struct run *run, const struct engine_event *event)
+{
+    struct model_lease *lease = lease_of(run, event);
+
+    if (lease == NULL)
+        return;
+    if (!is_operation(run, OPERATION_EXTEND) || run->target != lease->id)
+        run_blame(run, 4, "lease %" PRIu64 " was extended by nobody", lease->id);
+    lease->expires = event->expires;
+}
+
+static void tell_device(struct run *run, const struct engine_event *event)
+{
+    const struct model_device *device = &run->model.devices[event->slot];
+
+    if (event->slot >= run->plan->planned || event->present != device->present ||
+        event->blocks != device->blocks || event->health != (uint8_t)device->health)
+        run_blame(run, 9,
+                  "slot %" PRIu32 " is said to be present %d, blocks %" PRIu32
+                  ", health %d: not so",
+                  event->slot, event->present, event->blocks, event->health);
+}
+
+static void check_time(struct run *run, const struct engine_event *event)
+{
+    if (event->time < run->model.now || event->time > run->until)
+        run_blame(run, 9, "event %d has time %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+                  event->type, event->time, run->model.now, run->until);
+    else
+        run->model.now = event->time;
+}
+
+static void take_event(struct run *run, const struct engine_event *event)
+{
+    static void (*const tellers[])(struct run *, const struct engine_event *) = {
+        [EVENT_REQUEST] = tell_request,
+        [EVENT_FORGOTTEN] = tell_forgotten,
+        [EVENT_QUEUED] = tell_queued,
+        [EVENT_GRANTED] = tell_granted,
+        [EVENT_REFUSED] = tell_refused,
+        [EVENT_NOTICE] = tell_notice,
+        [EVENT_REVOKED] = tell_revoked,
+        [EVENT_EXPIRED] = tell_expired,
+        [EVENT_DRAINING] = tell_ended,
+        [EVENT_RELEASED] = tell_ended,
+        [EVENT_EXTENDED] = tell_extended,
+        [EVENT_DEVICE] = tell_device,
+        [EVENT_TYPES] = NULL,
+    };
+
+    run_log(run, event);
+    if (run->verdict.promise != 0)
+        return;
+    check_time(run, event);
+    if (run->verdict.promise == 0 && event->type < EVENT_TYPES && tellers[event->type] != NULL)
+        tellers[event->type](run, event);
+}
+
+void run_tell(void *context, const struct engine_event *event)
+{
+    struct run *run = context;
+
+    if (!run->holding_back)
+        take_event(run, event);
+    else if (journal_encode(event, &run->held_back) < 0)
+        run_blame(run, 9, "event %d cannot be written down", event->type);
+}
+
+void run_hold_back(struct run *run)
+{
+    text_clear(&run->held_back);
+    run->holding_back = run->plan->quiet;
+}
+
+/* The event that a quiet run was not told. */
+static void make_up_grant(struct run *run, uint64_t lease)
+{
+    struct lease_view view;
+
+    if (!engine_lease(run->engine, lease, &view)) {
+        run_blame(run, 6, "lease %" PRIu64 " was granted, but there is none", lease);
+        return;
+    }
+    take_event(run, &(struct engine_event){
+                        .type = EVENT_GRANTED,
+                        .time = run->model.now,
+                        .lease = lease,
+                        .request = run->asker->number,
+                        .slots = view.slots,
+                        .slot_count = view.slot_count,
+                        .replicas = view.replicas,
+                        .expires = view.expires,
+                    });
+}
+
+void run_let_go(struct run *run, uint64_t lease)
+{
+    size_t at = 0;
+
+    if (!run->holding_back)
+        return;
+    run->holding_back = false;
+    if (lease != 0)
+        make_up_grant(run, lease);
+    while (at < run->held_back.length) {
+        struct journal_record record = {0};
+        size_t used = 0;
+
+        if (journal_decode(run->held_back.bytes + at, run->held_back.length - at, &record, &used,
+                           NULL) != JOURNAL_WHOLE) {
+            run_blame(run, 9, "an event cannot be read again");
+            return;
+        }
+        take_event(run, &record.event);
+        journal_record_finish(&record);
+        at += used;
+    }
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A history: a made-up machine and the operations on its engine, all plain values. An operation
+ * names claims and leases by the operation that made them, so that others can be left out and it
+ * still means the same (or nothing, when what it names was left out too).
+ */
+#ifndef PROMISES_HISTORY_H
+#define PROMISES_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "engine/event.h"
+
+enum {
+    SLOTS_MOST = 16,       /* of a made-up machine, later ones included */
+    PARTY_GROUPS_MOST = 2, /* of one party */
+    USERS = 4,             /* uids 1000 and up */
+    GROUPS = 3,            /* gids 1, 2, 3 */
+    FIRST_UID = 1000,
+};
+
+/* A set of slots: bit number i is slot i. */
+typedef uint32_t slot_set;
+
+/* What is fixed about a device. */
+struct device_plan {
+    struct device_id id;
+    const char *name; /* NULL: unknown */
+    const char *uuid;
+    const char *parent;
+    struct optional_number memory;
+    struct capability cap;
+    bool partitioned;
+    bool free_known; /* as first declared */
+    uint64_t free;
+    enum health health;
+    int64_t numa; /* -1: unknown */
+    uint32_t host;
+};
+
+struct plan {
+    struct device_plan devices[SLOTS_MOST];
+    unsigned planned; /* of which ids exist */
+    unsigned initial; /* that are there from the start: the first ones */
+    unsigned hosts;
+    uint32_t time_slice_tenants;
+    uint32_t mps_tenants;
+    int64_t age_step;
+    int64_t grace;
+    const char *policy; /* of requests that name none; NULL: none given */
+    bool affinity_by_user;
+    bool quiet; /* grants that never waited are not told, but looked up */
+};
+
+/* The claim or lease that came of one part of an operation; parts are those of a best-effort
+ * request. */
+struct reference {
+    uint32_t operation; /* its number; 0: none */
+    uint32_t part;
+};
+
+/* A request with its party, as plain values. */
+struct asking {
+    struct device_count gpus;
+    uint32_t replicas;
+    enum scheduling scheduling;
+    enum vendor_rule vendor_rule;
+    enum vendor vendor;
+    const char *model;
+    slot_set wanted; /* 0: any */
+    slot_set avoided;
+    bool masked;
+    slot_set mask;
+    struct optional_number min_free;
+    struct optional_number min_memory;
+    struct capability min_cap;
+    enum sharing sharing;
+    struct optional_number share;
+    struct optional_number memory;
+    enum priority priority;
+    bool opportunistic;
+    bool ranks;
+    struct optional_number time;
+    const char *policy;
+    const char *affinity;
+    uint32_t uid;
+    uint32_t groups[PARTY_GROUPS_MOST];
+    uint32_t group_count;
+    struct reference parent; /* the lease that it is made within */
+};
+
+enum operation_kind {
+    OPERATION_CLAIM,
+    OPERATION_TRY,
+    OPERATION_PICK,
+    OPERATION_AGAIN, /* claims once more with a request that is still open */
+    OPERATION_CLOSE,
+    OPERATION_CANCEL,
+    OPERATION_RELEASE,
+    OPERATION_DRAIN,
+    OPERATION_VACATED,
+    OPERATION_EXTEND,
+    OPERATION_ADVANCE,
+    OPERATION_BLOCK,
+    OPERATION_UNBLOCK,
+    OPERATION_HEALTH,
+    OPERATION_GONE,
+    OPERATION_BACK,
+    OPERATION_LOAD,
+    OPERATION_WORK,
+    OPERATION_WEIGHT,
+    OPERATION_LIMIT_USER,
+    OPERATION_LIMIT_GROUP,
+    OPERATION_RESTORE,
+};
+
+struct operation {
+    uint32_t number; /* from 1, and kept when others are left out */
+    enum operation_kind kind;
+    struct asking asking;       /* of a claim, try or pick */
+    bool keep;                  /* the request stays open */
+    struct reference reference; /* of those that name a claim, lease or request */
+    uint32_t slot;
+    uint32_t what;  /* a block, a health, a uid, a gid, a weight */
+    bool known;     /* the free memory of a load, the limit, the deadline or end */
+    int64_t amount; /* nanoseconds, bytes, millionths, work */
+};
+
+struct history {
+    uint64_t seed;
+    struct plan plan;
+    struct operation *operations;
+    size_t count;
+    size_t capacity;
+};
+
+/* An empty history with room for so many operations. */
+void history_init(struct history *history, uint64_t seed, size_t capacity);
+void history_finish(struct history *history);
+
+/* Append one line each. */
+void device_plan_describe(const struct device_plan *device, unsigned slot, struct text *out);
+void operation_describe(const struct operation *operation, struct text *out);
+/* The whole history, a line for each device and operation. */
+void history_describe(const struct history *history, struct text *out);
+
+/* The devices of a plan as a machine, and one device; the caller finishes them. */
+struct device plan_device(const struct device_plan *plan);
+struct machine plan_machine(const struct plan *plan, unsigned count);
+
+/* The request of an asking, named after its operation; the caller finishes it. */
+void asking_request(const struct asking *asking, const struct plan *plan, uint32_t number,
+                    struct request *ret_request);
+/* The ids of a set of slots. */
+void plan_ids(const struct plan *plan, slot_set slots, struct device_id_list *list);
+
+/* How many claims the asking stands for. */
+uint32_t asking_claims(const struct asking *asking);
+
+/* Ends the program when there is no memory: nothing can be tested then. */
+void *need_memory(void *memory);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of docs/FAIRNESS.md a second time: slow, plain, and written from that page alone. It
+ * mirrors what an engine is told and what it says, and answers what may happen and what must.
+ *
+ * Slots are bits of a number. A scope is 0, or the id of the lease that claims are made within; it
+ * has its own devices, leases and queue.
+ */
+#ifndef PROMISES_MODEL_H
+#define PROMISES_MODEL_H
+
+#include "promises/history.h"
+
+enum {
+    LEASES_MOST = 128,
+    CLAIMS_MOST = 64,
+    LEASE_SLOTS_MOST = 64,
+    MODEL_GROUPS_MOST = 32,
+};
+
+struct model_device {
+    const struct device_plan *plan;
+    bool here; /* was ever added */
+    bool present;
+    uint32_t blocks;
+    enum health health;
+    bool free_known;
+    uint64_t free;
+    uint64_t last_lease; /* that was granted on it */
+};
+
+struct model_lease {
+    uint64_t id;
+    uint64_t claim;
+    uint64_t scope;
+    const struct asking *asking;
+    struct reference origin;
+    uint32_t slots[LEASE_SLOTS_MOST];
+    uint32_t slot_count;
+    enum lease_state state;
+    int64_t granted;
+    int64_t expires;
+    int64_t force_at;
+};
+
+/* A waiting claim, or one that is about to be made. */
+struct model_claim {
+    uint64_t id;
+    uint64_t scope;
+    const struct asking *asking;
+    struct reference origin;
+    int64_t arrived;
+    int64_t deadline;
+
+    /* What the engine said of its reservation when it was last asked. */
+    bool reserved;
+    int64_t start;
+    slot_set set;
+};
+
+struct model {
+    const struct plan *plan;
+    int64_t now;
+    struct model_device devices[SLOTS_MOST];
+    struct model_lease leases[LEASES_MOST]; /* lowest id first */
+    size_t lease_count;
+    struct model_claim claims[CLAIMS_MOST]; /* lowest id first */
+    size_t claim_count;
+    uint64_t user_limits[USERS];
+    uint64_t group_limits[GROUPS];
+};
+
+void model_init(struct model *model, const struct plan *plan);
+
+struct model_lease *model_lease(struct model *model, uint64_t id);
+struct model_claim *model_claim(struct model *model, uint64_t id);
+void model_remove_lease(struct model *model, uint64_t id);
+void model_remove_claim(struct model *model, uint64_t id);
+/* Whether the lease is `ancestor` or within it. */
+bool model_is_within(struct model *model, const struct model_lease *lease, uint64_t ancestor);
+
+/* ---- Devices (model_room.c) ---- */
+
+/* What lies on each slot. */
+struct occupancy {
+    struct {
+        uint32_t tenants;
+        uint64_t share;
+        uint64_t memory;
+        enum sharing sharing;
+        uint32_t uid;
+        bool mixed; /* two modes, or two users of MPS */
+    } slots[SLOTS_MOST];
+};
+
+/* A time to look at. */
+struct moment {
+    int64_t at;           /* leases with an end up to here are gone; the present: none is */
+    bool without_helpers; /* opportunistic leases are gone */
+    bool without_noticed; /* those of them that are not just held any more are */
+    const bool *left_out; /* by lease, these are gone too; NULL: none */
+};
+
+uint32_t asking_share(const struct model *model, uint64_t scope, const struct asking *asking);
+uint32_t asking_tenants(const struct model *model, const struct asking *asking);
+
+/* The devices that a claim accepts. */
+slot_set model_accepts(const struct model *model, uint64_t scope, const struct asking *asking);
+
+bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot);
+
+void model_occupancy(const struct model *model, uint64_t scope, const struct moment *moment,
+                     struct occupancy *ret_occupancy);
+
+/* How many replicas of the claim each slot has room for: `room` by slot. Returns the slots that
+ * have room for at least one. */
+slot_set model_room(const struct model *model, uint64_t scope, const struct asking *asking,
+                    const struct occupancy *occupancy, uint32_t room[SLOTS_MOST]);
+
+/* The same with every accepted device usable, empty and with all its memory free. */
+slot_set model_room_at_best(const struct model *model, uint64_t scope, const struct asking *asking,
+                            uint32_t room[SLOTS_MOST]);
+
+/* The bounds of a replica's size; those of `all` are the number of its devices, and only they are
+ * left in *slots. */
+void model_bounds(const struct model *model, uint64_t scope, const struct asking *asking,
+                  slot_set *slots, uint32_t *ret_least, uint32_t *ret_most);
+
+/* Whether all replicas fit, with so many devices each out of `slots`. */
+bool model_fits(const struct model *model, const struct asking *asking, slot_set slots,
+                const uint32_t room[SLOTS_MOST], uint32_t size);
+
+/* The largest size with which the claim is placeable in `slots` and within the limits; 0: it is
+ * not. */
+uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
+                       slot_set slots, const uint32_t room[SLOTS_MOST], bool within_limits);
+
+/* Whether two devices may be in one replica. */
+bool model_may_be_together(const struct model *model, const struct asking *asking, unsigned one,
+                           unsigned other);
+
+/* ---- Limits (model_limits.c) ---- */
+
+/* What the leases of a user or group hold, in millionths. */
+uint64_t model_user_holds(const struct model *model, uint32_t uid);
+uint64_t model_group_holds(const struct model *model, uint32_t group);
+/* Whether replicas of this size fit below the limits beside what is held. */
+bool model_within_limits(const struct model *model, uint64_t scope, const struct asking *asking,
+                         uint32_t size);
+bool model_held_by_limit(const struct model *model, uint64_t scope, const struct asking *asking);
+bool model_impossible(const struct model *model, uint64_t scope, const struct asking *asking);
+
+/* ---- Order and who may start (model_order.c) ---- */
+
+enum priority model_class(const struct model *model, const struct model_claim *claim);
+/* When the next claim rises one class. */
+int64_t model_next_ageing(const struct model *model);
+/* Whether `one` comes before `other`. */
+bool model_before(const struct model *model, const struct model_claim *one,
+                  const struct model_claim *other);
+/* The waiting claims of a scope in order. Returns how many. */
+size_t model_order(const struct model *model, uint64_t scope,
+                   const struct model_claim *ret_claims[CLAIMS_MOST]);
+
+struct model_group {
+    slot_set region;
+    const struct model_claim *firsts[CLAIMS_MOST];
+    size_t first_count;
+};
+
+struct model_groups {
+    struct model_group groups[MODEL_GROUPS_MOST];
+    size_t count;
+};
+
+/* Adds a blocked claim, which comes after those that were added before. Returns whether it is the
+ * first of its group. */
+bool model_groups_add(const struct model *model, struct model_groups *groups,
+                      const struct model_claim *claim);
+
+/* The groups of those that wait before the claim, are not held by a limit and not opportunistic. */
+void model_groups_before(const struct model *model, const struct model_claim *claim,
+                         struct model_groups *ret_groups);
+
+/* The start of a claim's reservation by the rules; TIME_NEVER: unknown. */
+int64_t model_start(const struct model *model, const struct model_claim *claim);
+/* The room that it would have then. */
+slot_set model_room_at(const struct model *model, const struct model_claim *claim, int64_t at,
+                       uint32_t room[SLOTS_MOST]);
+
+/* What the groups bar for the claim, with the starts and sets that the engine said. */
+slot_set model_bars(const struct model *model, const struct model_groups *groups,
+                    const struct model_claim *claim);
+
+/* Where the claim may start by the queue alone, behind these groups. */
+slot_set model_open_to(const struct model *model, const struct model_groups *groups,
+                       const struct model_claim *claim);
+
+/* Whether the claim may start now: its size, 0 when not. */
+uint32_t model_may_start(const struct model *model, const struct model_groups *groups,
+                         const struct model_claim *claim, slot_set *ret_allowed);
+
+/* What becomes of a claim that is made now: BERTH_ERROR_NO_DEVICE, _IMPOSSIBLE, CLAIM_WAITS or
+ * CLAIM_GRANTED. */
+int model_predict(const struct model *model, const struct model_claim *claim, uint32_t *ret_size,
+                  slot_set *ret_allowed);
+
+#endif

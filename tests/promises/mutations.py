@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sees the promises' test fail for each of a table of faults put into the engine.
+
+    mutations.py SOURCE_ROOT [NAME]...
+
+A fault is one exact piece of source text and what replaces it. Everything happens on a copy of the
+sources. A fault whose text is not found exactly once is a failure itself: the table is out of date.
+Prints TAP.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mutation_table import MUTATIONS
+
+FLAGS = (
+    "-std=gnu17 -O1 -D_GNU_SOURCE -fno-strict-aliasing -w -Isrc -Iinclude -Itests"
+    ' -DBERTH_VERSION="mutated"'
+).split()
+ROOMS = ("src/base", "src/model", "src/engine", "tests/promises")
+SECONDS = 600
+REPORT = re.compile(r"^promise (\d+): (.*)$", re.MULTILINE)
+
+
+def compiler():
+    return os.environ.get("CC", "cc").split()
+
+
+def compile_one(root, source, out):
+    subprocess.run([*compiler(), *FLAGS, "-c", source, "-o", out], cwd=root, check=True)
+    return out
+
+
+def objects_of(root):
+    """Compiles everything once; returns the objects by source."""
+    sources = [
+        path.relative_to(root)
+        for room in ROOMS
+        for path in sorted((root / room).glob("*.c"))
+        if path.name != "test_model.c"
+    ]
+    objects = {source: root / "objects" / str(source).replace("/", "-") for source in sources}
+    (root / "objects").mkdir()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(compile_one, root, source, out.with_suffix(".o"))
+            for source, out in objects.items()
+        ]
+        for job in jobs:
+            job.result()
+    return {source: out.with_suffix(".o") for source, out in objects.items()}
+
+
+def link(root, objects, name):
+    program = root / f"test-{name}"
+    subprocess.run([*compiler(), *objects.values(), "-lcmocka", "-o", program], cwd=root, check=True)
+    return program
+
+
+def run(program):
+    """Returns (whether it passed, number of the broken promise or None, its words)."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BERTH_")}
+    try:
+        done = subprocess.run(
+            [program], env=environment, timeout=SECONDS, check=False,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return False, None, f"it ran for {SECONDS} s"
+    report = REPORT.search(done.stderr)
+    if report:
+        return False, int(report.group(1)), report.group(2)
+    return done.returncode == 0, None, f"exit code {done.returncode}"
+
+
+def mutate(root, objects, mutation):
+    """Returns None if the fault was seen, else what is wrong."""
+    name, file, old, new, promises = mutation
+    source = root / "src/engine" / file
+    text = source.read_text(encoding="utf-8") if source.is_file() else ""
+    if text.count(old) != 1:
+        return f"src/engine/{file} has its text {text.count(old)} times: renew mutation_table.py"
+    mutated = root / "mutated" / name
+    mutated.mkdir(parents=True)
+    copy = source.with_name(f"mutated-{name}.c")
+    copy.write_text(text.replace(old, new), encoding="utf-8")
+    try:
+        out = compile_one(root, copy.relative_to(root), mutated / "object.o")
+        program = link(root, {**objects, Path("src/engine") / file: out}, name)
+        passed, promise, words = run(program)
+    except subprocess.CalledProcessError as error:
+        return f"does not build: {error}"
+    finally:
+        copy.unlink()
+    if passed:
+        return "nothing was seen of it"
+    if promise is None:
+        return f"it failed without a report: {words}"
+    print(f"# {name}: promise {promise}: {words}", flush=True)
+    if promise not in promises:
+        return f"promise {promise} was said to be broken, wanted {promises}: {words}"
+    return None
+
+
+def main(source_root, *wanted):
+    chosen = [mutation for mutation in MUTATIONS if not wanted or mutation[0] in wanted]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="berth-mutations-") as directory:
+        root = Path(directory)
+        for part in ("src", "include", "tests"):
+            shutil.copytree(Path(source_root) / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+        objects = objects_of(root)
+        print(f"1..{len(chosen)}", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            findings = pool.map(lambda mutation: mutate(root, objects, mutation), chosen)
+            for number, (mutation, finding) in enumerate(zip(chosen, findings), 1):
+                failed += finding is not None
+                print(f"{'not ok' if finding else 'ok'} {number} - {mutation[0]}", flush=True)
+                if finding:
+                    print(f"# {finding}", flush=True)
+                    print(f"not ok - {mutation[0]}: {finding}", file=sys.stderr, flush=True)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine's events kept as bytes, and an engine made of them again (promise 9).
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine/journal.h"
+#include "promises/run.h"
+
+void run_log(struct run *run, const struct engine_event *event)
+{
+    if (journal_encode(event, &run->journal) < 0)
+        run_blame(run, 9, "event %d at %" PRId64 " cannot be written down", event->type,
+                  event->time);
+    run->event_count++;
+    if (run->trace == NULL)
+        return;
+    text_append_format(run->trace, "  %" PRIu32 ": ",
+                       run->operation == NULL ? 0 : run->operation->number);
+    journal_describe(event, run->trace);
+    text_append(run->trace, "\n");
+}
+
+struct dumping {
+    struct text *out;
+    bool failed;
+};
+
+static void tell_dump(void *context, const struct engine_event *event)
+{
+    struct dumping *dumping = context;
+
+    if (journal_encode(event, dumping->out) < 0)
+        dumping->failed = true;
+}
+
+void run_dump(struct run *run, struct engine *engine, struct text *out)
+{
+    struct dumping dumping = {.out = out};
+
+    if (engine_dump(engine, &(struct event_sink){.tell = tell_dump,
+                                                 .context = &dumping,
+                                                 .wanted = EVENT_ALL}) < 0 ||
+        dumping.failed)
+        run_blame(run, 9, "the state cannot be written down");
+}
+
+/* What the engine is told anew after a restart: nothing of it is in the events. */
+static void tell_again(const struct run *run, struct engine *engine)
+{
+    const struct model *model = &run->model;
+
+    for (uint32_t i = 0; i < USERS; i++)
+        engine_limit_user(engine, FIRST_UID + i, model->user_limits[i], NULL);
+    for (uint32_t i = 0; i < GROUPS; i++)
+        engine_limit_group(engine, i + 1, model->group_limits[i], NULL);
+    for (uint32_t slot = 0; slot < run->plan->planned; slot++) {
+        const struct model_device *device = &model->devices[slot];
+        struct load load = {0};
+
+        if (!device->here)
+            continue;
+        if (device->free_known)
+            load.memory_free = figure_sampled((int64_t)device->free, model->now);
+        engine_load(engine, slot, &load);
+    }
+}
+
+static void replay_all(struct run *run, struct engine *engine)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    const char *bytes = text_string(&run->journal);
+    size_t left = run->journal.length;
+
+    for (size_t event = 0; event < run->event_count; event++) {
+        struct journal_record record = {0};
+        size_t used = 0;
+
+        if (journal_decode(bytes, left, &record, &used, &error) != JOURNAL_WHOLE) {
+            run_blame(run, 9, "event %zu of %zu cannot be read again: %s", event + 1,
+                      run->event_count, error.message);
+            return;
+        }
+        if (engine_replay(engine, &record.event, &error) < 0)
+            run_blame(run, 9, "event %zu of %zu (%s) cannot be replayed: %s", event + 1,
+                      run->event_count, journal_name(record.event.type), error.message);
+        journal_record_finish(&record);
+        if (run->verdict.promise != 0)
+            return;
+        bytes += used;
+        left -= used;
+    }
+}
+
+/* The first records in which two dumps differ, in words. */
+static void blame_difference(struct run *run, const struct text *one, const struct text *other)
+{
+    const struct text *texts[] = {one, other};
+    struct text words[2] = {{0}, {0}};
+    size_t at = 0;
+    bool same = true;
+
+    while (same) {
+        size_t used[2] = {0, 0};
+
+        for (size_t i = 0; i < 2; i++) {
+            struct journal_record record = {0};
+
+            text_clear(&words[i]);
+            if (at < texts[i]->length && journal_decode(texts[i]->bytes + at, texts[i]->length - at,
+                                                        &record, &used[i], NULL) == JOURNAL_WHOLE)
+                journal_describe(&record.event, &words[i]);
+            journal_record_finish(&record);
+        }
+        same = used[0] > 0 && used[0] == used[1] &&
+               memcmp(one->bytes + at, other->bytes + at, used[0]) == 0;
+        at += used[0];
+    }
+    run_blame(run, 9, "the restored state differs: was \"%s\", is \"%s\"", text_string(&words[0]),
+              text_string(&words[1]));
+    text_finish(&words[0]);
+    text_finish(&words[1]);
+}
+
+static struct engine *make_again(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    struct engine *engine = NULL;
+    struct machine machine;
+    unsigned here = 0;
+
+    while (here < plan->planned && run->model.devices[here].here)
+        here++;
+    machine = plan_machine(plan, here);
+    if (run_create(plan, &machine, &engine) < 0)
+        run_blame(run, 9, "an engine cannot be made again");
+    machine_finish(&machine);
+    return engine;
+}
+
+/* Handles belong to an engine; what is not in use is forgotten with them. */
+static void close_all(struct run *run)
+{
+    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+        if (run->requests[i].handle != NULL)
+            run_close(run, &run->requests[i]);
+    }
+}
+
+void run_restore(struct run *run)
+{
+    struct text was = {0};
+    struct text is = {0};
+    struct engine *engine;
+    size_t events;
+
+    close_all(run);
+    run_dump(run, run->engine, &was);
+    events = run->event_count;
+    engine = make_again(run);
+    if (engine != NULL) {
+        tell_again(run, engine);
+        replay_all(run, engine);
+        if (run->verdict.promise == 0) {
+            engine_listen(engine, &run->sink);
+            engine_advance(engine, run->model.now);
+            engine_resume(engine);
+        }
+        run_dump(run, engine, &is);
+        if (run->event_count != events)
+            run_blame(run, 9, "a restored engine decided something anew");
+        if (was.length != is.length || memcmp(was.bytes, is.bytes, was.length) != 0)
+            blame_difference(run, &was, &is);
+        engine_destroy(run->engine);
+        run->engine = engine;
+    }
+    text_finish(&was);
+    text_finish(&is);
+    run->tally->restores++;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One history at work: the engine, the model beside it, and what was found.
+ */
+#ifndef PROMISES_RUN_H
+#define PROMISES_RUN_H
+
+#include "promises/model.h"
+#include "support/random.h"
+
+enum { REQUESTS_MOST = 512, NOTICES_MOST = LEASES_MOST };
+
+/* The first promise that was broken, and how. */
+struct verdict {
+    int promise; /* 0: none */
+    uint32_t operation;
+    char message[400];
+};
+
+/* How often things happened, to see that nothing is missing. */
+struct tally {
+    unsigned long steps;
+    unsigned long checks;
+    unsigned long granted;
+    unsigned long granted_later; /* after waiting */
+    unsigned long overtakes; /* grants past an earlier blocked claim that wants the device too */
+    unsigned long waits;
+    unsigned long refused;
+    unsigned long impossible;
+    unsigned long no_device;
+    unsigned long notices;
+    unsigned long revoked;
+    unsigned long expired;
+    unsigned long timed_out;
+    unsigned long reservations;
+    unsigned long starts_known;
+    unsigned long restores;
+    unsigned long within; /* grants within a lease */
+    unsigned long limited;
+    unsigned long picks;
+};
+
+/* A request by the engine's number, by the handle, or both. */
+struct run_request {
+    uint32_t operation; /* that opened it; 0: this place is free */
+    uint64_t number;    /* in events; 0: not said yet */
+    uint64_t scope;
+    const struct asking *asking;
+    struct engine_request *handle; /* NULL: closed */
+    uint32_t parts;                /* claims that were made with it */
+};
+
+struct run {
+    const struct plan *plan;
+    struct engine *engine;
+    struct event_sink sink;
+    struct model model;
+    struct model before; /* the model at the beginning of the step, where a check wants it */
+    struct verdict verdict;
+    struct tally *tally;
+    struct run_request requests[REQUESTS_MOST];
+    uint64_t last_id;
+    struct text journal;   /* all events so far, encoded */
+    struct text held_back; /* events of a claim of a quiet run, encoded */
+    bool holding_back;
+    struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
+    size_t event_count;
+
+    /* The operation that is under way, and what it may lead to. */
+    const struct operation *operation;
+    uint64_t target;           /* the lease or claim that it names; 0: none */
+    struct run_request *asker; /* of a claim, try or pick */
+    struct reference origin;   /* of the claim that is being made */
+    int64_t deadline;
+    uint32_t expected_size; /* of the claim that is being made */
+    slot_set expected_allowed;
+    uint64_t told_lease; /* by an event, of the claim that is being made */
+    uint64_t told_claim;
+    uint64_t notices[NOTICES_MOST]; /* leases that were given notice in this step */
+    size_t notice_count;
+    bool granted_since; /* a notice: it may have been for that claim */
+    int64_t until;      /* how far the time may go in this step */
+
+    /* For the test of the shrinker: complain at the so many-th grant of slot 1. */
+    unsigned fault_at;
+    unsigned fault_seen;
+};
+
+/* Begins a run on the plan's machine. */
+void run_init(struct run *run, const struct plan *plan, struct tally *tally);
+void run_finish(struct run *run);
+
+/* Does one operation and checks everything. Returns whether all is well. */
+bool run_step(struct run *run, const struct operation *operation);
+
+/* The operations on devices and limits. */
+void run_machine(struct run *run, const struct operation *operation);
+
+/* Notes a broken promise, unless one was noted before. */
+void run_blame(struct run *run, int promise, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct run_request *run_request_of(struct run *run, uint64_t number);
+/* The lease or waiting claim that came of a part of an operation; NULL: there is none now. */
+struct model_lease *run_lease(struct run *run, struct reference reference);
+struct model_claim *run_claim(struct run *run, struct reference reference);
+
+/* An engine by the plan's settings; takes the machine over on success. */
+int run_create(const struct plan *plan, struct machine *machine, struct engine **ret_engine);
+/* Closes the handle of a request. */
+void run_close(struct run *run, struct run_request *request);
+
+/* ---- Events (events.c) ---- */
+
+/* Is told every event; updates the model. */
+void run_tell(void *context, const struct engine_event *event);
+/* In a quiet run, keeps the events of a claim until it is known whether it was granted at once, as
+ * this lease (0: it was not), which came before them. */
+void run_hold_back(struct run *run);
+void run_let_go(struct run *run, uint64_t lease);
+
+/* ---- Restoring (restore.c) ---- */
+
+void run_log(struct run *run, const struct engine_event *event);
+/* Goes on with an engine that was restored from the events so far. */
+void run_restore(struct run *run);
+/* The engine's state in bytes. */
+void run_dump(struct run *run, struct engine *engine, struct text *out);
+
+/* ---- Checks ---- */
+
+/* That a grant is right at its moment; the claim waits or is just made (id 0). */
+void check_grant(struct run *run, const struct model_claim *claim,
+                 const struct engine_event *event);
+/* That the claim does not go before others who wait. */
+void check_grant_order(struct run *run, const struct model_claim *claim,
+                       const struct engine_event *event);
+/* That each device carries only what it can. */
+void check_devices(struct run *run);
+/* That nobody waits who may start, and what the engine says of those who wait. */
+void check_queue(struct run *run);
+/* Asks for the reservations of all who wait, into the model. */
+void check_reservations(struct run *run);
+/* That notices are given where they help, and only there. */
+void check_giving_way(struct run *run);
+/* That leases, claims and slots are as the events said. */
+void check_views(struct run *run);
+/* That nothing that was due by now is missing. */
+void check_due(struct run *run);
+/* That no claim waits that can never be granted. */
+void check_impossible(struct run *run);
+
+#endif

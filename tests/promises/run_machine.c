@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operations on devices and limits: the model is told first, so that what the engine says of it is
+ * judged by what is so.
+ */
+#include "promises/run.h"
+
+static void do_back(struct run *run, uint32_t slot)
+{
+    struct model_device *model = &run->model.devices[slot];
+    struct device device;
+    uint32_t found = UINT32_MAX;
+
+    if (model->present)
+        return;
+    /* New devices get the next slot. */
+    if (!model->here && slot > 0 && !run->model.devices[slot - 1].here)
+        return;
+    model->here = true;
+    model->present = true;
+    model->health = model->plan->health;
+    model->free_known = model->plan->free_known;
+    model->free = model->plan->free;
+    device = plan_device(model->plan);
+    if (engine_device_add(run->engine, &device, &found, NULL) < 0) {
+        device_finish(&device);
+        run_blame(run, 7, "a device cannot be added");
+    } else if (found != slot) {
+        run_blame(run, 7, "the device of slot %u was given slot %u", slot, found);
+    }
+}
+
+static void do_load(struct run *run, const struct operation *operation)
+{
+    struct model_device *device = &run->model.devices[operation->slot];
+    struct load load = {0};
+
+    device->free_known = operation->known;
+    device->free = (uint64_t)operation->amount;
+    if (operation->known) {
+        load.memory_free = figure_sampled(operation->amount, run->model.now);
+        load.utilization = figure_sampled(operation->amount % 1001, run->model.now);
+    }
+    engine_load(run->engine, operation->slot, &load);
+}
+
+static void do_limit(struct run *run, const struct operation *operation)
+{
+    uint64_t most = operation->known ? (uint64_t)operation->amount : UINT64_MAX;
+
+    if (operation->kind == OPERATION_LIMIT_USER) {
+        run->model.user_limits[operation->what - FIRST_UID] = most;
+        engine_limit_user(run->engine, operation->what, most, NULL);
+    } else {
+        run->model.group_limits[operation->what - 1] = most;
+        engine_limit_group(run->engine, operation->what, most, NULL);
+    }
+}
+
+void run_machine(struct run *run, const struct operation *operation)
+{
+    uint32_t slot = operation->slot;
+    struct model_device *device = &run->model.devices[slot];
+
+    if (operation->kind == OPERATION_LIMIT_USER || operation->kind == OPERATION_LIMIT_GROUP) {
+        do_limit(run, operation);
+        return;
+    }
+    if (operation->kind == OPERATION_BACK) {
+        do_back(run, slot);
+        return;
+    }
+    if (!device->here)
+        return;
+    switch (operation->kind) {
+    case OPERATION_BLOCK:
+        device->blocks |= operation->what;
+        engine_block(run->engine, slot, (enum block)operation->what);
+        break;
+    case OPERATION_UNBLOCK:
+        device->blocks &= ~operation->what;
+        engine_unblock(run->engine, slot, (enum block)operation->what);
+        break;
+    case OPERATION_HEALTH:
+        device->health = (enum health)operation->what;
+        engine_device_health(run->engine, slot, device->health);
+        break;
+    case OPERATION_GONE:
+        device->present = false;
+        engine_device_gone(run->engine, slot);
+        break;
+    case OPERATION_LOAD:
+        do_load(run, operation);
+        break;
+    case OPERATION_WORK:
+        engine_work(run->engine, slot, (uint64_t)operation->amount, operation->what);
+        break;
+    case OPERATION_WEIGHT:
+        engine_weight(run->engine, slot, operation->what);
+        break;
+    default:
+        break;
+    }
+}

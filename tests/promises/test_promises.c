@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random histories of the engine, with every promise checked after every step. The first argument
+ * says which of several parts of the seeds this program runs: "1/2".
+ *
+ *     BERTH_PROMISES_SEED=N   runs only the history of this seed
+ */
+#include "support/unit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "promises/generate.h"
+#include "promises/shrink.h"
+#include "support/steps.h"
+
+enum { STEPS = 250000, STEPS_MOST = 5000000, STEPS_OF_ONE = 250, FIRST_SEED = 1000 };
+
+static unsigned part = 1;
+static unsigned parts = 1;
+
+static void report(struct history *history, const struct search_terms *terms,
+                   struct verdict *verdict)
+{
+    struct text words = {0};
+    struct text trace = {0};
+    struct search_terms traced = *terms;
+
+    history_shrink(history, terms, verdict);
+    history_describe(history, &words);
+    traced.trace = &trace;
+    history_run(history, &traced, verdict);
+    fprintf(stderr,
+            "promise %d: %s\n(operation %" PRIu32 "; run again with BERTH_PROMISES_SEED=%" PRIu64
+            ")\n%sevents:\n%s",
+            verdict->promise, verdict->message, verdict->operation, history->seed,
+            text_string(&words), text_string(&trace));
+    text_finish(&words);
+    text_finish(&trace);
+}
+
+static void print_tally(const struct tally *tally, unsigned long histories)
+{
+    print_message(
+        "%lu steps in %lu histories, %lu checks of the whole state: %lu grants (%lu after "
+        "waiting, %lu past an earlier claim, %lu within a lease), %lu claims waited\n",
+        tally->steps, histories, tally->checks, tally->granted, tally->granted_later,
+        tally->overtakes, tally->within, tally->waits);
+    print_message(
+        "%lu refused, %lu timed out, %lu impossible, %lu without device, %lu notices, %lu "
+        "revoked, %lu expired, %lu restores, %lu picks, %lu reservations (%lu with start), "
+        "%lu held by limits\n",
+        tally->refused, tally->timed_out, tally->impossible, tally->no_device, tally->notices,
+        tally->revoked, tally->expired, tally->restores, tally->picks, tally->reservations,
+        tally->starts_known, tally->limited);
+}
+
+/* That the histories had enough of everything. */
+static void check_tally(const struct tally *tally)
+{
+    unsigned long steps = tally->steps;
+
+    assert_true(tally->granted > steps / 20 && tally->granted_later > steps / 100);
+    assert_true(tally->overtakes > steps / 1000 && tally->within > steps / 1000);
+    assert_true(tally->notices > steps / 1000 && tally->revoked > steps / 10000);
+    assert_true(tally->expired > steps / 1000 && tally->timed_out > steps / 1000);
+    assert_true(tally->impossible > steps / 1000 && tally->no_device > steps / 5000);
+    assert_true(tally->restores > steps / 1000 && tally->starts_known > steps / 1000);
+    assert_true(tally->limited > steps / 1000);
+}
+
+static void run_seed(uint64_t seed, struct tally *tally)
+{
+    const struct search_terms terms = {0};
+    struct history history;
+    struct verdict verdict;
+
+    if (!history_make(&history, seed, STEPS_OF_ONE, &terms, tally, &verdict)) {
+        report(&history, &terms, &verdict);
+        history_finish(&history);
+        fail_msg("promise %d: %s (seed %" PRIu64 ")", verdict.promise, verdict.message, seed);
+    }
+    history_finish(&history);
+}
+
+static void promises_hold(void **state)
+{
+    const char *only = getenv("BERTH_PROMISES_SEED");
+    unsigned long steps = test_steps_up_to(STEPS, STEPS_MOST);
+    struct tally tally = {0};
+    unsigned long histories = 0;
+
+    (void)state;
+    if (only != NULL) {
+        run_seed(strtoull(only, NULL, 10), &tally);
+        return;
+    }
+    for (; tally.steps < steps; histories++)
+        run_seed(FIRST_SEED + histories * parts + part - 1, &tally);
+    print_tally(&tally, histories);
+    check_tally(&tally);
+}
+
+/* A made-up fault, to see that a short history comes of a long one: the third grant of slot 1. */
+static void failing_histories_become_short(void **state)
+{
+    const struct search_terms terms = {.fault_at = 3};
+    struct tally tally = {0};
+    unsigned found = 0;
+
+    (void)state;
+    if (getenv("BERTH_PROMISES_SEED") != NULL)
+        return;
+    for (uint64_t seed = 1; found < 3 && seed < 100; seed++) {
+        struct history history;
+        struct verdict verdict;
+
+        if (!history_make(&history, seed, STEPS_OF_ONE, &terms, &tally, &verdict) &&
+            verdict.promise == 99) {
+            size_t before = history.count;
+
+            history_shrink(&history, &terms, &verdict);
+            assert_int_equal(verdict.promise, 99);
+            assert_in_range(history.count, 1, 15);
+            found += before > 30;
+        }
+        history_finish(&history);
+    }
+    assert_int_equal(found, 3);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(promises_hold),
+        cmocka_unit_test(failing_histories_become_short),
+    };
+
+    if (argc > 1)
+        sscanf(argv[1], "%u/%u", &part, &parts);
+    return cmocka_run_group_tests_name("promises", tests, NULL, NULL);
+}
