@@ -36,14 +36,12 @@
 extern "C" {
 #endif
 
-#pragma GCC visibility push(default)
-
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
 
 /* The version of the library that is loaded, such as "0.1.0". */
-const char *berth_version(void);
+BERTH_API const char *berth_version(void);
 
 /* A number that is not known, of memory or load. */
 #define BERTH_UNKNOWN INT64_MIN
@@ -131,28 +129,28 @@ struct berth_pool;
 /* Opens a pool of these devices, in this order: device number i has slot i. None is fine: every
  * claim is then refused at once with BERTH_ERROR_NO_DEVICE. Everything is copied. `options` may be
  * NULL. Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
-int berth_pool_open_devices(const struct berth_device *devices, size_t count,
-                            const struct berth_pool_options *options, struct berth_pool **ret_pool,
-                            struct berth_error *error);
+BERTH_API int berth_pool_open_devices(const struct berth_device *devices, size_t count,
+                                      const struct berth_pool_options *options,
+                                      struct berth_pool **ret_pool, struct berth_error *error);
 
 /* The same with the devices of an inventory file. Blocks as long as reading the file does. */
-int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
-                              struct berth_pool **ret_pool, struct berth_error *error);
+BERTH_API int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
+                                        struct berth_pool **ret_pool, struct berth_error *error);
 
 /* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, arbiters stop, leases are gone. No
  * other thread may begin a call on the pool any more; those that are blocked in one return first.
  * NULL is fine. Not to be called from a callback. */
-void berth_pool_close(struct berth_pool *pool);
+BERTH_API void berth_pool_close(struct berth_pool *pool);
 
 /* How many devices the pool has; the slots are 0 to capacity-1. */
-size_t berth_pool_capacity(const struct berth_pool *pool);
+BERTH_API size_t berth_pool_capacity(const struct berth_pool *pool);
 
 /* How many claims are blocked right now; opportunistic ones do not count. */
-size_t berth_pool_pending(const struct berth_pool *pool);
+BERTH_API size_t berth_pool_pending(const struct berth_pool *pool);
 
 /* What the device of a slot is. Fails with BERTH_ERROR_RANGE. */
-int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_device *ret_device,
-                      struct berth_error *error);
+BERTH_API int berth_pool_device(const struct berth_pool *pool, size_t slot,
+                                struct berth_device *ret_device, struct berth_error *error);
 
 /* ---- What is wanted ---- */
 
@@ -160,8 +158,8 @@ struct berth_request;
 
 /* A request for one whole device. The caller destroys it, at any time: claims keep what they need.
  * Two threads may claim with one request; it must not be changed meanwhile. */
-int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
-void berth_request_destroy(struct berth_request *request);
+BERTH_API int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
+BERTH_API void berth_request_destroy(struct berth_request *request);
 
 /* Sets one property, named and written as the options of berth(1): ("gpus", "2-4"), ("model",
  * "A100"), ("sharing", "time-slice"), ("share", "0.25"), ("time", "10m"), ("opportunistic", NULL).
@@ -169,8 +167,8 @@ void berth_request_destroy(struct berth_request *request);
  * memory scheduling policy affinity priority opportunistic time name. Fails with
  * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY. Whether all of it makes sense together, the
  * claim says. */
-int berth_request_set(struct berth_request *request, const char *name, const char *value,
-                      struct berth_error *error);
+BERTH_API int berth_request_set(struct berth_request *request, const char *name, const char *value,
+                                struct berth_error *error);
 
 /* ---- Claims and leases ---- */
 
@@ -189,18 +187,20 @@ struct berth_ticket {
 
 /* Claims and waits for its turn, at most `timeout` nanoseconds (BERTH_FOR_EVER: without end).
  * Further errors: BERTH_ERROR_TIMED_OUT, BERTH_ERROR_CANCELLED (the pool closes). */
-int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
-                struct berth_lease *ret_lease, struct berth_error *error);
+BERTH_API int berth_claim(struct berth_pool *pool, const struct berth_request *request,
+                          int64_t timeout, struct berth_lease *ret_lease,
+                          struct berth_error *error);
 
 /* Claims if berth_claim would be granted at once, else fails with BERTH_ERROR_BUSY. Never blocks,
  * never overtakes a waiting claim, revokes nobody and is never pending. */
-int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
-                    struct berth_lease *ret_lease, struct berth_error *error);
+BERTH_API int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
+                              struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Gives the devices back; the next claims are granted before it returns. A lease that is not held
  * (released already, of another pool, never granted) is BERTH_ERROR_NOT_FOUND and changes nothing.
  * Any thread may release. */
-int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error);
+BERTH_API int berth_release(struct berth_pool *pool, struct berth_lease lease,
+                            struct berth_error *error);
 
 /* ---- Claims that do not block ---- */
 
@@ -217,28 +217,30 @@ struct berth_claim_options {
 };
 
 /* Starts a claim; the outcome comes as the options say (NULL: kept). */
-int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
-                      const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
-                      struct berth_error *error);
+BERTH_API int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
+                                const struct berth_claim_options *options,
+                                struct berth_ticket *ret_ticket, struct berth_error *error);
 
 /* Waits for the outcome of a claim without callback, at most `timeout` nanoseconds, and collects
  * it. Another thread may cancel it meanwhile. Fails with BERTH_ERROR_BUSY while it waits on (the
  * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already). */
-int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
-                     struct berth_lease *ret_lease, struct berth_error *error);
+BERTH_API int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
+                               struct berth_lease *ret_lease, struct berth_error *error);
 
 /* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, callback included.
  * One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be released. */
-int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct berth_error *error);
+BERTH_API int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket,
+                           struct berth_error *error);
 
 /* A descriptor that polls readable while the outcome of a claim without callback is kept. It
  * belongs to the pool. Fails with BERTH_ERROR_IO. */
-int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
+BERTH_API int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
 
 /* Collects the oldest kept outcome. *ret_code is 0 (the lease is good) or how the claim ended.
  * Fails with BERTH_ERROR_BUSY when none is kept. Never blocks. */
-int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, int *ret_code,
-                     struct berth_lease *ret_lease, struct berth_error *error);
+BERTH_API int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket,
+                               int *ret_code, struct berth_lease *ret_lease,
+                               struct berth_error *error);
 
 /* ---- What is held ---- */
 
@@ -255,9 +257,9 @@ struct berth_lease_device {
 
 /* Fills in up to `capacity` devices of a lease and returns how many it has, replica after replica.
  * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND as berth_release. */
-int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
-                        struct berth_lease_device *ret_devices, size_t capacity,
-                        struct berth_error *error);
+BERTH_API int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
+                                  struct berth_lease_device *ret_devices, size_t capacity,
+                                  struct berth_error *error);
 
 struct berth_slot {
     size_t slot;
@@ -272,8 +274,8 @@ struct berth_slot {
 
 /* Fills in up to `capacity` slots, in slot order, all as of one moment, and returns how many the
  * pool has. Allocates nothing. Fails with BERTH_ERROR_FORKED only. */
-int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
-                          size_t capacity);
+BERTH_API int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
+                                    size_t capacity);
 
 /* ---- Helpers: work that gives way ---- */
 
@@ -299,36 +301,35 @@ struct berth_arbiter;
 /* Offers spare devices, as long as nobody is pending, to the callbacks, which run in threads that
  * use the pool, without its lock, and may call it. What is spare already is offered before it
  * returns. */
-int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_options *options,
-                        struct berth_arbiter **ret_arbiter, struct berth_error *error);
+BERTH_API int berth_arbiter_start(struct berth_pool *pool,
+                                  const struct berth_arbiter_options *options,
+                                  struct berth_arbiter **ret_arbiter, struct berth_error *error);
 
 /* Offers nothing more and waits until no callback runs (so not from within one). Leases that are
  * out stay until they are released; they are still taken back by nobody: release them. */
-void berth_arbiter_stop(struct berth_arbiter *arbiter);
+BERTH_API void berth_arbiter_stop(struct berth_arbiter *arbiter);
 
 /* ---- Loads and advice ---- */
 
 /* Says how much of the program's own work is queued and running on a device. least-loaded counts it
  * at once. Fails with BERTH_ERROR_RANGE. */
-int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uint64_t active,
-                      struct berth_error *error);
+BERTH_API int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued,
+                                uint64_t active, struct berth_error *error);
 
 /* Gives figures that the program has measured itself. Fails with BERTH_ERROR_RANGE. */
-int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
-                      struct berth_error *error);
+BERTH_API int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
+                                struct berth_error *error);
 
 /* How much of the grants a device is to get under the policy weighted (1 at first; 0 is refused
  * with BERTH_ERROR_RANGE). */
-int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
-                     struct berth_error *error);
+BERTH_API int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
+                               struct berth_error *error);
 
 /* Advice: which devices the request would best use now, without taking them. Fills in up to
  * `capacity` slots and returns how many there are. A pick counts as work on its devices until their
  * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
-int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
-               size_t capacity, struct berth_error *error);
-
-#pragma GCC visibility pop
+BERTH_API int berth_pick(struct berth_pool *pool, const struct berth_request *request,
+                         size_t *ret_slots, size_t capacity, struct berth_error *error);
 
 #ifdef __cplusplus
 }

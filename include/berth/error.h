@@ -10,11 +10,16 @@
 #ifndef BERTH_ERROR_H
 #define BERTH_ERROR_H
 
+/* What the shared library exports. */
+#if defined(__GNUC__)
+#define BERTH_API __attribute__((visibility("default")))
+#else
+#define BERTH_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#pragma GCC visibility push(default)
 
 /* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */
 #define BERTH_ERROR_LIST(X)                                           \
@@ -56,9 +61,7 @@ struct berth_error {
 
 /* A short description of a code, e.g. "out of memory"; "no error" for 0 and "unknown error" for a
  * number that is not in the list. The text is static. Never blocks; any thread may call it. */
-const char *berth_error_describe(int code);
-
-#pragma GCC visibility pop
+BERTH_API const char *berth_error_describe(int code);
 
 #ifdef __cplusplus
 }

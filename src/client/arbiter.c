@@ -69,7 +69,7 @@ static void tell_later(struct berth_arbiter *arbiter, uint64_t lease, enum news_
 {
     arbiter->calls++;
     news_tell(&arbiter->pool->news,
-              &(struct news){.kind = kind, .lease = lease, .target = &arbiter->target});
+              &(struct message){.kind = kind, .lease = lease, .target = &arbiter->target});
 }
 
 void arbiter_notice(struct berth_arbiter *arbiter, uint64_t lease, enum news_kind kind)

@@ -15,10 +15,12 @@ struct start {
     struct berth_pool *pool;
     const struct request_core *core;
     struct engine_request *compiled;
-    struct berth_claim_options options;
+    const struct berth_claim_options *options;
     struct target *target;
     bool has_deadline;
 };
+
+static const struct berth_claim_options no_options = {.size = sizeof(no_options)};
 
 /* The pool's record of the function; NULL: out of memory. */
 static struct target *find_callback(struct berth_pool *pool, const struct start *start)
@@ -26,7 +28,7 @@ static struct target *find_callback(struct berth_pool *pool, const struct start 
     struct callback *callback;
 
     for (callback = pool->callbacks; callback != NULL; callback = callback->next) {
-        if (callback->done == start->options.done &&
+        if (callback->done == start->options->done &&
             callback->target.has_deadline == start->has_deadline)
             return &callback->target;
     }
@@ -36,7 +38,7 @@ static struct target *find_callback(struct berth_pool *pool, const struct start 
     *callback = (struct callback){
         .target = {.kind = TARGET_CALLBACK, .has_deadline = start->has_deadline},
         .next = pool->callbacks,
-        .done = start->options.done,
+        .done = start->options->done,
     };
     pool->callbacks = callback;
     return &callback->target;
@@ -47,8 +49,8 @@ static int prepare(struct start *start, struct berth_error *error)
 {
     struct berth_pool *pool = start->pool;
 
-    start->target = start->options.done == NULL ? &pool->kept_targets[start->has_deadline]
-                                                : find_callback(pool, start);
+    start->target = start->options->done == NULL ? &pool->kept_targets[start->has_deadline]
+                                                 : find_callback(pool, start);
     if (start->target == NULL || pool_make_room(pool, 1, start->has_deadline) < 0)
         return error_set_memory(error);
     return 0;
@@ -57,16 +59,19 @@ static int prepare(struct start *start, struct berth_error *error)
 /* Has the engine queue the claim, or grant it. Returns as engine_claim. */
 static int queue(const struct start *start, uint64_t *ret_id, struct berth_error *error)
 {
-    const struct claim_owner owner = {.waiter = start->target, .data = start->options.data};
+    const struct claim_owner owner = {.waiter = start->target, .data = start->options->data};
     struct berth_pool *pool = start->pool;
     bool is_exact = start->has_deadline || start->core->has_limit;
     int64_t now = is_exact ? clock_now() : clock_roughly();
-    int64_t deadline = start->has_deadline ? clock_after(now, start->options.timeout) : TIME_NEVER;
-    int code = claim_prepare(pool, start->core, error);
+    int64_t deadline = start->has_deadline ? clock_after(now, start->options->timeout) : TIME_NEVER;
+    int code = 0;
 
+    if (unlikely(!pool->keeper.is_running || pool->is_closing || start->core->has_limit))
+        code = claim_prepare(pool, start->core, error);
     if (code < 0)
         return code;
-    pool_advance(pool, now);
+    if (now != pool->advanced_to)
+        pool_advance(pool, now);
     code = engine_claim(pool->engine, start->compiled, deadline, &owner, ret_id, error);
     if (code == CLAIM_WAITS) {
         pool_count_waiting(pool);
@@ -97,46 +102,70 @@ static int claim(struct start *start, uint64_t *ret_id, struct berth_error *erro
 /* A claim that was granted at once has its outcome already. */
 static void settle_at_once(const struct start *start, uint64_t lease)
 {
-    const struct news news = {.kind = NEWS_OUTCOME,
-                              .by_ticket = {.id = lease},
-                              .lease = lease,
-                              .target = start->target,
-                              .data = start->options.data};
+    const struct message message = {.kind = NEWS_OUTCOME,
+                                    .ticket = lease,
+                                    .lease = lease,
+                                    .target = start->target,
+                                    .data = start->options->data};
 
-    if (start->options.done == NULL)
-        news_keep(&start->pool->news, &news);
+    if (start->options->done == NULL)
+        news_keep(&start->pool->news, &message);
     else
-        news_tell(&start->pool->news, &news);
+        news_tell(&start->pool->news, &message);
+}
+
+/* Whether the claim joined others in the queue and concerns nobody: no one was told anything, and
+ * the keeper has nothing to do before it was going to wake anyway. */
+static bool is_one_more(const struct start *start)
+{
+    const struct berth_pool *pool = start->pool;
+
+    return pool->waiting > 1 && !start->has_deadline && !start->core->has_limit &&
+           pool->arbiter_count == 0 && pool_is_quiet(pool);
+}
+
+/* Starts the claim that was described. */
+static int start_claim(struct start *start, const struct berth_request *request,
+                       struct berth_ticket *ret_ticket, struct berth_error *error)
+{
+    struct berth_pool *pool = start->pool;
+    uint64_t id = 0;
+    int code = pool_enter(pool, error);
+
+    if (unlikely(code < 0))
+        return code;
+    start->core = core_of(pool, request);
+    start->compiled = compiled_find(pool, request, &code, error);
+    if (start->compiled != NULL)
+        code = claim(start, &id, error);
+    if (code >= 0)
+        *ret_ticket = (struct berth_ticket){.id = id, .pool = pool->serial};
+    if (code == CLAIM_WAITS && is_one_more(start)) {
+        pool_leave_quietly(pool);
+        return 0;
+    }
+    if (code == CLAIM_GRANTED)
+        settle_at_once(start, id);
+    pool_leave(pool);
+    return code < 0 ? code : 0;
 }
 
 int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
                       const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
                       struct berth_error *error)
 {
-    struct start start = {.pool = pool};
-    uint64_t id;
-    int code = options_read(&start.options, sizeof(start.options), options,
-                            options == NULL ? 0 : options->size, error);
+    struct start start = {.pool = pool, .options = options == NULL ? &no_options : options};
+    struct berth_claim_options read;
 
-    if (code < 0)
-        return code;
-    start.has_deadline = start.options.timeout != 0 && start.options.timeout != BERTH_FOR_EVER;
-    code = pool_enter(pool, error);
-    if (code < 0)
-        return code;
-    start.core = core_of(pool, request);
-    start.compiled = compiled_find(pool, request, &code, error);
-    if (start.compiled != NULL)
-        code = claim(&start, &id, error);
-    if (code < 0) {
-        pool_leave(pool);
-        return code;
+    if (unlikely(start.options->size != sizeof(read))) {
+        int code = options_read(&read, sizeof(read), options, options->size, error);
+
+        if (code < 0)
+            return code;
+        start.options = &read;
     }
-    *ret_ticket = (struct berth_ticket){.id = id, .pool = pool->serial};
-    if (code == CLAIM_GRANTED)
-        settle_at_once(&start, id);
-    pool_leave(pool);
-    return 0;
+    start.has_deadline = start.options->timeout != 0 && start.options->timeout != BERTH_FOR_EVER;
+    return start_claim(&start, request, ret_ticket, error);
 }
 
 /* ---- Collecting ---- */
@@ -239,8 +268,8 @@ int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_
         return code;
     news = ticket.pool == pool->serial ? news_find(&pool->news, ticket.id) : NULL;
     if (news != NULL) {
-        code = news->code;
-        lease.id = news->lease;
+        code = news->message.code;
+        lease.id = news->message.lease;
         news_collect(&pool->news, news);
         pool_leave(pool);
     } else if (ticket.pool != pool->serial || !waits_for_collector(pool, ticket.id)) {
@@ -271,9 +300,10 @@ int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, i
         pool_leave_quietly(pool);
         return error_set(error, BERTH_ERROR_BUSY, "wanted the outcome of a claim, found none yet");
     }
-    *ret_ticket = (struct berth_ticket){.id = news->by_ticket.id, .pool = pool->serial};
-    *ret_code = news->code;
-    *ret_lease = news->code < 0 ? (struct berth_lease){0} : pool_lease(pool, news->lease);
+    *ret_ticket = (struct berth_ticket){.id = news->message.ticket, .pool = pool->serial};
+    *ret_code = news->message.code;
+    *ret_lease =
+        news->message.code < 0 ? (struct berth_lease){0} : pool_lease(pool, news->message.lease);
     news_collect(&pool->news, news);
     pool_leave_quietly(pool);
     return 0;

@@ -270,23 +270,30 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
     return 0;
 }
 
-/* The release that others may be concerned by. With the lock, which it gives back. */
-static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, uint64_t id,
-                                                     struct berth_error *error)
+/* Those who count leases are to know. */
+static void see_release(struct berth_pool *pool, uint64_t id)
 {
     struct lease_view view;
 
-    if (!engine_lease(pool->engine, id, &view)) {
-        pool_leave(pool);
-        return pool_refuse_lease(id, error);
-    }
+    if (!engine_lease(pool->engine, id, &view))
+        return;
     if (view.state != LEASE_EXPIRED && view.expires != TIME_NEVER)
         pool_uncount_limited(pool);
     if (pool->arbiter_count > 0)
         arbiters_see_release(pool, view.owner.waiter, id);
-    engine_release(pool->engine, id, NULL);
+}
+
+/* The release that others may be concerned by. With the lock, which it gives back. */
+static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, uint64_t id,
+                                                     struct berth_error *error)
+{
+    int code;
+
+    if ((pool->limited | pool->arbiter_count) != 0)
+        see_release(pool, id);
+    code = engine_release(pool->engine, id, NULL);
     pool_leave(pool);
-    return 0;
+    return code < 0 ? pool_refuse_lease(id, error) : 0;
 }
 
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)

@@ -8,39 +8,36 @@
 int news_init(struct news_box *box)
 {
     *box = (struct news_box){.descriptor = -1};
-    list_init(&box->to_tell);
+    box->to_tell_end = &box->to_tell;
     list_init(&box->kept);
-    list_init(&box->spare);
     return id_map_init(&box->tickets);
 }
 
-static struct news *news_of(struct list_link *link)
+static void free_all(struct news *news)
 {
-    return container_of(link, struct news, in_list);
-}
+    while (news != NULL) {
+        struct news *next = news->next;
 
-static void free_all(struct list *list)
-{
-    list_for_each (link, list)
-        free(news_of(link));
-    list_init(list);
+        free(news);
+        news = next;
+    }
 }
 
 void news_finish(struct news_box *box)
 {
-    free_all(&box->to_tell);
-    free_all(&box->kept);
-    free_all(&box->spare);
+    free_all(box->to_tell);
+    free_all(box->spare);
+    list_for_each (link, &box->kept)
+        free(container_of(link, struct news, in_kept));
     id_map_finish(&box->tickets);
     if (box->descriptor >= 0)
         close(box->descriptor);
-    box->descriptor = -1;
 }
 
-/* In front, so that the one used next is still in the cache. */
 static void put_back(struct news_box *box, struct news *news)
 {
-    list_prepend(&box->spare, &news->in_list);
+    news->next = box->spare;
+    box->spare = news;
     box->spare_count++;
 }
 
@@ -56,66 +53,70 @@ int news_reserve(struct news_box *box, size_t wanted)
     return 0;
 }
 
-static struct news *copy_to_spare(struct news_box *box, const struct news *news)
+/* A spare one with this message; NULL: none and no memory. */
+static struct news *news_of(struct news_box *box, const struct message *message)
 {
-    struct news *copy;
+    struct news *news;
 
     if (news_reserve(box, 1) < 0)
         return NULL;
-    copy = news_of(list_first(&box->spare));
-    list_remove(&copy->in_list);
+    news = box->spare;
+    box->spare = news->next;
     box->spare_count--;
-    *copy = *news;
-    copy->in_list = (struct list_link){0};
-    return copy;
+    news->message = *message;
+    return news;
 }
 
-static void add_untold(struct news_box *box, size_t more)
+static void count_untold(struct news_box *box, size_t more)
 {
     size_t before = atomic_load_explicit(&box->untold, memory_order_relaxed);
 
     atomic_store_explicit(&box->untold, before + more, memory_order_relaxed);
 }
 
-void news_tell(struct news_box *box, const struct news *news)
+void news_tell(struct news_box *box, const struct message *message)
 {
-    struct news *copy = copy_to_spare(box, news);
+    struct news *news = news_of(box, message);
 
-    if (copy == NULL)
+    if (news == NULL)
         return;
-    list_append(&box->to_tell, &copy->in_list);
-    add_untold(box, 1);
+    news->next = NULL;
+    *box->to_tell_end = news;
+    box->to_tell_end = &news->next;
+    count_untold(box, 1);
 }
 
-size_t news_take(struct news_box *box, struct news *ret_news, size_t most)
+size_t news_take(struct news_box *box, struct message *ret_messages, size_t most)
 {
     size_t taken = 0;
 
-    while (taken < most && !list_is_empty(&box->to_tell)) {
-        struct news *news = news_of(list_first(&box->to_tell));
+    while (taken < most && box->to_tell != NULL) {
+        struct news *news = box->to_tell;
 
-        ret_news[taken++] = *news;
-        list_remove(&news->in_list);
+        ret_messages[taken++] = news->message;
+        box->to_tell = news->next;
         put_back(box, news);
     }
-    if (taken > 0)
-        add_untold(box, -taken);
+    if (box->to_tell == NULL)
+        box->to_tell_end = &box->to_tell;
+    count_untold(box, -taken);
     return taken;
 }
 
 /* The descriptor follows the list with the lock held, so that the two never disagree. */
-void news_keep(struct news_box *box, const struct news *news)
+void news_keep(struct news_box *box, const struct message *message)
 {
-    struct news *copy = copy_to_spare(box, news);
+    struct news *news = news_of(box, message);
 
-    if (copy == NULL)
+    if (news == NULL)
         return;
     if (list_is_empty(&box->kept) && box->descriptor >= 0)
         eventfd_write(box->descriptor, 1);
-    list_append(&box->kept, &copy->in_list);
+    list_append(&box->kept, &news->in_kept);
     if (box->tickets.count > box->tickets.mask)
         id_map_reserve(&box->tickets, box->tickets.count * 2);
-    id_map_add(&box->tickets, &copy->by_ticket);
+    news->by_ticket.id = message->ticket;
+    id_map_add(&box->tickets, &news->by_ticket);
 }
 
 struct news *news_find(const struct news_box *box, uint64_t ticket)
@@ -127,7 +128,8 @@ struct news *news_find(const struct news_box *box, uint64_t ticket)
 
 struct news *news_oldest(const struct news_box *box)
 {
-    return list_is_empty(&box->kept) ? NULL : news_of(list_first(&box->kept));
+    return list_is_empty(&box->kept) ? NULL
+                                     : container_of(list_first(&box->kept), struct news, in_kept);
 }
 
 void news_collect(struct news_box *box, struct news *news)
@@ -135,7 +137,7 @@ void news_collect(struct news_box *box, struct news *news)
     eventfd_t value;
 
     id_map_remove(&box->tickets, &news->by_ticket);
-    list_remove(&news->in_list);
+    list_remove(&news->in_kept);
     put_back(box, news);
     if (list_is_empty(&box->kept) && box->descriptor >= 0)
         eventfd_read(box->descriptor, &value);

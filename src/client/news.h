@@ -25,27 +25,35 @@ enum news_kind {
 
 struct target;
 
-struct news {
-    struct id_link by_ticket; /* its id is the ticket's */
-    struct list_link in_list;
+/* What is to be said. */
+struct message {
     enum news_kind kind;
     int code;
+    uint64_t ticket;
     uint64_t lease;
     struct target *target;
     void *data; /* the program's */
 };
 
-struct news_box {
-    struct list to_tell;   /* oldest first */
-    struct list kept;      /* outcomes to be collected, oldest first */
-    struct id_map tickets; /* of those */
-    struct list spare;
-    size_t spare_count;
-    atomic_size_t untold; /* how many are in to_tell, for who has no lock */
-    int descriptor;       /* an eventfd that is readable while an outcome is kept; -1: none yet */
+struct news {
+    struct message message;
+    struct news *next;        /* of those to tell, or the spare ones */
+    struct id_link by_ticket; /* of a kept outcome */
+    struct list_link in_kept;
 };
 
-/* Returns 0 or BERTH_ERROR_MEMORY. */
+struct news_box {
+    struct news *to_tell; /* oldest first */
+    struct news **to_tell_end;
+    struct news *spare;
+    size_t spare_count;
+    atomic_size_t untold;  /* how many are to be told, for who has no lock */
+    struct list kept;      /* outcomes to be collected, oldest first */
+    struct id_map tickets; /* of those */
+    int descriptor;        /* an eventfd that is readable while one is kept; -1: none yet */
+};
+
+/* Returns 0 or BERTH_ERROR_MEMORY; to be finished in either case. */
 int news_init(struct news_box *box);
 void news_finish(struct news_box *box);
 
@@ -54,11 +62,11 @@ int news_reserve(struct news_box *box, size_t wanted);
 
 /* Puts a copy among those to tell, or the kept outcomes. They take a spare one; without any they
  * allocate, and drop the news when there is no memory, which news_reserve is there to prevent. */
-void news_tell(struct news_box *box, const struct news *news);
-void news_keep(struct news_box *box, const struct news *news);
+void news_tell(struct news_box *box, const struct message *message);
+void news_keep(struct news_box *box, const struct message *message);
 
-/* Moves up to `most` of those to tell to ret_news, whose links mean nothing. Returns how many. */
-size_t news_take(struct news_box *box, struct news *ret_news, size_t most);
+/* Moves up to `most` of those to tell to ret_messages. Returns how many. */
+size_t news_take(struct news_box *box, struct message *ret_messages, size_t most);
 
 /* The kept outcome of a ticket, the oldest kept one; NULL: none. */
 struct news *news_find(const struct news_box *box, uint64_t ticket);

@@ -183,7 +183,7 @@ static int make_scratch(struct berth_pool *pool, struct berth_error *error)
     pool->candidates = calloc(count, sizeof(*pool->candidates));
     pool->chosen = calloc(count, sizeof(*pool->chosen));
     if (pool->slots == NULL || pool->candidates == NULL || pool->chosen == NULL ||
-        news_init(&pool->news) < 0 || id_map_init(&pool->collectors) < 0)
+        id_map_init(&pool->collectors) < 0)
         return error_set_memory(error);
     return 0;
 }
@@ -201,10 +201,10 @@ static struct berth_pool *create(void)
     for (size_t i = 0; i < 2; i++)
         pool->kept_targets[i] = (struct target){.kind = TARGET_KEPT, .has_deadline = i == 1};
     list_init(&pool->arbiters);
-    pool->news.descriptor = -1;
-    list_init(&pool->news.to_tell);
-    list_init(&pool->news.kept);
-    list_init(&pool->news.spare);
+    if (news_init(&pool->news) < 0) {
+        free(pool);
+        return NULL;
+    }
     return pool;
 }
 

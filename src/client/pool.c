@@ -57,8 +57,7 @@ static void keep(struct berth_pool *pool, uint64_t ticket, int code, uint64_t le
     struct waiter *waiter;
 
     if (link == NULL) {
-        news_keep(&pool->news,
-                  &(struct news){.by_ticket = {.id = ticket}, .code = code, .lease = lease});
+        news_keep(&pool->news, &(struct message){.ticket = ticket, .code = code, .lease = lease});
         return;
     }
     id_map_remove(&pool->collectors, link);
@@ -86,12 +85,12 @@ static void settle(struct berth_pool *pool, const struct claim_owner *owner, uin
         wake_later(pool, (struct waiter *)target, code, lease);
         break;
     case TARGET_CALLBACK:
-        news_tell(&pool->news, &(struct news){.kind = NEWS_OUTCOME,
-                                              .by_ticket = {.id = ticket},
-                                              .code = code,
-                                              .lease = lease,
-                                              .target = target,
-                                              .data = owner->data});
+        news_tell(&pool->news, &(struct message){.kind = NEWS_OUTCOME,
+                                                 .ticket = ticket,
+                                                 .code = code,
+                                                 .lease = lease,
+                                                 .target = target,
+                                                 .data = owner->data});
         break;
     case TARGET_KEPT:
         keep(pool, ticket, code, lease);
@@ -151,7 +150,7 @@ static void note_expired(struct berth_pool *pool, const struct engine_event *eve
     if (pool->expired == NULL)
         return;
     pool_uncount_limited(pool);
-    news_tell(&pool->news, &(struct news){.kind = NEWS_EXPIRED, .lease = event->lease});
+    news_tell(&pool->news, &(struct message){.kind = NEWS_EXPIRED, .lease = event->lease});
 }
 
 void pool_tell(void *context, const struct engine_event *event)
@@ -200,7 +199,7 @@ struct delivery {
     const struct delivery *outer;
 };
 
-static _Thread_local const struct delivery *deliveries;
+static _Thread_local __attribute__((tls_model("initial-exec"))) const struct delivery *deliveries;
 
 static bool is_delivering(const struct berth_pool *pool)
 {
@@ -212,21 +211,21 @@ static bool is_delivering(const struct berth_pool *pool)
     return false;
 }
 
-static void tell_program(struct berth_pool *pool, const struct news *news)
+static void tell_program(struct berth_pool *pool, const struct message *message)
 {
-    const struct callback *callback = (const struct callback *)news->target;
-    const struct berth_ticket ticket = {.id = news->by_ticket.id, .pool = pool->serial};
+    const struct callback *callback = (const struct callback *)message->target;
+    const struct berth_ticket ticket = {.id = message->ticket, .pool = pool->serial};
     struct berth_lease lease = {0};
 
-    if (news->lease != 0)
-        lease = pool_lease(pool, news->lease);
-    switch (news->kind) {
+    if (message->lease != 0)
+        lease = pool_lease(pool, message->lease);
+    switch (message->kind) {
     case NEWS_OUTCOME:
-        callback->done(news->data, ticket, news->code, lease);
+        callback->done(message->data, ticket, message->code, lease);
         break;
     case NEWS_TAKE_BACK:
     case NEWS_FORCE:
-        arbiter_tell((struct berth_arbiter *)news->target, news->kind, lease);
+        arbiter_tell((struct berth_arbiter *)message->target, message->kind, lease);
         break;
     case NEWS_EXPIRED:
         pool->expired(pool->expired_data, lease);
@@ -240,7 +239,7 @@ static bool has_untold(const struct berth_pool *pool)
 }
 
 /* Runs the callbacks of the batch, then of what has come meanwhile. */
-static void deliver(struct berth_pool *pool, struct news *batch, size_t count)
+static void deliver(struct berth_pool *pool, struct message *batch, size_t count)
 {
     const struct delivery delivery = {.pool = pool, .outer = deliveries};
 
@@ -259,7 +258,7 @@ static void deliver(struct berth_pool *pool, struct news *batch, size_t count)
 
 void pool_deliver_put_off(struct berth_pool *pool)
 {
-    struct news batch[BATCH];
+    struct message batch[BATCH];
 
     if (has_untold(pool) && is_delivering(pool))
         deliver(pool, batch, 0);
@@ -280,7 +279,7 @@ static void wake(struct waiter *waiter)
 
 void pool_leave(struct berth_pool *pool)
 {
-    struct news batch[BATCH];
+    struct message batch[BATCH];
     struct waiter *to_wake = pool->to_wake;
     bool is_late = keeper_is_late(pool);
     bool arbiters_due = pool->arbiters_due;

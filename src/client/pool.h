@@ -76,6 +76,8 @@ struct berth_pool {
     size_t waiting;        /* claims that wait in the engine, opportunistic ones included */
     size_t limited;        /* leases and waiting claims whose end is to be told to `expired` */
 
+    int64_t advanced_to; /* the time that the engine was told last */
+
     struct request_core whole_device; /* of a NULL request */
     struct compiled_table compiled;
 
@@ -160,6 +162,13 @@ static inline void pool_leave_quietly(struct berth_pool *pool)
     lock_give(&pool->lock);
 }
 
+/* Whether nobody is to be woken or called on leaving. */
+static inline bool pool_is_quiet(const struct berth_pool *pool)
+{
+    return pool->to_wake == NULL && !pool->arbiters_due &&
+           atomic_load_explicit(&pool->news.untold, memory_order_relaxed) == 0;
+}
+
 /* Gives the lock back, then wakes and calls whom the engine's decisions concern. */
 void pool_leave(struct berth_pool *pool);
 
@@ -171,6 +180,7 @@ void pool_deliver_put_off(struct berth_pool *pool);
 static inline void pool_advance(struct berth_pool *pool, int64_t now)
 {
     engine_advance(pool->engine, now);
+    pool->advanced_to = now;
 }
 
 /* A claim waits in the engine from now on: it is to tell of grants. */
