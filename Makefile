@@ -77,7 +77,7 @@ bench: ## build, then measure against the peers: OUT=FILE.json ONLY=GROUP,...
 soak: ## the tests under sanitizers and clang, then the long way
 	@$(MAKE) --no-print-directory test CC=gcc SAN=address,undefined
 	@$(MAKE) --no-print-directory test CC=clang SAN=
-	@$(MAKE) --no-print-directory test CC=gcc SAN=thread
+	@$(MAKE) --no-print-directory test CC=gcc SAN=thread TEST_OPTIONS=
 	@BERTH_TEST_SCALE=100 $(MAKE) --no-print-directory test CC=gcc SAN= TEST_OPTIONS= TIMEOUTS=100
 
 # The rooms are instrumented too, or the fuzzer sees nothing of what its inputs reach.

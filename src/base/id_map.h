@@ -18,7 +18,6 @@ struct id_link {
 struct id_map {
     struct id_link **buckets;
     size_t mask; /* buckets - 1 */
-    size_t count;
 };
 
 /* An empty map. Returns 0 or BERTH_ERROR_MEMORY. */
@@ -35,7 +34,6 @@ static inline void id_map_add(struct id_map *map, struct id_link *link)
 
     link->next = *bucket;
     *bucket = link;
-    map->count++;
 }
 
 /* The link of this id; NULL when there is none. */
@@ -56,7 +54,6 @@ static inline void id_map_remove(struct id_map *map, struct id_link *link)
     while (*place != link)
         place = &(*place)->next;
     *place = link->next;
-    map->count--;
 }
 
 #endif

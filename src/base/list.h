@@ -83,6 +83,14 @@ static inline void list_remove(struct list_link *link)
     link->next = NULL;
 }
 
+/* The same for a link that is in a list and whose memory is about to be used for something else: it
+ * is left as it is. */
+static inline void list_unlink(const struct list_link *link)
+{
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+}
+
 /* The first and the last link; NULL when the list is empty. */
 static inline struct list_link *list_first(const struct list *list)
 {

@@ -185,16 +185,20 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
 int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
                 struct berth_lease *ret_lease, struct berth_error *error)
 {
+    /* What never changes is read before the lock is taken: nothing is read while that goes on. */
+    const struct request_core *core = core_of(pool, request);
+    struct engine *engine = pool->engine;
+    const uint64_t serial = pool->serial;
     uint64_t id;
 
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
     lock_take(&pool->lock);
-    if (unlikely(core_of(pool, request) != pool->swift.core ||
-                 engine_try(pool->engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+    if (unlikely(core != pool->swift.core ||
+                 engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
         return claim_in_full(pool, request, timeout, ret_lease, error);
     pool_leave_quietly(pool);
-    *ret_lease = pool_lease(pool, id);
+    *ret_lease = (struct berth_lease){.id = id, .pool = serial};
     return 0;
 }
 
@@ -253,20 +257,22 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
                     struct berth_lease *ret_lease, struct berth_error *error)
 {
     struct request_core *core = core_of(pool, request);
+    struct engine *engine = pool->engine;
+    const uint64_t serial = pool->serial;
     uint64_t id;
 
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
     /* No device has room for anybody, and waiting would help this request. */
     if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
-        atomic_load_explicit(&core->waits_in, memory_order_relaxed) == pool->serial)
+        atomic_load_explicit(&core->waits_in, memory_order_relaxed) == serial)
         return refuse_busy(error);
     lock_take(&pool->lock);
     if (unlikely(core != pool->swift.core ||
-                 engine_try(pool->engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+                 engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
         return try_in_full(pool, request, ret_lease, error);
     pool_leave_quietly(pool);
-    *ret_lease = pool_lease(pool, id);
+    *ret_lease = (struct berth_lease){.id = id, .pool = serial};
     return 0;
 }
 
@@ -298,6 +304,7 @@ static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, ui
 
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)
 {
+    struct engine *engine = pool->engine;
     int code;
 
     if (unlikely(fork_happened(pool->generation)))
@@ -307,7 +314,7 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     lock_take(&pool->lock);
     if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
         return release_in_full(pool, lease.id, error);
-    code = engine_release(pool->engine, lease.id, NULL);
+    code = engine_release(engine, lease.id, NULL);
     pool_leave_quietly(pool);
     return unlikely(code < 0) ? pool_refuse_lease(lease.id, error) : 0;
 }

@@ -113,8 +113,8 @@ void news_keep(struct news_box *box, const struct message *message)
     if (list_is_empty(&box->kept) && box->descriptor >= 0)
         eventfd_write(box->descriptor, 1);
     list_append(&box->kept, &news->in_kept);
-    if (box->tickets.count > box->tickets.mask)
-        id_map_reserve(&box->tickets, box->tickets.count * 2);
+    if (++box->kept_count > box->tickets.mask)
+        id_map_reserve(&box->tickets, box->kept_count * 2);
     news->by_ticket.id = message->ticket;
     id_map_add(&box->tickets, &news->by_ticket);
 }
@@ -137,6 +137,7 @@ void news_collect(struct news_box *box, struct news *news)
     eventfd_t value;
 
     id_map_remove(&box->tickets, &news->by_ticket);
+    box->kept_count--;
     list_remove(&news->in_kept);
     put_back(box, news);
     if (list_is_empty(&box->kept) && box->descriptor >= 0)

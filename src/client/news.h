@@ -50,6 +50,7 @@ struct news_box {
     atomic_size_t untold;  /* how many are to be told, for who has no lock */
     struct list kept;      /* outcomes to be collected, oldest first */
     struct id_map tickets; /* of those */
+    size_t kept_count;
     int descriptor;        /* an eventfd that is readable while one is kept; -1: none yet */
 };
 

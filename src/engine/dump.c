@@ -236,8 +236,13 @@ int engine_dump(const struct engine *engine, const struct event_sink *sink)
                    });
         say_all(&dump);
         say_devices(&dump);
-        list_for_each (link, &engine->scopes)
-            say_slots(&dump, container_of(link, struct scope, in_engine));
+        say_slots(&dump, &engine->root);
+        list_for_each (link, &engine->leases) {
+            const struct held *held = container_of(link, struct held, in_engine);
+
+            if (held->inside != NULL)
+                say_slots(&dump, held->inside);
+        }
     }
     vector_finish(&dump.requests);
     vector_finish(&dump.entries);

@@ -134,8 +134,7 @@ static void free_requests(struct list *requests)
     list_for_each (link, requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
-        request->references = 1;
-        request_unreference(request);
+        request_free(request);
     }
 }
 
@@ -208,7 +207,7 @@ int64_t engine_next_time(const struct engine *engine)
 {
     int64_t next = next_due(engine);
 
-    if (engine->retry && engine->now + retry_after < next)
+    if (engine->retry && next > engine->now && retry_after < next - engine->now)
         next = engine->now + retry_after;
     return next;
 }
@@ -251,7 +250,8 @@ void engine_advance(struct engine *engine, int64_t now)
         engine->retry = false;
         engine_resume(engine);
     }
-    for (int64_t next = next_due(engine); next <= now; next = next_due(engine)) {
+    for (int64_t next = next_due(engine); next <= now && next != TIME_NEVER;
+         next = next_due(engine)) {
         if (next > engine->now)
             engine->now = next;
         do_due(engine);

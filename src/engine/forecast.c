@@ -62,8 +62,13 @@ static int place_at(const struct forecast *forecast, const struct engine_request
 
     imagine_time(request->scope, time);
     vector_for_each (guess, forecast) {
-        for (size_t i = 0; guess->end > time && i < guess->count; i++)
-            usage_add(&engine->future[forecast->slots.items[guess->first + i]], guess->request);
+        const uint32_t *slots = &forecast->slots.items[guess->first];
+
+        if (guess->end <= time)
+            continue;
+        for (size_t i = 0; i < guess->count; i++)
+            usage_add(&engine->future[slots[i]], guess->request);
+        hosts_add(engine->future_hosts, guess->request, slots, guess->count);
     }
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
@@ -130,7 +135,9 @@ static int go_through(struct forecast *forecast, const struct claim *wanted, int
         size_t most;
         bool limited = ledger_is_limited(request, &most);
 
-        code = limited || bitset_intersects(&forecast->unknown, &request->accepts)
+        /* For an opportunistic claim no lease gives way, and others come first at any time. */
+        code = limited || request->what.opportunistic ||
+                       bitset_intersects(&forecast->unknown, &request->accepts)
                    ? 0
                    : find_time(forecast, request, &time);
         if (code == 1)

@@ -26,10 +26,13 @@ SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *reque
 {
     struct ledger_slot *ledger = &scope->ledger[slot];
 
-    if (swift || ledger->usage.tenants == 0) {
+    if (swift) {
+        ledger->usage.brief = request->alone.brief;
+        lowest_set_remove(&scope->empty, slot);
+    } else if (ledger->usage.brief.tenants == 0) {
         ledger->usage = request->alone;
         ledger->holder = id;
-        if (swift || lowest_set_has(&scope->empty, slot))
+        if (lowest_set_has(&scope->empty, slot))
             lowest_set_remove(&scope->empty, slot);
     } else {
         usage_add(&ledger->usage, request);
@@ -46,9 +49,12 @@ SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t 
 {
     struct ledger_slot *ledger = &scope->ledger[slot];
 
-    if (swift || ledger->usage.tenants == 1) {
-        ledger->usage = (struct usage){0};
-        ledger->holder = 0;
+    if (swift || ledger->usage.brief.tenants == 1) {
+        ledger->usage.brief = (struct usage_brief){0};
+        if (!swift) {
+            ledger->usage.memory = 0;
+            ledger->holder = 0;
+        }
         if (ledger->usable)
             lowest_set_add(&scope->empty, slot);
     } else {
@@ -85,7 +91,10 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
         held->slots[i] = slots[i];
         take_slot(scope, request, slots[i], id, i, swift);
     }
-    request->references++;
+    if (!swift) {
+        request->references++;
+        held->touched |= LEASE_COUNTED;
+    }
     list_append(&engine->leases, &held->in_engine);
     id_map_add(&engine->lease_ids, &held->entry.link);
     if (!swift && !request->plain)
@@ -94,7 +103,7 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
 }
 
 /* Takes a lease out of everything. What is within it must have ended. With `swift` it is also not
- * touched and not the last that refers to its request. */
+ * touched. */
 SHORT_WAY void lease_remove(struct held *held, bool swift)
 {
     struct engine_request *request = held->request;
@@ -104,21 +113,14 @@ SHORT_WAY void lease_remove(struct held *held, bool swift)
     EXPECT_ALWAYS(!swift || (held->slot_count == 1 && scope->empty.depth == 1));
     if (!swift && (held->touched & LEASE_TOUCHED_REST) != 0)
         lease_end_rest(held);
-    if (!swift && held->touched != 0) {
-        held->claim = 0;
-        held->owner = (struct claim_owner){0};
-        held->touched = 0;
-    }
     for (uint32_t i = 0; i < held->slot_count; i++)
         give_slot(scope, held, held->slots[i], swift);
     id_map_remove(&engine->lease_ids, &held->entry.link);
-    list_remove(&held->in_engine);
+    list_unlink(&held->in_engine);
     held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
     engine->spare_leases = held;
-    if (swift || request->references > 1)
-        request->references--;
-    else
-        request_unreference(request);
+    if (!swift && held->touched != 0)
+        lease_put_right(held);
 }
 
 #endif

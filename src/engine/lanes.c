@@ -67,7 +67,7 @@ static void set_key(struct engine_request *request)
     if (request->lane_class == PRIORITY_UNSAID || request->lane_class == PRIORITY_HIGH)
         return;
     age = age < step ? age : age % step;
-    if (engine->now + (step - age) < scope->next_age)
+    if (step - age < scope->next_age - engine->now)
         scope->next_age = engine->now + (step - age);
 }
 

@@ -16,15 +16,16 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const 
 
     if (!filter_has_free(&request->what, device))
         return 0;
-    if (usage->tenants == 0)
+    if (usage->brief.tenants == 0)
         return filter_tenants(&request->what, device, &scope->terms);
-    if (request->what.sharing == SHARING_EXCLUSIVE || usage->sharing != request->what.sharing ||
-        (usage->sharing == SHARING_MPS && usage->uid != request->uid) || usage->tenants >= most ||
-        usage->share >= scope->terms.share)
+    if (request->what.sharing == SHARING_EXCLUSIVE ||
+        usage->brief.sharing != request->what.sharing ||
+        (usage->brief.sharing == SHARING_MPS && usage->uid != request->uid) ||
+        usage->brief.tenants >= most || usage->brief.share >= scope->terms.share)
         return 0;
-    room = most - usage->tenants;
-    if ((scope->terms.share - usage->share) / request->share < room)
-        room = (scope->terms.share - usage->share) / request->share;
+    room = most - usage->brief.tenants;
+    if ((scope->terms.share - usage->brief.share) / request->share < room)
+        room = (scope->terms.share - usage->brief.share) / request->share;
     if (request->memory == 0)
         return (uint32_t)room;
     if (!memory.known || usage->memory >= memory.value)
@@ -36,20 +37,20 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const 
 
 void usage_add(struct usage *usage, const struct engine_request *request)
 {
-    usage->tenants++;
-    usage->share += request->share;
+    usage->brief.tenants++;
+    usage->brief.share += request->share;
     usage->memory += request->memory;
-    usage->sharing = request->what.sharing;
+    usage->brief.sharing = (uint16_t)request->what.sharing;
     usage->uid = request->uid;
 }
 
 void usage_subtract(struct usage *usage, const struct engine_request *request)
 {
-    usage->tenants--;
-    usage->share -= request->share;
+    usage->brief.tenants--;
+    usage->brief.share -= request->share;
     usage->memory -= request->memory;
-    if (usage->tenants == 0)
-        usage->sharing = SHARING_EXCLUSIVE;
+    if (usage->brief.tenants == 0)
+        usage->brief.sharing = SHARING_EXCLUSIVE;
 }
 
 static bool uses_host(const struct engine_request *request)
@@ -146,6 +147,17 @@ void lease_begin_rest(struct held *held)
         held->expires = now + (int64_t)request->what.time.value;
     scope->limited += held->expires != TIME_NEVER;
     lease_update_timer(held);
+}
+
+void lease_put_right(struct held *held)
+{
+    bool counted = (held->touched & LEASE_COUNTED) != 0;
+
+    held->claim = 0;
+    held->owner = (struct claim_owner){0};
+    held->touched = 0;
+    if (counted)
+        request_unreference(held->request);
 }
 
 void lease_end_rest(struct held *held)

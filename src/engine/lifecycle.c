@@ -197,9 +197,11 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
-    /* Behind another claim of its lane it bars nothing that the other does not bar too. */
-    helps = list_first(&request->waiting) == &claim->in_lane &&
-            (request->waiting_count == 1 || scope->lanes.count > 1);
+    /* Behind another claim of its lane it bars nothing that the other does not bar too. But a later
+     * one may be given way now. */
+    helps = (list_first(&request->waiting) == &claim->in_lane &&
+             (request->waiting_count == 1 || scope->lanes.count > 1)) ||
+            scope->helpers > scope->helpers_noticed;
     refuse_claim(claim, REFUSAL_CANCELLED);
     if (helps)
         settle(scope);
@@ -327,6 +329,10 @@ void end_inside(struct held *held)
     list_for_each (link, &inside->requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
+        /* It is of no use any more, however long its opener keeps it. */
+        if (is_wanted(engine, EVENT_FORGOTTEN))
+            tell(engine,
+                 (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
         list_remove(&request->in_scope);
         request->scope = NULL;
         request->possible = false;
@@ -358,7 +364,7 @@ NOT_INLINE static void end_lease(struct held *held)
 static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
 {
     return held->request->swift && held->touched == 0 && held->request->scope->lanes.count == 0 &&
-           held->request->references > 1 && !is_wanted(engine, EVENT_RELEASED);
+           !is_wanted(engine, EVENT_RELEASED);
 }
 
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)

@@ -107,6 +107,15 @@ void engine_each_waiting(const struct engine *engine,
     }
 }
 
+/* A lease on a slot: one that has it alone is the last that it served. */
+static uint64_t holder_of(const struct ledger_slot *ledger)
+{
+    if (ledger->usage.brief.tenants == 0)
+        return 0;
+    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
+                                                            : ledger->holder;
+}
+
 void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view)
 {
     const struct usage *usage = &engine->root.ledger[slot].usage;
@@ -114,12 +123,13 @@ void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *r
     *ret_view = (struct slot_view){
         .present = engine->status[slot].present,
         .blocks = engine->status[slot].blocks,
-        .taken = usage->tenants > 0,
-        .sharing = usage->tenants > 0 ? usage->sharing : SHARING_EXCLUSIVE,
-        .tenants = usage->tenants,
-        .share_used = usage->share,
+        .taken = usage->brief.tenants > 0,
+        .sharing =
+            usage->brief.tenants > 0 ? (enum sharing)usage->brief.sharing : SHARING_EXCLUSIVE,
+        .tenants = usage->brief.tenants,
+        .share_used = usage->brief.share,
         .memory_used = usage->memory,
         .uid = usage->uid,
-        .lease = engine->root.ledger[slot].holder,
+        .lease = holder_of(&engine->root.ledger[slot]),
     };
 }

@@ -51,7 +51,7 @@ static const uint32_t *find_host_room(const struct engine_request *request,
 /* Fills in what a policy sees of a slot. */
 static void show(const struct ledger_slot *ledger, struct policy_slot *view)
 {
-    view->tenants = ledger->usage.tenants;
+    view->tenants = ledger->usage.brief.tenants;
     view->served = ledger->served;
     view->last_served = ledger->last_served;
     view->affinity = ledger->affinity;

@@ -47,26 +47,33 @@ static void describe_found(const struct plan *plan, struct text *why)
     }
 }
 
-static bool have_several_groups(const struct plan *plan, const struct bitset *devices)
+/* Whether there would be enough if it were all in one place. */
+static bool is_enough_in_all(const struct plan *plan)
 {
-    size_t first = bitset_next(devices, 0);
-
-    bitset_for_each (slot, devices) {
-        if (search_group(&plan->search, slot) != search_group(&plan->search, first))
-            return true;
-    }
-    return false;
-}
-
-/* Whether several vendors stand in the way: there is enough, but not of one. */
-static bool needs_mixing(const struct plan *plan)
-{
-    const struct bitset *found = found_devices(plan);
     const struct request *request = plan->question->request;
     size_t replicas = plan_is_best_effort(plan) ? 1 : request->replicas;
 
-    return have_several_groups(plan, found) && (request->gpus.all || request->gpus.most > 1) &&
-           search_room(&plan->search, found) >= replicas * plan->least;
+    return (request->gpus.all || request->gpus.most > 1) &&
+           search_room(&plan->search, found_devices(plan)) >= replicas * plan->least;
+}
+
+/* Adds what splits the devices where there is enough, but not in one place. */
+static void describe_split(const struct plan *plan, struct text *why)
+{
+    const struct device *devices = plan->question->machine->devices.items;
+    const struct bitset *found = found_devices(plan);
+    size_t first = bitset_next(found, 0);
+    bool vendors = false;
+    bool hosts = false;
+
+    bitset_for_each (slot, found) {
+        vendors = vendors || devices[slot].id.vendor != devices[first].id.vendor;
+        hosts = hosts || devices[slot].host != devices[first].host;
+    }
+    if (vendors && plan->question->request->vendor_rule != VENDOR_RULE_MIXED)
+        text_append(why, "; a replica gets devices of one vendor unless vendor is any");
+    else if (hosts)
+        text_append(why, "; a replica gets devices of one host");
 }
 
 void plan_describe(const struct plan *plan)
@@ -87,6 +94,6 @@ void plan_describe(const struct plan *plan)
     else if (placement->replicas > 0)
         text_append_format(why, "; enough for %zu of %u replicas now", placement->replicas,
                            question->request->replicas);
-    else if (needs_mixing(plan))
-        text_append(why, "; a replica gets devices of one vendor unless vendor is any");
+    else if (is_enough_in_all(plan))
+        describe_split(plan, why);
 }

@@ -45,6 +45,7 @@ static bool make_claims(struct engine *engine)
         return false;
     for (size_t i = CLAIMS_OF_CHUNK; i-- > 0;)
         claim_recycle(engine, &claims[i]);
+    id_map_reserve(&engine->claim_ids, engine->claim_chunks.count * CLAIMS_OF_CHUNK);
     return true;
 }
 
@@ -77,8 +78,6 @@ struct claim *claim_new(struct engine *engine)
 
     if (engine->spare_claims == NULL && !make_claims(engine))
         return NULL;
-    if (engine->claim_ids.count > engine->claim_ids.mask)
-        id_map_reserve(&engine->claim_ids, engine->claim_ids.count * 2);
     claim = engine->spare_claims;
     engine->spare_claims = (struct claim *)(void *)next_spare(&claim->entry);
     return claim;

@@ -42,11 +42,13 @@ static int replay_request(struct engine *engine, const struct engine_event *even
 {
     static const struct party nobody;
     struct engine_request *request;
+    int code;
 
     if (event->what == NULL || request_of(engine, event->request) != NULL)
         return does_not_fit(event, "a request that is known already", error);
-    return request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
+    code = request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
                         event->request, &request, error);
+    return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
 }
 
 static int replay_forgotten(struct engine *engine, const struct engine_event *event,
@@ -60,13 +62,19 @@ static int replay_forgotten(struct engine *engine, const struct engine_event *ev
     return 0;
 }
 
+/* Whether no claim or lease to come may have this number. */
+static bool is_used(struct engine *engine, uint64_t id)
+{
+    return id == 0 || claim_of(engine, id) != NULL || lease_of(engine, id) != NULL;
+}
+
 static int replay_queued(struct engine *engine, const struct engine_event *event,
                          struct berth_error *error)
 {
     struct engine_request *request = request_of(engine, event->request);
     struct claim *claim;
 
-    if (request == NULL || request->scope == NULL || claim_of(engine, event->claim) != NULL)
+    if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
         return does_not_fit(event, "an unknown request or a claim that is known already", error);
     claim = lanes_reserve(request->scope) < 0 ? NULL : claim_new(engine);
     if (claim == NULL)
@@ -102,9 +110,10 @@ static bool slots_fit(const struct engine_request *request, const struct engine_
     for (uint32_t i = 0; fits && i < event->slot_count; i++) {
         struct usage *usage = &engine->imagined[event->slots[i]];
 
-        fits = usage->tenants == 0 || (usage->sharing == request->what.sharing &&
-                                       request->what.sharing != SHARING_EXCLUSIVE &&
-                                       usage->share + request->share <= scope->terms.share);
+        fits = usage->brief.tenants == 0 ||
+               (usage->brief.sharing == request->what.sharing &&
+                request->what.sharing != SHARING_EXCLUSIVE &&
+                usage->brief.share + request->share <= scope->terms.share);
         usage_add(usage, request);
     }
     return fits;
@@ -117,7 +126,7 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     struct claim *claim = event->waited ? claim_of(engine, event->claim) : NULL;
     struct held *held;
 
-    if (request == NULL || request->scope == NULL || lease_of(engine, event->lease) != NULL ||
+    if (request == NULL || request->scope == NULL || is_used(engine, event->lease) ||
         (event->waited && (claim == NULL || claim->request != request)))
         return does_not_fit(event, "an unknown claim or a lease that is known already", error);
     if (!slots_fit(request, event))
@@ -229,13 +238,15 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
                        struct berth_error *error)
 {
     struct held *parent = event->lease == 0 ? NULL : lease_of(engine, event->lease);
-    struct scope *scope = event->lease == 0 ? &engine->root
-                          : parent != NULL  ? parent->inside
-                                            : NULL;
+    struct scope *scope;
     struct ledger_slot *slot;
 
-    if (event->slot >= engine->machine.devices.count || scope == NULL)
+    if (event->slot >= engine->machine.devices.count || (event->lease != 0 && parent == NULL))
         return does_not_fit(event, "an unknown slot or lease", error);
+    /* Nobody may be within the lease any more. */
+    scope = event->lease == 0 ? &engine->root : scope_within(parent);
+    if (scope == NULL)
+        return error_set_memory(error);
     slot = &scope->ledger[event->slot];
     slot->last_served = event->stamp;
     slot->served = event->served;
@@ -268,27 +279,47 @@ static replay_function *const functions[EVENT_TYPES] = {
     [EVENT_COUNTERS] = replay_counters,
 };
 
+/* The time is that of an event. Returns whether it moved. */
+static bool move_time(struct engine *engine, int64_t now)
+{
+    if (now <= engine->now)
+        return false;
+    engine->now = now;
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        if (scope->next_age <= now)
+            lanes_age(scope);
+    }
+    return true;
+}
+
+static void move_time_back(struct engine *engine, int64_t now)
+{
+    engine->now = now;
+    list_for_each (link, &engine->scopes)
+        lanes_age(container_of(link, struct scope, in_engine));
+}
+
 int engine_replay(struct engine *engine, const struct engine_event *event,
                   struct berth_error *error)
 {
     struct event_sink sink = engine->sink;
     uint64_t highest = event->claim > event->lease ? event->claim : event->lease;
+    int64_t before = engine->now;
+    bool moved;
     int code;
 
     if (event->type <= 0 || event->type >= EVENT_TYPES)
         return does_not_fit(event, "a type that this version does not know", error);
-    if (event->time > engine->now) {
-        engine->now = event->time;
-        list_for_each (link, &engine->scopes) {
-            struct scope *scope = container_of(link, struct scope, in_engine);
-
-            if (scope->next_age <= engine->now)
-                lanes_age(scope);
-        }
-    }
+    if (event->time < 0)
+        return does_not_fit(event, "a time before all others", error);
+    moved = move_time(engine, event->time);
     engine->sink = (struct event_sink){0};
     code = functions[event->type](engine, event, error);
     engine->sink = sink;
+    if (code < 0 && moved)
+        move_time_back(engine, before);
     if (code == 0 && highest > engine->last_id)
         engine->last_id = highest;
     return code;

@@ -32,7 +32,7 @@ static uint64_t affinity_of(const struct engine_request *request)
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
     if (request->what.affinity == NULL)
-        return request->scope->engine->settings.affinity_by_user ? request->uid * 2 + UINT64_C(1)
+        return request->scope->engine->settings.affinity_by_user ? request->uid * UINT64_C(2) + 1
                                                                  : 0;
     for (const char *byte = request->what.affinity; *byte != '\0'; byte++)
         hash = (hash ^ (uint8_t)*byte) * UINT64_C(0x100000001B3);
@@ -171,7 +171,7 @@ int request_compile(struct engine_request *request)
     return 0;
 }
 
-static void request_free(struct engine_request *request)
+void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
     request_finish(&request->what);
@@ -183,13 +183,30 @@ static void request_free(struct engine_request *request)
     free(request);
 }
 
+/* Swift leases refer to their request without being counted, until that matters. Counts those that
+ * there are. Returns how many. */
+static size_t count_leases(struct engine_request *request)
+{
+    request->swift = false;
+    list_for_each (link, &request->engine->leases) {
+        struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request != request || (held->touched & LEASE_COUNTED) != 0)
+            continue;
+        held->touched |= LEASE_COUNTED;
+        request->references++;
+    }
+    return request->references;
+}
+
 void request_unreference(struct engine_request *request)
 {
     struct engine *engine = request->engine;
 
-    if (--request->references > 0)
+    if (--request->references > 0 || count_leases(request) > 0)
         return;
-    if (is_wanted(engine, EVENT_FORGOTTEN))
+    /* Of one within a lease that ended it was told then. */
+    if (request->scope != NULL && is_wanted(engine, EVENT_FORGOTTEN))
         tell(engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
     request_free(request);
 }
@@ -215,7 +232,6 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
                       struct berth_error *error)
 {
     struct held *parent;
-    struct scope *scope;
 
     if (party->parent == 0) {
         *ret_scope = &engine->root;
@@ -226,17 +242,8 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted a lease to claim within, found no lease %llu",
                          (unsigned long long)party->parent);
-    if (parent->inside == NULL) {
-        scope = malloc(sizeof(*scope));
-        if (scope == NULL || scope_init(scope, engine, parent) < 0) {
-            free(scope);
-            return error_set_memory(error);
-        }
-        parent->inside = scope;
-        parent->touched |= LEASE_TOUCHED_REST;
-    }
-    *ret_scope = parent->inside;
-    return 0;
+    *ret_scope = scope_within(parent);
+    return *ret_scope == NULL ? error_set_memory(error) : 0;
 }
 
 static int fill_in(struct engine_request *request, const struct request *what,

@@ -53,6 +53,22 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     return 0;
 }
 
+struct scope *scope_within(struct held *parent)
+{
+    struct scope *scope = parent->inside;
+
+    if (scope != NULL)
+        return scope;
+    scope = malloc(sizeof(*scope));
+    if (scope == NULL || scope_init(scope, parent->request->engine, parent) < 0) {
+        free(scope);
+        return NULL;
+    }
+    parent->inside = scope;
+    parent->touched |= LEASE_TOUCHED_REST;
+    return scope;
+}
+
 void scope_finish(struct scope *scope)
 {
     list_remove(&scope->in_engine);
@@ -86,11 +102,11 @@ static bool is_usable(const struct scope *scope, uint32_t slot)
 /* Whether a shared slot may have room for somebody. */
 static bool has_part_left(const struct scope *scope, const struct usage *usage)
 {
-    uint32_t most =
-        usage->sharing == SHARING_MPS ? scope->terms.mps_tenants : scope->terms.time_slice_tenants;
+    uint32_t most = usage->brief.sharing == SHARING_MPS ? scope->terms.mps_tenants
+                                                        : scope->terms.time_slice_tenants;
 
-    return usage->sharing != SHARING_EXCLUSIVE && usage->tenants < most &&
-           usage->share < scope->terms.share;
+    return usage->brief.sharing != SHARING_EXCLUSIVE && usage->brief.tenants < most &&
+           usage->brief.share < scope->terms.share;
 }
 
 void scope_refresh(struct scope *scope, uint32_t slot)
@@ -103,8 +119,8 @@ void scope_refresh_sets(struct scope *scope, uint32_t slot)
 {
     const struct usage *usage = &scope->ledger[slot].usage;
     bool usable = scope->ledger[slot].usable;
-    bool is_empty = usable && usage->tenants == 0;
-    bool is_part = usable && usage->tenants > 0 && has_part_left(scope, usage);
+    bool is_empty = usable && usage->brief.tenants == 0;
+    bool is_part = usable && usage->brief.tenants > 0 && has_part_left(scope, usage);
 
     if (is_empty && !lowest_set_has(&scope->empty, slot))
         lowest_set_add(&scope->empty, slot);

@@ -44,6 +44,7 @@ enum { LEASE_OWN_SLOTS = 8 };
 enum {
     LEASE_TOUCHED_ORIGIN = 1, /* claim, owner */
     LEASE_TOUCHED_REST = 2,   /* state, times, hosts, limits, inside */
+    LEASE_COUNTED = 4,        /* it is one of its request's references */
 };
 
 struct held {
@@ -51,9 +52,9 @@ struct held {
     struct engine_request *request;
     uint32_t *slots; /* own_slots, or allocated and kept with the record */
     uint32_t slot_count;
+    uint32_t replicas;
     uint32_t slot_capacity;
     uint32_t own_slots[LEASE_OWN_SLOTS];
-    uint32_t replicas;
     enum lease_state state;
     unsigned touched; /* LEASE_TOUCHED: what is not as in a spare one, to be put right at the end */
     uint64_t claim;
@@ -69,17 +70,20 @@ struct held {
 
 /* What the leases on a slot take of it. */
 struct usage {
-    uint64_t memory;
-    uint32_t share;
-    uint32_t tenants;
-    uint32_t uid; /* of MPS tenants */
-    enum sharing sharing;
+    /* What an exclusive lease changes, in one word. */
+    struct usage_brief {
+        uint32_t share;
+        uint16_t tenants;
+        uint16_t sharing; /* enum sharing */
+    } brief;
+    uint32_t uid;    /* of MPS tenants; no matter otherwise */
+    uint64_t memory; /* 0 without tenants */
 };
 
 /* One slot of a scope: what is on it, and what it remembers. One cache line. */
 struct ledger_slot {
     struct usage usage;
-    uint64_t holder;      /* a lease that is on it; 0: none */
+    uint64_t holder;      /* a lease that shares it; 0: none */
     uint64_t served;      /* how often it was given or picked */
     uint64_t last_served; /* stamp_of the last lease or pick; 0: never */
     uint64_t affinity;    /* the key that it served last; 0: none */
@@ -115,7 +119,7 @@ struct engine_request {
     const struct policy *policy;
     struct scope *scope; /* NULL: the lease that it was made within ended */
     uint64_t number;
-    size_t references; /* the opener's, claims' and leases' */
+    size_t references; /* the opener's, claims', and those of leases that are counted */
     struct list_link in_scope;
 
     /* Compiled from the facts. */
@@ -261,6 +265,11 @@ static inline uint64_t stamp_of(uint64_t id, uint32_t place)
     return (id << 20) + place;
 }
 
+static inline uint64_t id_of_stamp(uint64_t stamp)
+{
+    return stamp >> 20;
+}
+
 static inline void lease_set_owner(struct held *held, const struct claim_owner *owner)
 {
     held->owner = *owner;
@@ -305,6 +314,7 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
  */
 int request_compile(struct engine_request *request);
 void request_unreference(struct engine_request *request);
+void request_free(struct engine_request *request);
 int request_keep(struct engine *engine, const struct request *what, const struct party *party,
                  const struct policy *policy, uint64_t number, struct engine_request **ret_request,
                  struct berth_error *error);
@@ -314,6 +324,8 @@ void request_apply_limits(struct engine_request *request);
 /* ---- scope.c ---- */
 
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
+/* The scope within a lease, made when there is none yet; NULL: no memory. */
+struct scope *scope_within(struct held *parent);
 void scope_finish(struct scope *scope);
 /* The slot's facts changed: brings everything up to date. */
 void scope_refresh(struct scope *scope, uint32_t slot);
@@ -342,6 +354,8 @@ bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
 /* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
 void lease_begin_rest(struct held *held);
 void lease_end_rest(struct held *held);
+/* Makes a lease that is gone as spare ones are, and its request one that it does not refer to. */
+void lease_put_right(struct held *held);
 /* Another lease on a slot that loses this one; 0 when there is none. */
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id);
 

@@ -199,6 +199,9 @@ void check_grant(struct run *run, const struct model_claim *claim, const struct 
         return;
     }
     check_room(run, claim, event);
+    if (claim->id == 0 && run->expected_size == 0)
+        run_blame(run, 4, "lease %" PRIu64 " was granted at once, where the claim has to wait",
+                  event->lease);
     if (run->verdict.promise == 0)
         check_replicas(run, claim, event);
     if (run->verdict.promise != 0)

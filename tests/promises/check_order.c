@@ -92,7 +92,7 @@ static void check_group(struct run *run, const struct model_claim *claim,
                   claim->id, lowest(common), first->id);
         return;
     }
-    for (size_t i = 0; i < group->first_count; i++)
+    for (size_t i = 0; i < group->first_count && group->firsts[i] != NULL; i++)
         check_start_kept(run, claim, event, group->firsts[i],
                          model_start(&run->model, group->firsts[i]));
     run->tally->overtakes++;

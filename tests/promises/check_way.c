@@ -172,17 +172,15 @@ static void check_alike(struct run *run, const struct model_claim *const order[]
     if (count < 2)
         return;
     accepted = model_accepts(&run->model, order[0]->scope, order[0]->asking);
+    /* What one takes may bring the next one to a limit. */
     for (size_t i = 0; i < count; i++) {
         if (!is_alike(run, order[i], accepted) ||
-            model_held_by_limit(&run->model, order[i]->scope, order[i]->asking))
+            model_has_limit(&run->model, order[i]->scope, order[i]->asking))
             return;
     }
     for (size_t i = 0; i < count; i++) {
         uint32_t size = order[i]->asking->gpus.least;
 
-        /* What it takes may bring the next one of its user to a limit. */
-        if (i > 0 && order[i]->asking->uid == order[i - 1]->asking->uid)
-            return;
         if (wanted + size > count_room(run, order[0], &without_helpers))
             break;
         wanted += size;

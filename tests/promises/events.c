@@ -3,7 +3,7 @@
  * What the engine says, event by event: whether it may say so now, and what the model makes of it.
  */
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/journal.h"
@@ -42,10 +42,13 @@ static struct model_lease *lease_of(struct run *run, const struct engine_event *
 
 static void tell_request(struct run *run, const struct engine_event *event)
 {
-    uint32_t operation = 0;
+    static const char lead[] = "operation ";
+    unsigned long operation = 0;
 
-    if (event->what == NULL || event->what->name == NULL ||
-        sscanf(event->what->name, "operation %" SCNu32, &operation) != 1) {
+    if (event->what != NULL && event->what->name != NULL &&
+        strncmp(event->what->name, lead, strlen(lead)) == 0)
+        operation = strtoul(event->what->name + strlen(lead), NULL, 10);
+    if (operation == 0) {
         run_blame(run, 9, "a request became known that nobody made");
         return;
     }
@@ -342,7 +345,14 @@ void run_hold_back(struct run *run)
     run->holding_back = run->plan->quiet;
 }
 
-/* The event that a quiet run was not told. */
+/* The events that a quiet run was not told. */
+
+static void make_up_release(struct run *run, uint64_t lease)
+{
+    take_event(run, &(struct engine_event){
+                        .type = EVENT_RELEASED, .time = run->model.now, .lease = lease});
+}
+
 static void make_up_grant(struct run *run, uint64_t lease)
 {
     struct lease_view view;
@@ -363,15 +373,17 @@ static void make_up_grant(struct run *run, uint64_t lease)
                     });
 }
 
-void run_let_go(struct run *run, uint64_t lease)
+void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
 {
     size_t at = 0;
 
     if (!run->holding_back)
         return;
     run->holding_back = false;
-    if (lease != 0)
+    if (lease != 0 && untold == EVENT_GRANTED)
         make_up_grant(run, lease);
+    else if (lease != 0)
+        make_up_release(run, lease);
     while (at < run->held_back.length) {
         struct journal_record record = {0};
         size_t used = 0;

@@ -22,7 +22,10 @@ static void choose_claim(struct generator *generator, struct run *run, struct op
     if (parent != NULL && (parent->state != LEASE_HELD || parent->scope != 0) &&
         !one_in(generator, 8))
         parent = NULL;
-    generate_asking(generator, run->plan, parent, &operation->asking);
+    do
+        generate_asking(generator, run->plan, parent, &operation->asking);
+    while (!one_in(generator, 3) &&
+           model_impossible(&run->model, parent == NULL ? 0 : parent->id, &operation->asking));
     if (operation->kind == OPERATION_CLAIM && one_in(generator, 4)) {
         operation->known = true;
         operation->amount = 1 + below(generator, 100);
@@ -40,6 +43,8 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
     operation->reference = lease->origin;
     over = lease->state != LEASE_HELD && lease->state != LEASE_NOTICED;
     operation->kind = over || one_in(generator, 12) ? OPERATION_VACATED : OPERATION_RELEASE;
+    if (over && one_in(generator, 4))
+        operation->kind = OPERATION_RELEASE; /* which is refused for one that is draining */
     if (one_in(generator, 8))
         operation->kind = OPERATION_DRAIN;
     if (generator->flavour.times && one_in(generator, 6)) {
@@ -155,20 +160,22 @@ static void choose_other(struct generator *generator, struct run *run, struct op
 {
     uint32_t kind = below(generator, 8);
 
-    if (kind == 0)
+    if (kind == 0) {
         choose_waiting(generator, run, operation);
-    else if (kind == 1)
+    } else if (kind == 1) {
         choose_request(generator, run, operation);
-    else if (kind == 2 && generator->flavour.limits)
+    } else if (kind == 2 && generator->flavour.limits) {
         choose_limit(generator, operation);
-    else if (kind == 3)
+    } else if (kind == 3) {
         choose_figures(generator, run, operation);
-    else if (kind <= 5 && generator->flavour.faults)
+    } else if (kind <= 5 && generator->flavour.faults) {
         choose_device(generator, run, operation);
-    else if (kind == 6 && one_in(generator, 8))
+    } else if (kind == 6 && one_in(generator, 8)) {
         operation->kind = OPERATION_RESTORE;
-    else
+        operation->known = one_in(generator, 2);
+    } else {
         choose_advance(generator, operation);
+    }
 }
 
 void generate_operation(struct generator *generator, struct run *run, uint32_t number,

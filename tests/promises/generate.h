@@ -30,6 +30,9 @@ struct generator {
 /* Begins with this seed: chooses a flavour and a machine. */
 void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan);
 
+/* The name of any policy there is. */
+const char *generate_policy(struct generator *generator);
+
 /* The next operation for a run. */
 void generate_operation(struct generator *generator, struct run *run, uint32_t number,
                         struct operation *ret_operation);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/count.h"
-#include "engine/policies.h"
 #include "promises/generate.h"
 #include "support/units.h"
 
@@ -95,7 +94,7 @@ static void choose_order(struct generator *generator, struct asking *asking)
     else if (flavour->classes && one_in(generator, 2))
         asking->priority = (enum priority)below(generator, 4);
     if (flavour->times && !one_in(generator, 3))
-        asking->time = optional_number_of(1 + below(generator, one_in(generator, 3) ? 400 : 40));
+        asking->time = optional_number_of(1 + below(generator, one_in(generator, 3) ? 400 : 30));
 }
 
 static void choose_party(struct generator *generator, struct asking *asking)
@@ -111,8 +110,6 @@ static void choose_party(struct generator *generator, struct asking *asking)
 void generate_asking(struct generator *generator, const struct plan *plan,
                      const struct model_lease *parent, struct asking *ret_asking)
 {
-    size_t policy_count = 0;
-
     *ret_asking = (struct asking){0};
     choose_count(generator, ret_asking);
     if (one_in(generator, 2))
@@ -120,10 +117,8 @@ void generate_asking(struct generator *generator, const struct plan *plan,
     choose_sharing(generator, ret_asking);
     choose_order(generator, ret_asking);
     choose_party(generator, ret_asking);
-    while (policies[policy_count] != NULL)
-        policy_count++;
     if (generator->flavour.policies && one_in(generator, 2))
-        ret_asking->policy = policies[below(generator, (uint32_t)policy_count)]->name;
+        ret_asking->policy = generate_policy(generator);
     if (one_in(generator, 4))
         ret_asking->affinity = one_in(generator, 2) ? "warm" : "cold";
     if (parent != NULL) {

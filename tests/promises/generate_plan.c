@@ -60,19 +60,25 @@ static void choose_flavour(struct generator *generator)
     flavour->classes = !one_in(generator, 3);
 }
 
+const char *generate_policy(struct generator *generator)
+{
+    uint32_t count = 1; /* there is one at least */
+
+    while (policies[count] != NULL)
+        count++;
+    return policies[below(generator, count)]->name;
+}
+
 void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan)
 {
     static const int64_t age_steps[] = {0, 50, 200, 1000};
     static const int64_t graces[] = {0, 5, 20, 100};
     static const uint32_t tenants[] = {0, 2, 3, 5};
     struct flavour *flavour = &generator->flavour;
-    size_t policy_count = 0;
 
     *generator = (struct generator){.random = {seed}};
     *ret_plan = (struct plan){0};
     choose_flavour(generator);
-    while (policies[policy_count] != NULL)
-        policy_count++;
     ret_plan->initial = one_in(generator, 3) ? 1 + below(generator, 12) : 1 + below(generator, 5);
     if (one_in(generator, 40))
         ret_plan->initial = 0;
@@ -88,7 +94,7 @@ void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_
     ret_plan->affinity_by_user = one_in(generator, 2);
     ret_plan->quiet = one_in(generator, 2);
     if (flavour->policies)
-        ret_plan->policy = policies[below(generator, (uint32_t)policy_count)]->name;
+        ret_plan->policy = generate_policy(generator);
     for (uint32_t slot = 0; slot < ret_plan->planned; slot++) {
         plan_one(generator, &ret_plan->devices[slot], slot);
         ret_plan->devices[slot].host = below(generator, ret_plan->hosts);

@@ -246,6 +246,8 @@ static void describe_rest(const struct operation *operation, struct text *out)
                            operation->known ? ", moment by moment" : "");
     else if (operation->known && operation->kind == OPERATION_EXTEND)
         text_append_format(out, " to %" PRId64 " from now", operation->amount);
+    else if (operation->known && operation->kind == OPERATION_RESTORE)
+        text_append(out, " of the state alone");
     else if (operation->known)
         text_append_format(out, "%" PRId64, operation->amount);
     else if (operation->kind == OPERATION_EXTEND)

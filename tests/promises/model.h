@@ -147,6 +147,8 @@ uint64_t model_group_holds(const struct model *model, uint32_t group);
 /* Whether replicas of this size fit below the limits beside what is held. */
 bool model_within_limits(const struct model *model, uint64_t scope, const struct asking *asking,
                          uint32_t size);
+/* Whether there is any limit for its user or groups. */
+bool model_has_limit(const struct model *model, uint64_t scope, const struct asking *asking);
 bool model_held_by_limit(const struct model *model, uint64_t scope, const struct asking *asking);
 bool model_impossible(const struct model *model, uint64_t scope, const struct asking *asking);
 

@@ -87,6 +87,15 @@ bool model_within_limits(const struct model *model, uint64_t scope, const struct
     return true;
 }
 
+bool model_has_limit(const struct model *model, uint64_t scope, const struct asking *asking)
+{
+    bool limited = limit_of_user(model, asking->uid) != UINT64_MAX;
+
+    for (uint32_t i = 0; i < asking->group_count; i++)
+        limited |= limit_of_group(model, asking->groups[i]) != UINT64_MAX;
+    return scope == 0 && limited;
+}
+
 static uint32_t smallest(const struct model *model, uint64_t scope, const struct asking *asking)
 {
     slot_set slots = UINT32_MAX;

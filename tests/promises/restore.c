@@ -8,12 +8,23 @@
 #include "engine/journal.h"
 #include "promises/run.h"
 
+/* Stirs the bytes of the journal from `at` on into the fingerprint. */
+static void update_fingerprint(struct run *run, size_t at)
+{
+    for (; at < run->journal.length; at++)
+        run->fingerprint =
+            (run->fingerprint ^ (uint8_t)run->journal.bytes[at]) * UINT64_C(0x100000001B3);
+}
+
 void run_log(struct run *run, const struct engine_event *event)
 {
+    size_t at = run->journal.length;
+
     if (journal_encode(event, &run->journal) < 0)
         run_blame(run, 9, "event %d at %" PRId64 " cannot be written down", event->type,
                   event->time);
     run->event_count++;
+    update_fingerprint(run, at);
     if (run->trace == NULL)
         return;
     text_append_format(run->trace, "  %" PRIu32 ": ",
@@ -24,6 +35,7 @@ void run_log(struct run *run, const struct engine_event *event)
 
 struct dumping {
     struct text *out;
+    size_t count;
     bool failed;
 };
 
@@ -33,9 +45,10 @@ static void tell_dump(void *context, const struct engine_event *event)
 
     if (journal_encode(event, dumping->out) < 0)
         dumping->failed = true;
+    dumping->count++;
 }
 
-void run_dump(struct run *run, struct engine *engine, struct text *out)
+size_t run_dump(struct run *run, struct engine *engine, struct text *out)
 {
     struct dumping dumping = {.out = out};
 
@@ -44,6 +57,7 @@ void run_dump(struct run *run, struct engine *engine, struct text *out)
                                                  .wanted = EVENT_ALL}) < 0 ||
         dumping.failed)
         run_blame(run, 9, "the state cannot be written down");
+    return dumping.count;
 }
 
 /* What the engine is told anew after a restart: nothing of it is in the events. */
@@ -148,7 +162,15 @@ static void close_all(struct run *run)
     }
 }
 
-void run_restore(struct run *run)
+/* From now on the events are those of the state. */
+static void forget_events(struct run *run, const struct text *state, size_t count)
+{
+    text_clear(&run->journal);
+    text_append_bytes(&run->journal, state->bytes, state->length);
+    run->event_count = count;
+}
+
+void run_restore(struct run *run, bool from_state)
 {
     struct text was = {0};
     struct text is = {0};
@@ -156,7 +178,9 @@ void run_restore(struct run *run)
     size_t events;
 
     close_all(run);
-    run_dump(run, run->engine, &was);
+    events = run_dump(run, run->engine, &was);
+    if (from_state)
+        forget_events(run, &was, events);
     events = run->event_count;
     engine = make_again(run);
     if (engine != NULL) {

@@ -87,202 +87,9 @@ struct model_claim *run_claim(struct run *run, struct reference reference)
     return NULL;
 }
 
-/* ---- Requests ---- */
-
-static struct run_request *request_place(struct run *run)
-{
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
-        if (run->requests[i].operation == 0)
-            return &run->requests[i];
-    }
-    abort();
-}
-
-/* Opens the request of the operation; NULL when that fails, rightly or not. */
-static struct run_request *open_request(struct run *run, const struct operation *operation)
-{
-    const struct asking *asking = &operation->asking;
-    const struct model_lease *parent =
-        asking->parent.operation == 0 ? NULL : run_lease(run, asking->parent);
-    struct run_request *opened = request_place(run);
-    struct device_id_list mask = {0};
-    struct berth_error error = BERTH_ERROR_INIT;
-    struct party party = {
-        .uid = asking->uid,
-        .groups = asking->groups,
-        .group_count = asking->group_count,
-        .mask = asking->masked ? &mask : NULL,
-        .parent = parent == NULL ? 0 : parent->id,
-    };
-    struct request request;
-    int code;
-
-    *opened = (struct run_request){
-        .operation = operation->number, .scope = party.parent, .asking = asking};
-    plan_ids(run->plan, asking->mask, &mask);
-    asking_request(asking, run->plan, operation->number, &request);
-    code = engine_request_open(run->engine, &request, &party, NULL, &opened->handle, &error);
-    request_finish(&request);
-    vector_finish(&mask);
-    if (code < 0) {
-        if (parent == NULL || code != BERTH_ERROR_NOT_FOUND || parent->state != LEASE_DRAINING)
-            run_blame(run, 7, "a request cannot be opened: %s", error.message);
-        *opened = (struct run_request){0};
-        return NULL;
-    }
-    if (engine_request_claims(opened->handle) != asking_claims(asking))
-        run_blame(run, 3, "a request stands for %" PRIu32 " claims, wanted %" PRIu32,
-                  engine_request_claims(opened->handle), asking_claims(asking));
-    return opened;
-}
-
-static bool is_used(const struct run *run, const struct run_request *request)
-{
-    for (size_t i = 0; i < run->model.lease_count; i++) {
-        if (run->model.leases[i].asking == request->asking)
-            return true;
-    }
-    for (size_t i = 0; i < run->model.claim_count; i++) {
-        if (run->model.claims[i].asking == request->asking)
-            return true;
-    }
-    return false;
-}
-
-void run_close(struct run *run, struct run_request *request)
-{
-    struct engine_request *handle = request->handle;
-
-    request->handle = NULL;
-    engine_request_close(run->engine, handle);
-    if (request->operation != 0 && request->number == 0 && !is_used(run, request))
-        *request = (struct run_request){0};
-}
-
-/* ---- Claims ---- */
-
-static const char *outcome_name(int outcome)
-{
-    switch (outcome) {
-    case CLAIM_GRANTED:
-        return "granted at once";
-    case CLAIM_WAITS:
-        return "to wait";
-    case BERTH_ERROR_IMPOSSIBLE:
-        return "impossible";
-    case BERTH_ERROR_NO_DEVICE:
-        return "without any device";
-    default:
-        return berth_error_describe(outcome);
-    }
-}
-
-static void compare_outcome(struct run *run, int promise, const char *call, int found, int wanted,
-                            const char *message)
-{
-    if (found == wanted)
-        return;
-    if (found == BERTH_ERROR_IMPOSSIBLE || wanted == BERTH_ERROR_IMPOSSIBLE ||
-        found == BERTH_ERROR_NO_DEVICE || wanted == BERTH_ERROR_NO_DEVICE)
-        promise = 7;
-    run_blame(run, promise, "%s says that the claim is %s (%s), wanted: %s", call,
-              outcome_name(found), message, outcome_name(wanted));
-}
-
-/* What is to become of a claim made now. */
-static int predict(struct run *run, const struct run_request *asker)
-{
-    struct model_claim claim = {
-        .scope = asker->scope, .asking = asker->asking, .arrived = run->model.now};
-
-    return model_predict(&run->model, &claim, &run->expected_size, &run->expected_allowed);
-}
-
-static void check_would_grant(struct run *run, const struct run_request *asker, int wanted)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    size_t events = run->event_count;
-    int found = engine_would_grant(run->engine, asker->handle, &error);
-
-    compare_outcome(run, 5, "would_grant", found, wanted, error.message);
-    if (run->event_count != events)
-        run_blame(run, 5, "would_grant changed something");
-    if (asker->scope == 0 && wanted == CLAIM_GRANTED && engine_is_full(run->engine))
-        run_blame(run, 6, "the engine says that it is full, where a claim can be granted");
-}
-
-static int64_t later(int64_t now, int64_t by)
-{
-    return by >= TIME_NEVER - now ? TIME_NEVER : now + by;
-}
-
-/* Makes one claim (or tries to) and compares with what the model says. */
-static void claim_once(struct run *run, struct run_request *asker, bool trying)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    int wanted = predict(run, asker);
-    struct text was = {0};
-    struct text is = {0};
-    bool compare = trying && run->operation->number % 4 == 0;
-    uint64_t id = 0;
-    int found;
-
-    check_would_grant(run, asker, wanted);
-    run->told_lease = run->told_claim = 0;
-    run->origin = (struct reference){run->operation->number, asker->parts++};
-    run->deadline =
-        run->operation->known ? later(run->model.now, run->operation->amount) : TIME_NEVER;
-    run->tally->impossible += wanted == BERTH_ERROR_IMPOSSIBLE;
-    run->tally->no_device += wanted == BERTH_ERROR_NO_DEVICE;
-    if (compare)
-        run_dump(run, run->engine, &was);
-    run_hold_back(run);
-    if (trying)
-        found = engine_try(run->engine, asker->handle, &id, &error);
-    else
-        found = engine_claim(run->engine, asker->handle, run->deadline, NULL, &id, &error);
-    run_let_go(run, found == CLAIM_GRANTED ? id : 0);
-    compare_outcome(run, trying ? 5 : 4, trying ? "try" : "claim", found, wanted, error.message);
-    if (found == CLAIM_GRANTED && id != run->told_lease)
-        run_blame(run, 6, "the claim is lease %" PRIu64 ", the event says %" PRIu64, id,
-                  run->told_lease);
-    if (found == CLAIM_WAITS && !trying && id != run->told_claim)
-        run_blame(run, 6, "the claim is %" PRIu64 ", the event says %" PRIu64, id, run->told_claim);
-    if (found != CLAIM_WAITS && run->told_claim != 0)
-        run_blame(run, 6, "claim %" PRIu64 " was queued though it does not wait", run->told_claim);
-    if (compare && found != CLAIM_GRANTED) {
-        run_dump(run, run->engine, &is);
-        if (was.length != is.length || memcmp(was.bytes, is.bytes, was.length) != 0)
-            run_blame(run, 5, "a try that failed changed the state");
-    }
-    text_finish(&was);
-    text_finish(&is);
-}
-
-static void pick_once(struct run *run, struct run_request *asker)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    int wanted = predict(run, asker);
-    uint32_t slots[LEASE_SLOTS_MOST];
-    int found = engine_pick(run->engine, asker->handle, slots, LEASE_SLOTS_MOST, &error);
-    uint32_t replicas =
-        (uint32_t)(asker->asking->scheduling == SCHEDULING_BEST_EFFORT ? 1
-                                                                       : asker->asking->replicas);
-
-    compare_outcome(run, 12, "pick", found > 0 ? CLAIM_GRANTED : found, wanted, error.message);
-    if (found > 0 && (uint32_t)found != replicas * run->expected_size)
-        run_blame(run, 12, "pick gives %d slots, wanted %" PRIu32, found,
-                  replicas * run->expected_size);
-    for (int i = 0; i < found && i < LEASE_SLOTS_MOST; i++) {
-        if (slots[i] >= SLOTS_MOST || (run->expected_allowed >> slots[i] & 1) == 0)
-            run_blame(run, 12, "pick gives slot %" PRIu32 ", which is not to be had", slots[i]);
-    }
-    run->tally->picks++;
-}
-
 /* ---- Operations ---- */
 
-static void check_all(struct run *run)
+void run_check_all(struct run *run)
 {
     if (run->verdict.promise == 0)
         check_devices(run);
@@ -300,51 +107,40 @@ static void check_all(struct run *run)
     run->granted_since = false;
 }
 
-static void do_claims(struct run *run, const struct operation *operation)
+/* Whether anybody is within a lease. */
+static bool is_inhabited(const struct run *run, uint64_t lease)
 {
-    struct run_request *asker = open_request(run, operation);
-    uint32_t parts = asking_claims(&operation->asking);
-
-    if (asker == NULL)
-        return;
-    run->asker = asker;
-    if (operation->kind == OPERATION_PICK) {
-        pick_once(run, asker);
-    } else {
-        for (uint32_t part = 0; part < parts && run->verdict.promise == 0; part++) {
-            claim_once(run, asker, operation->kind == OPERATION_TRY);
-            check_all(run);
-        }
+    for (size_t i = 0; i < run->model.lease_count; i++) {
+        if (run->model.leases[i].scope == lease)
+            return true;
     }
-    run->asker = NULL;
-    if (!operation->keep && asker->handle != NULL)
-        run_close(run, asker);
+    for (size_t i = 0; i < run->model.claim_count; i++) {
+        if (run->model.claims[i].scope == lease)
+            return true;
+    }
+    return false;
 }
 
-/* Whether claims can still be made within a lease. */
-static bool is_claimable(struct run *run, uint64_t lease)
+/* Ends a lease; in a quiet run without being told so, where nothing else ends with it. */
+static int end_lease(struct run *run, struct berth_error *error)
 {
-    const struct model_lease *around = model_lease(&run->model, lease);
+    bool quiet = run->plan->quiet && !is_inhabited(run, run->target);
+    struct event_sink sink = run->sink;
+    int code;
 
-    return around != NULL && around->state != LEASE_DRAINING;
-}
-
-static void do_again(struct run *run, const struct operation *operation)
-{
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
-        struct run_request *request = &run->requests[i];
-
-        if (request->operation != operation->reference.operation || request->handle == NULL)
-            continue;
-        if (operation->kind == OPERATION_CLOSE) {
-            run_close(run, request);
-        } else if (request->scope == 0 || is_claimable(run, request->scope)) {
-            run->asker = request;
-            claim_once(run, request, false);
-            run->asker = NULL;
-        }
-        return;
+    if (quiet) {
+        sink.wanted &= ~EVENT_BIT(EVENT_RELEASED);
+        engine_listen(run->engine, &sink);
+        run_hold_back(run);
     }
+    code = run->operation->kind == OPERATION_RELEASE
+               ? engine_release(run->engine, run->target, error)
+               : engine_vacated(run->engine, run->target, error);
+    if (quiet) {
+        engine_listen(run->engine, &run->sink);
+        run_let_go(run, EVENT_RELEASED, code == 0 ? run->target : 0);
+    }
+    return code;
 }
 
 static void do_lease(struct run *run, const struct operation *operation)
@@ -359,16 +155,14 @@ static void do_lease(struct run *run, const struct operation *operation)
         return;
     state = lease->state;
     run->target = lease->id;
-    if (operation->kind == OPERATION_RELEASE) {
-        found = engine_release(run->engine, run->target, &error);
-        wanted = state == LEASE_DRAINING ? BERTH_ERROR_NOT_FOUND : 0;
+    if (operation->kind != OPERATION_VACATED && state == LEASE_DRAINING)
+        wanted = BERTH_ERROR_NOT_FOUND;
+    if (operation->kind == OPERATION_RELEASE || operation->kind == OPERATION_VACATED) {
+        found = end_lease(run, &error);
     } else if (operation->kind == OPERATION_DRAIN) {
         found = engine_drain_lease(run->engine, run->target, &error);
-        wanted = state == LEASE_DRAINING ? BERTH_ERROR_NOT_FOUND : 0;
-    } else if (operation->kind == OPERATION_VACATED) {
-        found = engine_vacated(run->engine, run->target, &error);
     } else {
-        int64_t end = operation->known ? later(run->model.now, operation->amount) : TIME_NEVER;
+        int64_t end = operation->known ? run_later(run->model.now, operation->amount) : TIME_NEVER;
 
         found = engine_extend(run->engine, run->target, end, &error);
         wanted = state == LEASE_HELD || state == LEASE_NOTICED ? 0 : found;
@@ -403,10 +197,10 @@ static void do_cancel(struct run *run, const struct operation *operation)
 
 static void do_advance(struct run *run, const struct operation *operation)
 {
-    run->until = later(run->model.now, operation->amount);
+    run->until = run_later(run->model.now, operation->amount);
     if (run->until == TIME_NEVER)
         run->until = run->model.now;
-    while (operation->known && run->verdict.promise == 0) {
+    while (operation->known != run->other_steps && run->verdict.promise == 0) {
         int64_t next = engine_next_time(run->engine);
 
         if (model_next_ageing(&run->model) < next)
@@ -420,7 +214,7 @@ static void do_advance(struct run *run, const struct operation *operation)
         }
         engine_advance(run->engine, next);
         run->model.now = next;
-        check_all(run);
+        run_check_all(run);
     }
     if (run->verdict.promise == 0) {
         engine_advance(run->engine, run->until);
@@ -442,11 +236,11 @@ bool run_step(struct run *run, const struct operation *operation)
     case OPERATION_CLAIM:
     case OPERATION_TRY:
     case OPERATION_PICK:
-        do_claims(run, operation);
+        run_claims(run, operation);
         break;
     case OPERATION_AGAIN:
     case OPERATION_CLOSE:
-        do_again(run, operation);
+        run_again(run, operation);
         break;
     case OPERATION_CANCEL:
         do_cancel(run, operation);
@@ -461,12 +255,12 @@ bool run_step(struct run *run, const struct operation *operation)
         do_advance(run, operation);
         break;
     case OPERATION_RESTORE:
-        run_restore(run);
+        run_restore(run, operation->known);
         break;
     default:
         run_machine(run, operation);
         break;
     }
-    check_all(run);
+    run_check_all(run);
     return run->verdict.promise == 0;
 }

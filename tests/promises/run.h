@@ -65,6 +65,8 @@ struct run {
     bool holding_back;
     struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
     size_t event_count;
+    uint64_t fingerprint; /* of all events that ever were */
+    bool other_steps;     /* go through the time in one step where it is to be moment by moment */
 
     /* The operation that is under way, and what it may lead to. */
     const struct operation *operation;
@@ -93,6 +95,16 @@ void run_finish(struct run *run);
 /* Does one operation and checks everything. Returns whether all is well. */
 bool run_step(struct run *run, const struct operation *operation);
 
+/* The operations that claim, try or pick; that claim once more or close a request. */
+void run_claims(struct run *run, const struct operation *operation);
+void run_again(struct run *run, const struct operation *operation);
+/* All checks of the state as it is between two calls. */
+void run_check_all(struct run *run);
+static inline int64_t run_later(int64_t now, int64_t by)
+{
+    return by >= TIME_NEVER - now ? TIME_NEVER : now + by;
+}
+
 /* The operations on devices and limits. */
 void run_machine(struct run *run, const struct operation *operation);
 
@@ -114,18 +126,19 @@ void run_close(struct run *run, struct run_request *request);
 
 /* Is told every event; updates the model. */
 void run_tell(void *context, const struct engine_event *event);
-/* In a quiet run, keeps the events of a claim until it is known whether it was granted at once, as
- * this lease (0: it was not), which came before them. */
+/* In a quiet run, keeps the events of a call until it is known what came before them and was not
+ * told: that the claim was granted as this lease, or that this lease is gone (0: neither). */
 void run_hold_back(struct run *run);
-void run_let_go(struct run *run, uint64_t lease);
+void run_let_go(struct run *run, enum event_type untold, uint64_t lease);
 
 /* ---- Restoring (restore.c) ---- */
 
 void run_log(struct run *run, const struct engine_event *event);
-/* Goes on with an engine that was restored from the events so far. */
-void run_restore(struct run *run);
-/* The engine's state in bytes. */
-void run_dump(struct run *run, struct engine *engine, struct text *out);
+/* Goes on with an engine that was restored from the events so far, or from the state alone, which
+ * takes their place then. */
+void run_restore(struct run *run, bool from_state);
+/* The engine's state in bytes. Returns how many events that are. */
+size_t run_dump(struct run *run, struct engine *engine, struct text *out);
 
 /* ---- Checks ---- */
 

@@ -30,8 +30,9 @@ bool history_make(struct history *history, uint64_t seed, size_t steps,
     return good;
 }
 
-bool history_run(const struct history *history, const struct search_terms *terms,
-                 struct verdict *verdict)
+/* Runs a history once. Returns whether all is well. */
+static bool run_once(const struct history *history, const struct search_terms *terms,
+                     bool other_steps, struct verdict *verdict, uint64_t *ret_fingerprint)
 {
     struct run *run = need_memory(malloc(sizeof(*run)));
     struct tally tally = {0};
@@ -40,12 +41,36 @@ bool history_run(const struct history *history, const struct search_terms *terms
     run_init(run, &history->plan, &tally);
     run->fault_at = terms->fault_at;
     run->trace = terms->trace;
+    run->other_steps = other_steps;
     for (size_t i = 0; i < history->count && good; i++)
         good = run_step(run, &history->operations[i]);
     *verdict = run->verdict;
+    *ret_fingerprint = run->fingerprint;
     run_finish(run);
     free(run);
     return good;
+}
+
+bool history_run(const struct history *history, const struct search_terms *terms,
+                 struct verdict *verdict)
+{
+    uint64_t fingerprint;
+    uint64_t other;
+
+    if (!run_once(history, terms, false, verdict, &fingerprint))
+        return false;
+    if (!terms->twice)
+        return true;
+    if (!run_once(history, terms, true, verdict, &other))
+        return false;
+    if (fingerprint == other)
+        return true;
+    *verdict = (struct verdict){
+        .promise = 4,
+        .operation = history->count == 0 ? 0 : history->operations[history->count - 1].number,
+        .message = "the same history in other steps through the time tells other events",
+    };
+    return false;
 }
 
 /* Whether the history still breaks the promise without `count` operations from `first` on; they are

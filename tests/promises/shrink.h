@@ -11,6 +11,7 @@
 struct search_terms {
     unsigned fault_at;  /* of struct run; 0: no made-up fault */
     struct text *trace; /* the same */
+    bool twice;         /* a second run, in other steps through the time, must tell the same */
 };
 
 /* Makes up a history of at most `steps` operations and runs it. Returns whether all is well; if

@@ -12,11 +12,17 @@
 
 #include "base/quantity.h"
 #include "engine/engine.h"
+#include "engine/journal.h"
 #include "support/machines.h"
 
 struct world {
     struct engine *engine;
-    struct text told; /* since the last check: one line for each event, without times */
+    struct engine_settings settings;
+    struct text told;    /* since the last check: one line for each event */
+    bool with_times;     /* each line begins with the time: "@5 " */
+    struct text journal; /* all events there ever were, as bytes */
+    bool in_steps;       /* claims are made by engine_steps.h */
+    bool has_limits;     /* which no event says */
 };
 
 static inline void world_write_slots(struct text *out, const struct engine_event *event)
@@ -38,8 +44,12 @@ static inline void world_tell(void *context, const struct engine_event *event)
         [EVENT_DRAINING] = "draining", [EVENT_RELEASED] = "released", [EVENT_EXTENDED] = "extended",
         [EVENT_PICKED] = "picked",
     };
-    struct text *out = &((struct world *)context)->told;
+    struct world *world = context;
+    struct text *out = &world->told;
 
+    assert_int_equal(journal_encode(event, &world->journal), 0);
+    if (world->with_times)
+        text_append_format(out, "@%lld ", (long long)event->time);
     switch (event->type) {
     case EVENT_REQUEST:
     case EVENT_FORGOTTEN:
@@ -77,22 +87,154 @@ static inline void world_init_with(struct world *world, struct machine *machine,
     struct event_sink sink = {.tell = world_tell, .context = world, .wanted = EVENT_ALL};
 
     *world = (struct world){0};
+    if (settings != NULL)
+        world->settings = *settings;
     assert_int_equal(engine_create(machine, settings, &world->engine, NULL), 0);
     engine_listen(world->engine, &sink);
 }
 
-static inline void world_init(struct world *world, const char *ids)
+static inline void world_init_settings(struct world *world, const char *ids,
+                                       const struct engine_settings *settings)
 {
     struct machine machine = {0};
 
     machine_add_ids(&machine, ids);
-    world_init_with(world, &machine, NULL);
+    world_init_with(world, &machine, settings);
 }
 
+static inline void world_init(struct world *world, const char *ids)
+{
+    world_init_settings(world, ids, NULL);
+}
+
+/* An engine of the same devices, hosts and settings, in which nothing has happened. */
+static inline struct engine *world_twin(const struct world *world)
+{
+    const struct machine *machine = engine_machine(world->engine);
+    struct engine_settings settings = world->settings;
+    struct machine copy = {0};
+    struct engine *twin;
+    const struct device *device;
+    const struct host *host;
+
+    vector_for_each (device, &machine->devices) {
+        struct device *place = machine_add(&copy, device->id);
+
+        *place = *device;
+        place->name = device->name == NULL ? NULL : copy_of(device->name);
+        place->uuid = place->parent = place->cpus = NULL;
+        place->nodes = (struct string_list){0};
+    }
+    vector_for_each (host, &machine->hosts) {
+        struct host *place = vector_append(&copy.hosts);
+
+        assert_non_null(place);
+        *place = (struct host){.cpus = host->cpus, .memory = host->memory};
+    }
+    settings.slots_most = engine_slots_most(world->engine);
+    assert_int_equal(engine_create(&copy, &settings, &twin, NULL), 0);
+    return twin;
+}
+
+static inline void world_record(void *context, const struct engine_event *event)
+{
+    assert_int_equal(journal_encode(event, context), 0);
+}
+
+/* The engine's state as bytes; the caller finishes them. */
+static inline struct text engine_state(const struct engine *engine)
+{
+    struct text bytes = {0};
+    struct event_sink sink = {.tell = world_record, .context = &bytes, .wanted = EVENT_ALL};
+
+    assert_int_equal(engine_dump(engine, &sink), 0);
+    assert_false(text_failed(&bytes));
+    return bytes;
+}
+
+static inline void replay_bytes(struct engine *engine, const struct text *journal)
+{
+    for (size_t at = 0; at < journal->length;) {
+        struct journal_record record = {0};
+        struct berth_error error = {0};
+        size_t used = 0;
+
+        assert_int_equal(
+            journal_decode(journal->bytes + at, journal->length - at, &record, &used, &error),
+            JOURNAL_WHOLE);
+        if (engine_replay(engine, &record.event, &error) != 0)
+            fail_msg("byte %zu of a journal: %s", at, error.message);
+        journal_record_finish(&record);
+        at += used;
+    }
+}
+
+/* The records of a journal in words. */
+static inline struct text describe_bytes(const struct text *journal)
+{
+    struct text words = {0};
+
+    for (size_t at = 0; at < journal->length;) {
+        struct journal_record record = {0};
+        size_t used = 0;
+
+        assert_int_equal(
+            journal_decode(journal->bytes + at, journal->length - at, &record, &used, NULL),
+            JOURNAL_WHOLE);
+        journal_describe(&record.event, &words);
+        text_append_char(&words, '\n');
+        journal_record_finish(&record);
+        at += used;
+    }
+    return words;
+}
+
+/* That two engines are in the same state. */
+static inline void check_same_state(const struct engine *one, const struct engine *other)
+{
+    struct text first = engine_state(one);
+    struct text second = engine_state(other);
+
+    if (first.length != second.length || memcmp(first.bytes, second.bytes, first.length) != 0) {
+        struct text first_words = describe_bytes(&first);
+        struct text second_words = describe_bytes(&second);
+
+        assert_string_equal(text_string(&first_words), text_string(&second_words));
+        fail_msg("the states differ in what their words do not say");
+    }
+    text_finish(&first);
+    text_finish(&second);
+}
+
+/* That the events told so far, and the state as events, each restore the state, which is
+ * settled. */
+static inline void world_check_replay(struct world *world)
+{
+    struct text state = engine_state(world->engine);
+    struct engine *twin = world_twin(world);
+
+    assert_false(text_failed(&world->journal));
+    replay_bytes(twin, &world->journal);
+    engine_advance(twin, engine_now(world->engine));
+    check_same_state(world->engine, twin);
+    engine_destroy(twin);
+    twin = world_twin(world);
+    replay_bytes(twin, &state);
+    check_same_state(world->engine, twin);
+    if (world->in_steps && !world->has_limits)
+        engine_resume(twin);
+    check_same_state(world->engine, twin);
+    engine_destroy(twin);
+    text_finish(&state);
+}
+
+/* Ends the world. Whatever its test was about, what happened must be restorable. */
 static inline void world_finish(struct world *world)
 {
+    world_check_replay(world);
     engine_destroy(world->engine);
     text_finish(&world->told);
+    text_finish(&world->journal);
 }
 
 static inline void world_forget(struct world *world)
@@ -116,6 +258,16 @@ static inline void world_forget(struct world *world)
         assert_int_equal(start_, wanted_start);                                              \
         text_finish(&why_);                                                                  \
     } while (0)
+
+static inline void world_set_vendor(struct request *request, const char *name)
+{
+    if (strcmp(name, "any") == 0) {
+        request->vendor_rule = VENDOR_RULE_MIXED;
+        return;
+    }
+    request->vendor_rule = VENDOR_RULE_EXACT;
+    assert_int_equal(choice_parse(vendor_names, name, (int *)&request->vendor, NULL), 0);
+}
 
 /* Sets one member of a request: "gpus=2-4", "sharing=mps", "time=10". */
 static inline void world_set(struct request *request, const char *word)
@@ -145,8 +297,21 @@ static inline void world_set(struct request *request, const char *word)
         request->min_free = optional_number_of(number);
     else if (WORD("cpus"))
         request->cpus = optional_number_of(number);
-    else if (WORD("time"))
-        request->time = optional_number_of(number);
+    else if (WORD("host-memory"))
+        request->host_memory = optional_number_of(number);
+    else if (WORD("min-memory"))
+        request->min_memory = optional_number_of(number);
+    else if (WORD("min-cap"))
+        assert_int_equal(capability_parse(value, &request->min_cap, NULL), 0);
+    else if (WORD("model"))
+        request->model = copy_of(value);
+    else if (WORD("vendor"))
+        world_set_vendor(request, value);
+    else if (WORD("ranks"))
+        request->ranks = true;
+    else if (WORD("time")) /* nanoseconds, or seconds: "10s" */
+        request->time =
+            optional_number_of(strchr(value, 's') == NULL ? number : number * UINT64_C(1000000000));
     else if (WORD("device"))
         assert_int_equal(device_id_list_parse(&request->wanted, value, NULL), 0);
     else if (WORD("avoid"))
@@ -162,25 +327,101 @@ static inline void world_set(struct request *request, const char *word)
 #undef WORD
 }
 
-/* A compiled request from words with blanks between ("gpus=2 time=10"), NULL: one device. It lives
- * as long as the world unless closed. */
-static inline struct engine_request *world_request_by(struct world *world, const char *words,
-                                                      const struct party *party)
+/* A party that owns its lists. */
+struct world_party {
+    struct party party;
+    uint32_t groups[4];
+    struct device_id_list mask;
+};
+
+/* Sets one member of a party: "uid=5", "group=7" (again for another), "mask=nvidia0,nvidia1",
+ * "parent=3". Returns whether the word is one of these. */
+static inline bool world_set_party(struct world_party *of, const char *word)
 {
-    struct engine_request *compiled;
-    struct request request;
+    const char *value = strchr(word, '=');
+    uint64_t number = value == NULL ? 0 : strtoull(value + 1, NULL, 10);
+
+    if (strncmp(word, "uid=", 4) == 0) {
+        of->party.uid = (uint32_t)number;
+    } else if (strncmp(word, "parent=", 7) == 0) {
+        of->party.parent = number;
+    } else if (strncmp(word, "group=", 6) == 0) {
+        assert_true(of->party.group_count < 4);
+        of->party.groups = of->groups;
+        of->groups[of->party.group_count++] = (uint32_t)number;
+    } else if (strncmp(word, "mask=", 5) == 0) {
+        assert_int_equal(device_id_list_parse(&of->mask, value + 1, NULL), 0);
+        of->party.mask = &of->mask;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* A request and its party, from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one
+ * device. The caller finishes it; not to be moved. */
+struct world_asking {
+    struct request what;
+    struct world_party own;
+    const struct party *party; /* NULL: the words name none */
+};
+
+static inline void asking_init(struct world_asking *asking, const char *words)
+{
     char *copy = copy_of(words == NULL ? "" : words);
     char *rest = copy;
     char *word;
 
-    request_init(&request);
+    *asking = (struct world_asking){0};
+    request_init(&asking->what);
     while ((word = strsep(&rest, " ")) != NULL) {
-        if (*word != '\0')
-            world_set(&request, word);
+        if (*word == '\0')
+            continue;
+        if (world_set_party(&asking->own, word))
+            asking->party = &asking->own.party;
+        else
+            world_set(&asking->what, word);
     }
-    assert_int_equal(engine_request_open(world->engine, &request, party, NULL, &compiled, NULL), 0);
-    request_finish(&request);
     free(copy);
+}
+
+static inline void asking_finish(struct world_asking *asking)
+{
+    request_finish(&asking->what);
+    vector_finish(&asking->own.mask);
+}
+
+/* Compiles a request from words; by the words' party or, where they name none, this one. Returns
+ * as engine_request_open. */
+static inline int world_open_by(struct world *world, const char *words, const struct party *party,
+                                struct engine_request **ret_request, struct berth_error *error)
+{
+    struct world_asking asking;
+    int code;
+
+    asking_init(&asking, words);
+    code =
+        engine_request_open(world->engine, &asking.what,
+                            asking.party != NULL ? asking.party : party, NULL, ret_request, error);
+    asking_finish(&asking);
+    return code;
+}
+
+static inline int world_open(struct world *world, const char *words,
+                             struct engine_request **ret_request, struct berth_error *error)
+{
+    return world_open_by(world, words, NULL, ret_request, error);
+}
+
+/* The same for words that make a good request. It lives as long as the world unless closed. */
+static inline struct engine_request *world_request_by(struct world *world, const char *words,
+                                                      const struct party *party)
+{
+    struct engine_request *compiled = NULL;
+    struct berth_error error = {0};
+
+    if (world_open_by(world, words, party, &compiled, &error) != 0)
+        fail_msg("%s: %s", words != NULL ? words : "", error.message);
     return compiled;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 
+#include "engine/journal.h"
 #include "support/engines.h"
 
 /* Claims with a request made of words, by this user, and closes it. */
@@ -186,6 +187,64 @@ static void limits_count_what_was_there(void **state)
     world_finish(&world);
 }
 
+static void tell_bytes(void *context, const struct engine_event *event)
+{
+    assert_int_equal(journal_encode(event, context), 0);
+}
+
+static void dump_bytes(const struct engine *engine, struct text *out)
+{
+    assert_int_equal(engine_dump(engine, &(struct event_sink){tell_bytes, out, EVENT_ALL, false}),
+                     0);
+}
+
+/* Makes a claim within a lease and gives it back. */
+static void come_and_go(struct world *world, uint64_t parent)
+{
+    struct engine_request *request =
+        world_request_by(world, NULL, &(struct party){.parent = parent});
+    uint64_t lease;
+
+    assert_int_equal(engine_try(world->engine, request, &lease, NULL), CLAIM_GRANTED);
+    assert_int_equal(engine_release(world->engine, lease, NULL), 0);
+    engine_request_close(world->engine, request);
+}
+
+/* The state is the same whoever was first within its lease, and with nobody there any more. */
+static void leases_that_were_claimed_within_are_restored(void **state)
+{
+    struct world world, again;
+    struct text was = {0};
+    struct text is = {0};
+    size_t at = 0;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    world_init(&again, "nvidia0,nvidia1");
+    claim_by(&world, 1, NULL, CLAIM_GRANTED);
+    claim_by(&world, 1, NULL, CLAIM_GRANTED);
+    come_and_go(&world, 2);
+    come_and_go(&world, 1);
+    dump_bytes(world.engine, &was);
+    while (at < was.length) {
+        struct journal_record record = {0};
+        size_t used = 0;
+
+        assert_int_equal(journal_decode(was.bytes + at, was.length - at, &record, &used, NULL),
+                         JOURNAL_WHOLE);
+        assert_int_equal(engine_replay(again.engine, &record.event, NULL), 0);
+        journal_record_finish(&record);
+        at += used;
+    }
+    dump_bytes(again.engine, &is);
+    assert_int_equal(is.length, was.length);
+    assert_memory_equal(is.bytes, was.bytes, was.length);
+    text_finish(&was);
+    text_finish(&is);
+    world_finish(&world);
+    world_finish(&again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +256,7 @@ int main(void)
         cmocka_unit_test(what_is_next_is_never_in_the_past),
         cmocka_unit_test(limits_do_not_mix_vendors),
         cmocka_unit_test(limits_count_what_was_there),
+        cmocka_unit_test(leases_that_were_claimed_within_are_restored),
     };
 
     return cmocka_run_group_tests_name("engine_changes", tests, NULL, NULL);

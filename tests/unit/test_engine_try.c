@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trying, and what is refused at once: no devices, or what no device here could ever do.
+ */
+#include "support/unit.h"
+
+#include "support/engine_steps.h"
+
+/* That neither asking nor trying changes anything, or is told. */
+static void check_only_waits(struct world *world, struct engine_request *request)
+{
+    struct text before = engine_state(world->engine);
+    struct text after;
+    uint64_t id = 77;
+
+    world_forget(world);
+    assert_int_equal(engine_would_grant(world->engine, request, NULL), CLAIM_WAITS);
+    assert_int_equal(engine_try(world->engine, request, &id, NULL), CLAIM_WAITS);
+    after = engine_state(world->engine);
+    assert_int_equal(before.length, after.length);
+    assert_memory_equal(before.bytes, after.bytes, before.length);
+    check_told(world, "");
+    assert_int_equal(id, 77);
+    text_finish(&before);
+    text_finish(&after);
+}
+
+static void trying_grants_what_a_claim_would_get(void **state)
+{
+    struct world world;
+    struct engine_request *both;
+    uint64_t lease;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1,nvidia2");
+    both = world_request(&world, "gpus=2");
+    assert_int_equal(engine_would_grant(world.engine, both, NULL), CLAIM_GRANTED);
+    check_told(&world, "request 1\n");
+    assert_int_equal(engine_try(world.engine, both, &lease, NULL), CLAIM_GRANTED);
+    assert_int_equal(lease, 1);
+    check_told(&world, "granted lease 1: slots 0,1\n");
+    world_finish(&world);
+}
+
+static void trying_leaves_nothing_behind_when_devices_are_busy(void **state)
+{
+    struct world world;
+    struct engine_request *one;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    one = world_request(&world, NULL);
+    granted(&world, one);
+    check_only_waits(&world, one);
+    check_pending(&world, 0);
+    world_finish(&world);
+}
+
+static void trying_takes_nothing_that_is_kept_for_a_waiting_claim(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    granted_to(&world, NULL);
+    waits_with(&world, "gpus=2");
+    check_only_waits(&world, world_request(&world, NULL));
+    check_only_waits(&world, world_request(&world, "time=1"));
+    world_finish(&world);
+}
+
+static void trying_with_a_request_that_waits_already_gets_nothing(void **state)
+{
+    struct world world;
+    struct engine_request *wide;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    granted_to(&world, NULL);
+    wide = world_request(&world, "gpus=2");
+    waits(&world, wide);
+    check_only_waits(&world, wide);
+    world_finish(&world);
+}
+
+static void trying_at_a_limit_gets_nothing(void **state)
+{
+    struct world world;
+    struct engine_request *one;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    limit_user(&world, 5, 1000);
+    one = world_request(&world, "uid=5");
+    granted(&world, one);
+    check_only_waits(&world, one);
+    world_finish(&world);
+}
+
+static void trying_revokes_nobody(void **state)
+{
+    struct world world;
+    struct engine_request *one;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    granted_to(&world, "opportunistic");
+    one = world_request(&world, NULL);
+    check_only_waits(&world, one);
+    waits(&world, one);
+    check_told(&world, "queued claim 2\n"
+                       "notice lease 1\n");
+    world_finish(&world);
+}
+
+static void trying_with_a_high_class_goes_before_those_that_wait(void **state)
+{
+    struct world world;
+    uint64_t lease;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    granted_to(&world, NULL);
+    waits_with(&world, "gpus=2");
+    assert_int_equal(engine_try(world.engine, world_request(&world, "priority=high"), &lease, NULL),
+                     CLAIM_GRANTED);
+    world_finish(&world);
+}
+
+static void a_full_engine_says_so(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    granted_to(&world, NULL);
+    assert_false(engine_is_full(world.engine));
+    granted_to(&world, "sharing=time-slice share=900");
+    assert_false(engine_is_full(world.engine));
+    granted_to(&world, "sharing=time-slice share=100");
+    assert_true(engine_is_full(world.engine));
+    world_finish(&world);
+}
+
+static void an_empty_engine_has_no_device_for_anybody(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "");
+    check_refused(&world, world_request(&world, NULL), BERTH_ERROR_NO_DEVICE, "no device here");
+    check_refused(&world, world_request(&world, "gpus=all"), BERTH_ERROR_NO_DEVICE,
+                  "no device here");
+    check_pending(&world, 0);
+    world_finish(&world);
+}
+
+static void too_many_devices_are_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    check_impossible(&world, "gpus=3", "wanted 3 devices; 2 of 2 devices could ever do");
+    check_impossible(&world, "gpus=2 replicas=2",
+                     "wanted 2 devices for each of 2 replicas; 2 of 2 devices could ever do");
+    check_impossible(&world, "gpus=1000000",
+                     "wanted 1000000 devices; 2 of 2 devices could ever do");
+    world_finish(&world);
+}
+
+static void a_model_that_is_not_here_is_impossible(void **state)
+{
+    struct machine machine = {0};
+    struct world world;
+
+    (void)state;
+    machine_add_ids(&machine, "nvidia0,nvidia1");
+    machine.devices.items[0].name = copy_of("A100");
+    world_init_with(&world, &machine, NULL);
+    check_impossible(&world, "model=h100",
+                     "wanted 1 device, model h100; 0 of 2 devices could ever do: 2 are other "
+                     "models");
+    check_impossible(&world, "model=a100 gpus=2",
+                     "wanted 2 devices, model a100; 1 of 2 devices could ever do: 1 is another "
+                     "model");
+    world_finish(&world);
+}
+
+static void what_lies_outside_the_mask_is_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    check_impossible(&world, "mask=nvidia1 gpus=2",
+                     "wanted 2 devices; 1 of 2 devices could ever do: 1 is hidden by the inherited "
+                     "mask");
+    world_forget(&world);
+    granted(&world, world_request(&world, "mask=nvidia1"));
+    check_told(&world, "request 2\n"
+                       "granted lease 1: slots 1\n");
+    world_finish(&world);
+}
+
+static void what_is_gone_is_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    engine_device_gone(world.engine, 0);
+    check_impossible(&world, "gpus=2", "wanted 2 devices; 1 of 2 devices could ever do: 1 is gone");
+    engine_device_gone(world.engine, 1);
+    check_impossible(&world, NULL, "wanted 1 device; 0 of 2 devices could ever do: 2 are gone");
+    world_finish(&world);
+}
+
+static void more_than_a_limit_is_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    limit_user(&world, 5, 1000);
+    limit_group(&world, 7, 500);
+    check_impossible(&world, "uid=5 gpus=2", "wanted 2 devices; user 5 may hold at most 1 device");
+    check_impossible(&world, "uid=6 group=7",
+                     "wanted 1 device; group 7 may hold at most 0.5 devices");
+    world_finish(&world);
+}
+
+static void what_is_outside_a_lease_is_impossible_within_it(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1,nvidia2");
+    granted_to(&world, "gpus=2");
+    check_impossible(&world, "parent=1 gpus=3",
+                     "wanted 3 devices; 2 of 3 devices could ever do: 1 is outside the lease");
+    world_finish(&world);
+}
+
+static void two_vendors_in_one_replica_are_impossible_unless_any(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,amd0");
+    check_impossible(&world, "gpus=2",
+                     "wanted 2 devices; 2 of 2 devices could ever do; a replica gets devices of "
+                     "one vendor unless vendor is any");
+    granted_to(&world, "gpus=2 vendor=any");
+    world_finish(&world);
+}
+
+static void what_cannot_be_shared_is_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,amd0");
+    check_impossible(&world, "sharing=mps device=amd0",
+                     "wanted 1 device, only amd0, shared by mps; 0 of 2 devices could ever do, "
+                     "with room for 0 such claims: 1 is not among the wanted, 1 cannot be shared "
+                     "by mps");
+    world_finish(&world);
+}
+
+static void what_only_waiting_can_tell_is_not_impossible(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    engine_device_health(world.engine, 0, HEALTH_SICK);
+    waits_with(&world, NULL);
+    engine_device_health(world.engine, 0, HEALTH_OK);
+    engine_block(world.engine, 0, BLOCK_DRAINED);
+    waits_with(&world, "min-free=10");
+    world_finish(&world);
+}
+
+static void a_request_that_contradicts_itself_is_not_opened(void **state)
+{
+    struct engine_request *request = NULL;
+    struct berth_error error = {0};
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    assert_int_equal(world_open(&world, "share=500", &request, &error), BERTH_ERROR_INVALID);
+    assert_int_equal(world_open(&world, "policy=best", &request, &error), BERTH_ERROR_INVALID);
+    assert_string_equal(error.message,
+                        "policy: wanted one that this version has (first, round-robin, "
+                        "least-loaded, best-available, best-compute, weighted), found 'best'");
+    assert_null(request);
+    check_told(&world, "");
+    world_finish(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trying_grants_what_a_claim_would_get),
+        cmocka_unit_test(trying_leaves_nothing_behind_when_devices_are_busy),
+        cmocka_unit_test(trying_takes_nothing_that_is_kept_for_a_waiting_claim),
+        cmocka_unit_test(trying_with_a_request_that_waits_already_gets_nothing),
+        cmocka_unit_test(trying_at_a_limit_gets_nothing),
+        cmocka_unit_test(trying_revokes_nobody),
+        cmocka_unit_test(trying_with_a_high_class_goes_before_those_that_wait),
+        cmocka_unit_test(a_full_engine_says_so),
+        cmocka_unit_test(an_empty_engine_has_no_device_for_anybody),
+        cmocka_unit_test(too_many_devices_are_impossible),
+        cmocka_unit_test(a_model_that_is_not_here_is_impossible),
+        cmocka_unit_test(what_lies_outside_the_mask_is_impossible),
+        cmocka_unit_test(what_is_gone_is_impossible),
+        cmocka_unit_test(more_than_a_limit_is_impossible),
+        cmocka_unit_test(what_is_outside_a_lease_is_impossible_within_it),
+        cmocka_unit_test(two_vendors_in_one_replica_are_impossible_unless_any),
+        cmocka_unit_test(what_cannot_be_shared_is_impossible),
+        cmocka_unit_test(what_only_waiting_can_tell_is_not_impossible),
+        cmocka_unit_test(a_request_that_contradicts_itself_is_not_opened),
+    };
+
+    return cmocka_run_group_tests_name("engine_try", tests, NULL, NULL);
+}
