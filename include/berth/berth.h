@@ -17,8 +17,11 @@
  * want few. A device under an exclusive lease has no other lease.
  *
  * Every call may be made from any thread, also from within a callback, unless its comment says
- * otherwise. After fork() the child has no leases: there every call but berth_pool_close fails with
- * BERTH_ERROR_FORKED, and the parent's pool is as it was.
+ * otherwise. Callbacks run without the pool's lock, in a thread that is in a call on the pool or in
+ * the pool's own: "berth-keeper", which is started when something first has to happen by the clock
+ * and takes no signals. A callback that is caused from within a callback runs when that one ends or
+ * blocks, so they do not pile up. After fork() the child has no leases: there every call but
+ * berth_pool_close fails with BERTH_ERROR_FORKED, and the parent's pool is as it was.
  *
  * Calls return 0 (or what their comment says) on success and a negative code of berth/error.h on
  * failure. The last parameter, which may be NULL, then holds one line for people. Outputs are
@@ -118,8 +121,8 @@ struct berth_pool_options {
 
     int64_t grace; /* nanoseconds from notice to force for opportunistic leases; 0: 10 s */
 
-    /* A lease is past the time limit of its request: its holder is to release it, and keeps the
-     * devices until then. Runs as the callbacks of claims do. May be NULL. */
+    /* A lease is past the time limit of its request ("time"). Nothing else happens: its devices
+     * stay its own until its holder releases it, as it now should. NULL: nobody is told. */
     void (*expired)(void *data, struct berth_lease lease);
     void *expired_data;
 };
@@ -137,9 +140,10 @@ BERTH_API int berth_pool_open_devices(const struct berth_device *devices, size_t
 BERTH_API int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
                                         struct berth_pool **ret_pool, struct berth_error *error);
 
-/* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, arbiters stop, leases are gone. No
- * other thread may begin a call on the pool any more; those that are blocked in one return first.
- * NULL is fine. Not to be called from a callback. */
+/* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, callbacks included, arbiters stop
+ * and are gone, leases are gone. Other threads may be blocked in a claim, or still be in the call
+ * that woke the one that closes: those return first. No other call may be under way or begin. NULL
+ * is fine. Not to be called from a callback. In a child of fork() it only frees what it can. */
 BERTH_API void berth_pool_close(struct berth_pool *pool);
 
 /* How many devices the pool has; the slots are 0 to capacity-1. */
@@ -166,7 +170,9 @@ BERTH_API void berth_request_destroy(struct berth_request *request);
  * Properties: gpus replicas device avoid vendor model min-free min-memory min-cap sharing share
  * memory scheduling policy affinity priority opportunistic time name. Fails with
  * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY. Whether all of it makes sense together, the
- * claim says. */
+ * claim says. A value that is refused changes nothing. A claim with an opportunistic request is
+ * granted only what nobody waits for; its holder is not asked to give it back when somebody does:
+ * that is what arbiters are for. */
 BERTH_API int berth_request_set(struct berth_request *request, const char *name, const char *value,
                                 struct berth_error *error);
 
@@ -209,9 +215,9 @@ struct berth_claim_options {
     int64_t timeout; /* nanoseconds to wait; 0 or BERTH_FOR_EVER: without end */
 
     /* Called once with how the claim ended: 0 and the lease, or BERTH_ERROR_TIMED_OUT,
-     * _CANCELLED, _IMPOSSIBLE (a device went away). It runs in the thread that made it so, without
-     * the pool's lock, perhaps before berth_claim_start returns, and may call the pool. NULL: the
-     * outcome is kept for berth_claim_wait or berth_claim_next. */
+     * _CANCELLED, _IMPOSSIBLE (a device went away). It runs as all callbacks do, usually in the
+     * thread that made it so, perhaps before berth_claim_start returns. NULL: the outcome is kept
+     * for berth_claim_wait or berth_claim_next. */
     void (*done)(void *data, struct berth_ticket ticket, int code, struct berth_lease lease);
     void *data;
 };
@@ -223,12 +229,14 @@ BERTH_API int berth_claim_start(struct berth_pool *pool, const struct berth_requ
 
 /* Waits for the outcome of a claim without callback, at most `timeout` nanoseconds, and collects
  * it. Another thread may cancel it meanwhile. Fails with BERTH_ERROR_BUSY while it waits on (the
- * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already). */
+ * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already, perhaps
+ * by another thread that waited for it, too). */
 BERTH_API int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
                                struct berth_lease *ret_lease, struct berth_error *error);
 
-/* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, callback included.
- * One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be released. */
+/* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, which its callback is
+ * told, or which is kept. One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be
+ * released. Fails with BERTH_ERROR_MEMORY, too; the claim waits on then. */
 BERTH_API int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket,
                            struct berth_error *error);
 
@@ -284,10 +292,11 @@ struct berth_arbiter_options {
     size_t most; /* leases to have out at once; 0: as many as there are devices */
 
     /* A spare device, under an opportunistic lease of its own. Return true to use it: give it back
-     * with berth_release. Return false to decline; it is offered again after the next change. */
+     * with berth_release, later. Return false to decline; it is offered again after somebody has
+     * released something. One offer of an arbiter runs at a time. */
     bool (*offer)(void *data, struct berth_lease lease, const struct berth_lease_device *device);
 
-    /* Somebody waits for the device: give it back soon. */
+    /* Somebody waits for the device: give it back soon. It may have been given back just now. */
     void (*take_back)(void *data, struct berth_lease lease);
 
     /* The grace is over: give it back now. May be NULL. The device is not granted on before it is
@@ -298,15 +307,15 @@ struct berth_arbiter_options {
 
 struct berth_arbiter;
 
-/* Offers spare devices, as long as nobody is pending, to the callbacks, which run in threads that
- * use the pool, without its lock, and may call it. What is spare already is offered before it
- * returns. */
+/* Offers spare devices to the callbacks as long as nobody waits for them. What is spare already is
+ * offered before it returns. Fails with BERTH_ERROR_INVALID (no offer or take_back), _MEMORY. */
 BERTH_API int berth_arbiter_start(struct berth_pool *pool,
                                   const struct berth_arbiter_options *options,
                                   struct berth_arbiter **ret_arbiter, struct berth_error *error);
 
-/* Offers nothing more and waits until no callback runs (so not from within one). Leases that are
- * out stay until they are released; they are still taken back by nobody: release them. */
+/* Offers nothing more, waits until none of its callbacks runs (so not from within one) and frees
+ * the arbiter. Leases that are out stay until they are released; nobody is asked to give them back
+ * any more. NULL is fine. Not after berth_pool_close. */
 BERTH_API void berth_arbiter_stop(struct berth_arbiter *arbiter);
 
 /* ---- Loads and advice ---- */
