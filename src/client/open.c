@@ -242,6 +242,8 @@ static int open_machine(struct machine *machine, const struct berth_pool_options
 
     lock_prepare();
     if (code == 0)
+        lock_favour_first(&pool->lock);
+    if (code == 0)
         code = read_options(pool, options, &settings, error);
     if (code == 0) {
         pool->capacity = machine->devices.count;
