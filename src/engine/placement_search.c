@@ -46,12 +46,18 @@ void search_finish(struct search *search)
     vector_finish(&search->sizes);
 }
 
+/* Whether vendors need not be told apart: they may mix, or there is only one device to mix. */
+static bool may_mix(const struct request *request)
+{
+    return request->vendor_rule == VENDOR_RULE_MIXED ||
+           (request->gpus.most == 1 && !request->gpus.all);
+}
+
 size_t search_group(const struct search *search, size_t slot)
 {
     const struct device *device = &search->machine->devices.items[slot];
 
-    return device->host * SEARCH_VENDORS +
-           (search->request->vendor_rule == VENDOR_RULE_MIXED ? 0 : device->id.vendor);
+    return device->host * SEARCH_VENDORS + (may_mix(search->request) ? 0 : device->id.vendor);
 }
 
 size_t search_node(const struct search *search, size_t group)
