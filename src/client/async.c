@@ -184,6 +184,9 @@ static int report(int code, uint64_t ticket, struct berth_lease lease,
 {
     if (code == BERTH_ERROR_NOT_FOUND)
         return refuse_ticket(ticket, error);
+    if (code == BERTH_ERROR_BUSY)
+        return error_set(error, code, "claim %llu: wanted its outcome, found that it still waits",
+                         (unsigned long long)ticket);
     if (code < 0)
         return claim_refuse(code, BERTH_FOR_EVER, error);
     *ret_lease = lease;

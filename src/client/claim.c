@@ -61,7 +61,7 @@ int claim_prepare(struct berth_pool *pool, const struct request_core *core,
     if (pool->is_closing)
         return claim_refuse_closing(error);
     if (pool->capacity == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found an empty pool");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
     code = keeper_need(pool, error);
     if (code == 0 && is_limited(pool, core)) {
         pool->limited++;

@@ -36,7 +36,7 @@ static int check_possible(struct engine_request *request, struct berth_error *er
                          "wanted a lease to claim within, found that lease %llu has ended",
                          (unsigned long long)request->parent);
     if (request->engine->machine.devices.count == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "no device here");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
     return request->possible ? 0 : explain_never(request, error);
 }
 

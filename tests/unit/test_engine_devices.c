@@ -39,7 +39,7 @@ static void a_first_device_makes_an_empty_engine_useful(void **state)
     (void)state;
     world_init(&world, "");
     one = world_request(&world, NULL);
-    check_refused(&world, one, BERTH_ERROR_NO_DEVICE, "no device here");
+    check_refused(&world, one, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
     assert_int_equal(device_added(&world, "amd0"), 0);
     granted(&world, one);
     world_finish(&world);

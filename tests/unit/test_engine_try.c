@@ -148,9 +148,10 @@ static void an_empty_engine_has_no_device_for_anybody(void **state)
 
     (void)state;
     world_init(&world, "");
-    check_refused(&world, world_request(&world, NULL), BERTH_ERROR_NO_DEVICE, "no device here");
+    check_refused(&world, world_request(&world, NULL), BERTH_ERROR_NO_DEVICE,
+                  "wanted devices, found none here");
     check_refused(&world, world_request(&world, "gpus=all"), BERTH_ERROR_NO_DEVICE,
-                  "no device here");
+                  "wanted devices, found none here");
     check_pending(&world, 0);
     world_finish(&world);
 }
