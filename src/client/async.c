@@ -236,9 +236,11 @@ static void remove_collector(struct berth_pool *pool, struct waiter *waiter)
 static int wait_for_outcome(struct berth_pool *pool, struct waiter *waiter, int64_t deadline)
 {
     int code = 0;
+    bool is_guest = deadline != FUTEX_FOR_EVER;
 
     add_collector(pool, waiter);
-    pool_greet(pool);
+    if (is_guest)
+        pool_greet(pool);
     pool_leave(pool);
     pool_deliver_put_off(pool);
     if (!waiter_sleep(waiter, deadline)) {
@@ -252,7 +254,8 @@ static int wait_for_outcome(struct berth_pool *pool, struct waiter *waiter, int6
             pool_leave(pool);
         }
     }
-    pool_part(pool);
+    if (is_guest)
+        pool_part(pool);
     return code < 0 ? code : waiter->code;
 }
 
@@ -302,8 +305,9 @@ int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, i
     }
     *ret_ticket = (struct berth_ticket){.id = news->message.ticket, .pool = pool->serial};
     *ret_code = news->message.code;
-    *ret_lease =
-        news->message.code < 0 ? (struct berth_lease){0} : pool_lease(pool, news->message.lease);
+    *ret_lease = (struct berth_lease){0};
+    if (news->message.code == 0)
+        *ret_lease = pool_lease(pool, news->message.lease);
     news_collect(&pool->news, news);
     pool_leave_quietly(pool);
     return 0;

@@ -82,6 +82,7 @@ void claim_unprepare(struct berth_pool *pool, const struct request_core *core)
 /* Returns false when the deadline came first. */
 bool waiter_sleep(struct waiter *waiter, int64_t deadline)
 {
+    atomic_store_explicit(&waiter->has_left, true, memory_order_release);
     while (atomic_load_explicit(&waiter->word, memory_order_acquire) == 0) {
         if (futex_sleep(&waiter->word, 0, deadline) == ETIMEDOUT)
             return atomic_load_explicit(&waiter->word, memory_order_acquire) != 0;
@@ -105,17 +106,22 @@ static void give_up(struct berth_pool *pool, struct waiter *waiter, uint64_t cla
     pool_leave(pool);
 }
 
-/* Waits for the turn of a claim that is in the queue. Gives the lock back. */
+/* Waits for the turn of a claim that is in the queue. Gives the lock back. Who waits without end
+ * does not touch the pool once it is woken, so berth_pool_close need not wait for it. */
 static void wait_in_queue(struct berth_pool *pool, struct waiter *waiter, uint64_t claim,
                           int64_t deadline)
 {
+    bool is_guest = deadline != FUTEX_FOR_EVER;
+
     pool_count_waiting(pool);
-    pool_greet(pool);
+    if (is_guest)
+        pool_greet(pool);
     pool_leave(pool);
     pool_deliver_put_off(pool);
     if (!waiter_sleep(waiter, deadline))
         give_up(pool, waiter, claim);
-    pool_part(pool);
+    if (is_guest)
+        pool_part(pool);
 }
 
 /* The claim that could not be granted at once, or whose lease starts a clock. With the lock, which
@@ -127,7 +133,8 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     struct waiter waiter = {.target = {.kind = TARGET_THREAD}};
     const struct claim_owner owner = {.waiter = &waiter};
     const uint64_t serial = pool->serial; /* once woken, the pool may be gone */
-    int64_t now = clock_now();
+    bool is_exact = timeout != BERTH_FOR_EVER || core->has_limit;
+    int64_t now = is_exact ? clock_now() : clock_roughly();
     uint64_t id;
     int code = claim_prepare(pool, core, error);
 
@@ -171,7 +178,8 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
 
     compiled = compiled_find(pool, request, &code, error);
     /* Whoever only looks whether there is a device leaves the time alone: it costs a clock. */
-    if (compiled != NULL && !core->has_limit)
+    if (compiled != NULL && !core->has_limit &&
+        !atomic_load_explicit(&pool->is_full, memory_order_relaxed))
         code = engine_try(pool->engine, compiled, &id, error);
     if (compiled != NULL && code == CLAIM_WAITS)
         return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
@@ -195,6 +203,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
         return fork_refuse(error);
     lock_take(&pool->lock);
     if (unlikely(core != pool->swift.core ||
+                 atomic_load_explicit(&pool->is_full, memory_order_relaxed) ||
                  engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
         return claim_in_full(pool, request, timeout, ret_lease, error);
     pool_leave_quietly(pool);
@@ -312,7 +321,7 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
-    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count | pool->is_listening) != 0))
         return release_in_full(pool, lease.id, error);
     code = engine_release(engine, lease.id, NULL);
     pool_leave_quietly(pool);

@@ -61,6 +61,7 @@ void pool_free(struct berth_pool *pool)
     news_finish(&pool->news);
     id_map_finish(&pool->collectors);
     free_callbacks(pool->callbacks);
+    free(pool->described);
     free(pool->slots);
     free(pool->candidates);
     free(pool->chosen);
@@ -74,7 +75,7 @@ void berth_pool_close(struct berth_pool *pool)
     if (fork_happened(pool->generation)) {
         /* The keeper and whoever held the lock are in the parent. A lock that was held then guards
          * an engine in the middle of something: better lost than touched. */
-        if (atomic_load_explicit(&pool->lock.word, memory_order_relaxed) == 0)
+        if (!lock_is_taken(&pool->lock))
             pool_free(pool);
         return;
     }

@@ -98,29 +98,38 @@ int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
     return code;
 }
 
-int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
-                          size_t capacity)
+void facts_describe_slots(const struct berth_pool *pool, struct berth_slot *ret_slots)
 {
-    struct berth_pool *self = writable(pool);
-    int code = pool_enter(self, NULL);
+    for (size_t slot = 0; slot < pool->capacity; slot++) {
+        const struct device *device = device_of(pool, slot);
 
-    if (code < 0)
-        return code;
-    for (size_t slot = 0; slot < self->capacity && slot < capacity; slot++) {
-        const struct device *device = device_of(self, slot);
-        struct slot_view view;
-
-        engine_slot(self->engine, (uint32_t)slot, &view);
         ret_slots[slot] = (struct berth_slot){
             .slot = slot,
             .vendor = (enum berth_vendor)device->id.vendor,
             .index = device->id.index,
             .mig = device->id.mig,
             .name = device->name,
-            .leased = view.taken,
-            .tenants = view.tenants,
-            .lease = view.lease,
         };
+    }
+}
+
+int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
+                          size_t capacity)
+{
+    struct berth_pool *self = writable(pool);
+    size_t count = self->capacity < capacity ? self->capacity : capacity;
+    int code = pool_enter(self, NULL);
+
+    if (code < 0)
+        return code;
+    for (size_t slot = 0; slot < count; slot++) {
+        struct slot_view view;
+
+        engine_slot(self->engine, (uint32_t)slot, &view);
+        ret_slots[slot] = self->described[slot];
+        ret_slots[slot].leased = view.taken;
+        ret_slots[slot].tenants = view.tenants;
+        ret_slots[slot].lease = view.lease;
     }
     lock_give(&self->lock);
     return (int)self->capacity;

@@ -10,4 +10,7 @@
 void facts_lease_device(const struct berth_pool *pool, const struct lease_view *view, size_t number,
                         struct berth_lease_device *ret_device);
 
+/* What never changes of the slots; `capacity` of them. */
+void facts_describe_slots(const struct berth_pool *pool, struct berth_slot *ret_slots);
+
 #endif

@@ -8,7 +8,9 @@
 
 static struct figure figure_of(int64_t value, int64_t now)
 {
-    return value == BERTH_UNKNOWN ? (struct figure){0} : figure_sampled(value, now);
+    struct figure unknown = {0};
+
+    return value == BERTH_UNKNOWN ? unknown : figure_sampled(value, now);
 }
 
 /* Figures out of range are not known. */

@@ -47,7 +47,7 @@ static inline void pause_briefly(void)
 static bool spin(struct lock *lock)
 {
     for (unsigned left = atomic_load_explicit(&spins, memory_order_relaxed); left > 0; left--) {
-        if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 && lock_try(lock))
+        if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 && lock_try_word(lock))
             return true;
         pause_briefly();
     }
@@ -63,7 +63,7 @@ void lock_take_slowly(struct lock *lock)
     atomic_fetch_add(&lock->sleepers, 1);
     napping = !atomic_load_explicit(&has_barrier, memory_order_relaxed) ||
               membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0;
-    while (!lock_try(lock))
+    while (!lock_try_word(lock))
         futex_sleep(&lock->word, 1, napping ? clock_now() + NAP : FUTEX_FOR_EVER);
     atomic_fetch_sub(&lock->sleepers, 1);
 }
@@ -71,4 +71,73 @@ void lock_take_slowly(struct lock *lock)
 void lock_wake(struct lock *lock)
 {
     futex_wake(&lock->word, 1);
+}
+
+__thread unsigned lock_thread __attribute__((tls_model("initial-exec"))) = LOCK_NO_THREAD;
+
+/* Gives this thread a number that no other has. Returns false when they have run out. */
+static bool number_thread(void)
+{
+    static atomic_uint last = LOCK_FAVOURS_FIRST;
+    unsigned number = atomic_load_explicit(&last, memory_order_relaxed);
+
+    while (lock_thread == LOCK_NO_THREAD && number < LOCK_NO_THREAD - 1) {
+        if (atomic_compare_exchange_weak_explicit(&last, &number, number + 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            lock_thread = number + 1;
+    }
+    return lock_thread != LOCK_NO_THREAD;
+}
+
+void lock_favour_first(struct lock *lock)
+{
+    if (atomic_load_explicit(&has_barrier, memory_order_relaxed))
+        atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_FIRST, memory_order_relaxed);
+}
+
+/* Waits until the favoured thread, which is not this one, is out and knows that its favour has
+ * ended. With the word. */
+static void end_favour(struct lock *lock)
+{
+    atomic_store(&lock->ending, 1);
+    /* It cannot fail: it worked when the process registered for it. */
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    while (atomic_load_explicit(&lock->inside, memory_order_acquire) != 0)
+        futex_sleep(&lock->inside, 1, FUTEX_FOR_EVER);
+    atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_NOBODY, memory_order_relaxed);
+}
+
+void lock_wake_ending(struct lock *lock)
+{
+    futex_wake(&lock->inside, 1);
+}
+
+/* This thread is the first: from here on it is inside as the favoured one, and gives the word
+ * back. */
+static void begin_favour(struct lock *lock)
+{
+    if (!number_thread()) {
+        atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_NOBODY, memory_order_relaxed);
+        return;
+    }
+    atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
+    atomic_store_explicit(&lock->favoured, lock_thread, memory_order_relaxed);
+    atomic_store(&lock->word, 0);
+    if (atomic_load(&lock->sleepers) != 0)
+        lock_wake(lock);
+}
+
+/* For when the lock looked as if it favoured the first, or another, or its favour was ending. */
+void lock_take_favoured(struct lock *lock)
+{
+    unsigned favoured;
+
+    if (!lock_try_word(lock))
+        lock_take_slowly(lock);
+    /* With the word it does not change any more. */
+    favoured = atomic_load_explicit(&lock->favoured, memory_order_relaxed);
+    if (favoured == LOCK_FAVOURS_FIRST)
+        begin_favour(lock);
+    else if (favoured != LOCK_FAVOURS_NOBODY)
+        end_favour(lock);
 }

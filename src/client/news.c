@@ -67,13 +67,6 @@ static struct news *news_of(struct news_box *box, const struct message *message)
     return news;
 }
 
-static void count_untold(struct news_box *box, size_t more)
-{
-    size_t before = atomic_load_explicit(&box->untold, memory_order_relaxed);
-
-    atomic_store_explicit(&box->untold, before + more, memory_order_relaxed);
-}
-
 void news_tell(struct news_box *box, const struct message *message)
 {
     struct news *news = news_of(box, message);
@@ -83,7 +76,6 @@ void news_tell(struct news_box *box, const struct message *message)
     news->next = NULL;
     *box->to_tell_end = news;
     box->to_tell_end = &news->next;
-    count_untold(box, 1);
 }
 
 size_t news_take(struct news_box *box, struct message *ret_messages, size_t most)
@@ -99,7 +91,6 @@ size_t news_take(struct news_box *box, struct message *ret_messages, size_t most
     }
     if (box->to_tell == NULL)
         box->to_tell_end = &box->to_tell;
-    count_untold(box, -taken);
     return taken;
 }
 

@@ -9,7 +9,6 @@
 #define CLIENT_NEWS_H
 
 #include <berth/error.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,8 +46,7 @@ struct news_box {
     struct news **to_tell_end;
     struct news *spare;
     size_t spare_count;
-    atomic_size_t untold; /* how many are to be told, for who has no lock */
-    struct list kept;     /* outcomes to be collected, oldest first */
+    struct list kept; /* outcomes to be collected, oldest first */
     size_t kept_count;
     struct id_map tickets; /* of those */
     int descriptor;        /* an eventfd that is readable while one is kept; -1: none yet */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "client/facts.h"
 #include "client/own_policy.h"
 #include "client/pool.h"
 #include "engine/policies.h"
@@ -179,11 +180,12 @@ static int make_scratch(struct berth_pool *pool, struct berth_error *error)
 {
     size_t count = pool->capacity + 1;
 
+    pool->described = calloc(count, sizeof(*pool->described));
     pool->slots = calloc(count, sizeof(*pool->slots));
     pool->candidates = calloc(count, sizeof(*pool->candidates));
     pool->chosen = calloc(count, sizeof(*pool->chosen));
-    if (pool->slots == NULL || pool->candidates == NULL || pool->chosen == NULL ||
-        id_map_init(&pool->collectors) < 0)
+    if (pool->described == NULL || pool->slots == NULL || pool->candidates == NULL ||
+        pool->chosen == NULL || id_map_init(&pool->collectors) < 0)
         return error_set_memory(error);
     return 0;
 }
@@ -215,6 +217,7 @@ static int begin(struct berth_pool *pool, struct berth_error *error)
     int code = 0;
 
     pool->grants_most = pool->capacity * TENANTS_MOST;
+    facts_describe_slots(pool, pool->described);
     pool_listen(pool);
     pool_advance(pool, clock_now());
     if (compiled_add(pool, NULL, &code, error) == NULL)
@@ -238,6 +241,8 @@ static int open_machine(struct machine *machine, const struct berth_pool_options
     int code = pool == NULL ? error_set_memory(error) : fork_watch(error);
 
     lock_prepare();
+    if (code == 0)
+        lock_favour_first(&pool->lock);
     if (code == 0)
         code = read_options(pool, options, &settings, error);
     if (code == 0) {

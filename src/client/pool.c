@@ -2,6 +2,7 @@
 #include "client/pool.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +36,19 @@ void pool_listen(struct berth_pool *pool)
 void pool_count_waiting(struct berth_pool *pool)
 {
     pool->waiting++;
+    pool->idle_leaves = 0;
     if (!pool->is_listening)
         listen(pool, true);
+}
+
+/* Nobody waits. Where claims wait off and on it is not worth while to stop listening each time. */
+static void maybe_stop_listening(struct berth_pool *pool)
+{
+    enum { IDLE_LEAVES = 8 };
+
+    if (++pool->idle_leaves < IDLE_LEAVES)
+        return;
+    listen(pool, false);
 }
 
 static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
@@ -191,24 +203,24 @@ int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines)
 
 enum { BATCH = 8 };
 
-/* A thread's deliveries, innermost first. A call from within a callback does not run the callbacks
- * that it causes: it puts them off to the delivery that runs already, or each release in a callback
- * would go one level deeper. */
+/* A thread that runs callbacks of a pool; the innermost first. A call from within a callback does
+ * not run the callbacks that it causes: it puts them off to the delivery that runs already, or each
+ * release in a callback would go one level deeper. */
 struct delivery {
     const struct berth_pool *pool;
-    const struct delivery *outer;
+    struct delivery *outer;
+    bool has_more; /* there is something to take out of the pool's news; it is a guest then */
 };
 
-static _Thread_local __attribute__((tls_model("initial-exec"))) const struct delivery *deliveries;
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct delivery *deliveries;
 
-static bool is_delivering(const struct berth_pool *pool)
+static struct delivery *find_delivery(const struct berth_pool *pool)
 {
-    for (const struct delivery *delivery = deliveries; delivery != NULL;
-         delivery = delivery->outer) {
-        if (delivery->pool == pool)
-            return true;
-    }
-    return false;
+    struct delivery *delivery = deliveries;
+
+    while (delivery != NULL && delivery->pool != pool)
+        delivery = delivery->outer;
+    return delivery;
 }
 
 static void tell_program(struct berth_pool *pool, const struct message *message)
@@ -235,33 +247,73 @@ static void tell_program(struct berth_pool *pool, const struct message *message)
 
 static bool has_untold(const struct berth_pool *pool)
 {
-    return atomic_load_explicit(&pool->news.untold, memory_order_relaxed) > 0;
+    return pool->news.to_tell != NULL;
 }
 
-/* Runs the callbacks of the batch, then of what has come meanwhile. */
-static void deliver(struct berth_pool *pool, struct message *batch, size_t count)
+/* Somebody will come back for the rest of the news. With the lock. */
+static void put_off(struct berth_pool *pool, struct delivery *delivery)
 {
-    const struct delivery delivery = {.pool = pool, .outer = deliveries};
+    if (delivery->has_more)
+        return;
+    delivery->has_more = true;
+    pool_greet(pool);
+}
 
-    deliveries = &delivery;
+/* Takes what fits into a batch. With the lock. */
+static size_t take_batch(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
+{
+    size_t count = news_take(&pool->news, batch, BATCH);
+
+    if (has_untold(pool))
+        put_off(pool, delivery);
+    return count;
+}
+
+/* Whether the pool is touched after one of these callbacks has begun. */
+static bool outlasts_callback(const struct message *batch, size_t count)
+{
+    return count > 1 || (count == 1 && batch[0].kind != NEWS_OUTCOME);
+}
+
+/* Runs the callbacks of the batch, then of what is put off meanwhile. Unless it is a guest, or
+ * becomes one with what is put off, it does not touch the pool after the last callback: by then it
+ * may be gone. */
+static void deliver(struct berth_pool *pool, struct message *batch, size_t count,
+                    struct delivery *delivery, bool is_guest)
+{
+    delivery->outer = deliveries;
+    deliveries = delivery;
     for (;;) {
         for (size_t i = 0; i < count; i++)
             tell_program(pool, &batch[i]);
-        if (!has_untold(pool))
+        if (is_guest && !delivery->has_more)
+            pool_part(pool);
+        if (!delivery->has_more)
             break;
         lock_take(&pool->lock);
-        count = news_take(&pool->news, batch, BATCH);
+        delivery->has_more = false;
+        count = take_batch(pool, batch, delivery);
         lock_give(&pool->lock);
+        if (is_guest)
+            pool_part(pool); /* it has come as one once more */
+        is_guest = true;
     }
-    deliveries = delivery.outer;
+    deliveries = delivery->outer;
 }
 
 void pool_deliver_put_off(struct berth_pool *pool)
 {
+    const struct delivery *outer = find_delivery(pool);
+    struct delivery delivery = {.pool = pool};
     struct message batch[BATCH];
+    size_t count;
 
-    if (has_untold(pool) && is_delivering(pool))
-        deliver(pool, batch, 0);
+    if (outer == NULL || !outer->has_more)
+        return;
+    lock_take(&pool->lock);
+    count = take_batch(pool, batch, &delivery);
+    lock_give(&pool->lock);
+    deliver(pool, batch, count, &delivery, false);
 }
 
 static void wake(struct waiter *waiter)
@@ -277,35 +329,61 @@ static void wake(struct waiter *waiter)
     }
 }
 
+/* Before the pool is freed: who waits without end is no guest, so the last that such a thread has
+ * to do with the pool, giving its lock back, may be still to come. */
+static void await_leaving(const struct waiter *waiter)
+{
+    for (; waiter != NULL; waiter = waiter->next) {
+        while (!atomic_load_explicit(&waiter->has_left, memory_order_acquire))
+            sched_yield();
+    }
+}
+
+/* The news for whom nobody runs callbacks yet. */
+static size_t take_news(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
+{
+    struct delivery *outer = find_delivery(pool);
+
+    if (outer == NULL)
+        return take_batch(pool, batch, delivery);
+    put_off(pool, outer);
+    return 0;
+}
+
 void pool_leave(struct berth_pool *pool)
 {
+    struct delivery delivery = {.pool = pool};
     struct message batch[BATCH];
     struct waiter *to_wake = pool->to_wake;
+    bool is_closing = pool->is_closing;
     bool is_late = keeper_is_late(pool);
     bool arbiters_due = pool->arbiters_due;
+    bool is_guest = is_late || arbiters_due;
     size_t count = 0;
-    bool is_guest;
 
     pool->to_wake = NULL;
     pool->arbiters_due = false;
-    if (has_untold(pool) && !is_delivering(pool))
-        count = news_take(&pool->news, batch, BATCH);
+    if (has_untold(pool))
+        count = take_news(pool, batch, &delivery);
     if (pool->waiting == 0 && pool->is_listening)
-        listen(pool, false);
-    is_guest = to_wake != NULL || is_late || arbiters_due || count > 0;
+        maybe_stop_listening(pool);
     if (is_guest)
         pool_greet(pool);
+    if (outlasts_callback(batch, count))
+        pool_greet(pool);
     pool_leave_quietly(pool);
-    if (!is_guest)
-        return;
-    wake(to_wake);
+    /* Who is woken or called may see to it that the pool is closed. */
     if (is_late)
         keeper_wake(pool);
+    if (unlikely(is_closing))
+        await_leaving(to_wake);
+    wake(to_wake);
     if (count > 0)
-        deliver(pool, batch, count);
+        deliver(pool, batch, count, &delivery, outlasts_callback(batch, count));
     if (arbiters_due)
         arbiters_serve(pool);
-    pool_part(pool);
+    if (is_guest)
+        pool_part(pool);
 }
 
 /* ---- Guests ---- */

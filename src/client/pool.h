@@ -49,10 +49,11 @@ struct waiter {
     struct id_link by_ticket; /* who waits for the outcome of a ticket */
     int code;
     uint64_t lease;
-    struct waiter *next; /* of those to be woken, or who wait for the same ticket */
-    bool done;           /* code and lease are set; under the lock */
-    bool abandoned;      /* does not sleep any more, so is not to be woken; under the lock */
-    atomic_uint word;    /* 1: woken; the waker does not touch it any more */
+    struct waiter *next;  /* of those to be woken, or who wait for the same ticket */
+    bool done;            /* code and lease are set; under the lock */
+    bool abandoned;       /* does not sleep any more, so is not to be woken; under the lock */
+    atomic_bool has_left; /* the pool, and will not touch it again unless it gives up */
+    atomic_uint word;     /* 1: woken; the waker does not touch it any more */
 };
 
 /* A function that outcomes go to. There are as many as a program has such functions, twice. */
@@ -69,6 +70,7 @@ struct berth_pool {
     atomic_bool is_full; /* engine_is_full, for who has no lock */
     bool is_closing;
     bool is_listening;      /* the engine tells of grants */
+    uint8_t idle_leaves;    /* while it did so though nobody waits */
     uint32_t arbiter_count; /* also stopped ones with leases */
     uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
@@ -115,6 +117,7 @@ struct berth_pool {
     struct policy own_policy;
 
     size_t capacity;
+    struct berth_slot *described;       /* what never changes of the slots */
     uint32_t *slots;                    /* scratch of berth_pick, under the lock */
     struct berth_candidate *candidates; /* scratch of own_policy, under the lock */
     bool *chosen;
@@ -165,8 +168,7 @@ static inline void pool_leave_quietly(struct berth_pool *pool)
 /* Whether nobody is to be woken or called on leaving. */
 static inline bool pool_is_quiet(const struct berth_pool *pool)
 {
-    return pool->to_wake == NULL && !pool->arbiters_due &&
-           atomic_load_explicit(&pool->news.untold, memory_order_relaxed) == 0;
+    return pool->to_wake == NULL && !pool->arbiters_due && pool->news.to_tell == NULL;
 }
 
 /* Gives the lock back, then wakes and calls whom the engine's decisions concern. */

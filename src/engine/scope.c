@@ -47,8 +47,14 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     }
     for (uint32_t i = 0; parent != NULL && i < parent->slot_count; i++)
         bitset_add(&scope->members, parent->slots[i]);
-    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        if (parent != NULL) { /* what was said of the device holds within too */
+            scope->slots[slot].queued = engine->root.slots[slot].queued;
+            scope->slots[slot].active = engine->root.slots[slot].active;
+            scope->slots[slot].weight = engine->root.slots[slot].weight;
+        }
         scope_refresh(scope, slot);
+    }
     list_append(&engine->scopes, &scope->in_engine);
     return 0;
 }

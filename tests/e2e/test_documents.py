@@ -71,8 +71,11 @@ def test_installed_tree(sandbox):
     [program] = [stage / name for name in files if name.endswith("/bin/berth")]
     assert sandbox.run([program, "--version"]).code == 0
     assert any(name.endswith("include/berth/error.h") for name in files)
+    assert any(name.endswith("include/berth/berth.h") for name in files)
+    assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)
     assert any(name.endswith("doc/berth/LICENSE") for name in files)
     if shutil.which("scdoc"):
         assert any(name.endswith("man/man1/berth.1") for name in files)
+        assert any(name.endswith("man/man3/libberth.3") for name in files)
         assert any(name.endswith("man/man5/berth-inventory.5") for name in files)
     assert not any("/tests/" in name or name.endswith(".a") for name in files)

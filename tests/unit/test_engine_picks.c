@@ -130,6 +130,20 @@ static void weights_share_out_the_turns(void **state)
     world_finish(&world);
 }
 
+static void what_was_said_of_a_device_counts_within_leases_too(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    engine_work(world.engine, 0, 1, 0);
+    engine_weight(world.engine, 1, 3);
+    granted_to(&world, "gpus=2");
+    check_turn(&world, world_request(&world, "parent=1 policy=least-loaded"), 1);
+    check_turn(&world, world_request(&world, "parent=1 policy=weighted"), 1);
+    world_finish(&world);
+}
+
 static void advice_takes_nothing_but_a_number(void **state)
 {
     struct world world;
@@ -306,6 +320,7 @@ int main(void)
         cmocka_unit_test(reported_work_counts_and_forgets_picks_too),
         cmocka_unit_test(leases_count_as_work),
         cmocka_unit_test(weights_share_out_the_turns),
+        cmocka_unit_test(what_was_said_of_a_device_counts_within_leases_too),
         cmocka_unit_test(advice_takes_nothing_but_a_number),
         cmocka_unit_test(advice_writes_no_further_than_there_is_room),
         cmocka_unit_test(there_is_no_advice_where_a_claim_would_wait_or_fail),

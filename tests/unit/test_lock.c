@@ -69,10 +69,83 @@ static void trying_does_not_wait(void **state)
     struct lock lock = {0};
 
     (void)state;
-    assert_true(lock_try(&lock));
-    assert_false(lock_try(&lock));
+    assert_true(lock_try_word(&lock));
+    assert_false(lock_try_word(&lock));
     lock_give(&lock);
-    assert_true(lock_try(&lock));
+    assert_true(lock_try_word(&lock));
+}
+
+static void take_often(struct shared *shared, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        lock_take(&shared->lock);
+        shared->count++;
+        lock_give(&shared->lock);
+    }
+}
+
+static void the_first_thread_is_favoured_until_another_comes(void **state)
+{
+    struct shared shared = {0};
+    pthread_t other;
+
+    (void)state;
+    lock_prepare();
+    lock_favour_first(&shared.lock);
+    if (atomic_load(&shared.lock.favoured) == LOCK_FAVOURS_NOBODY) {
+        print_message("skip: no membarrier here\n");
+        skip();
+    }
+    take_often(&shared, 3);
+    assert_int_equal(shared.lock.favoured, lock_thread);
+    lock_take(&shared.lock);
+    assert_true(lock_is_taken(&shared.lock));
+    assert_int_equal(shared.lock.word, 0);
+    assert_int_equal(pthread_create(&other, NULL, add, &shared), 0);
+    /* The other has the word and waits for the favoured one to step out. */
+    while (atomic_load(&shared.lock.ending) == 0)
+        sched_yield();
+    assert_int_equal(shared.count, 3);
+    lock_give(&shared.lock);
+    take_often(&shared, ROUNDS);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(shared.count, 3 + 2L * ROUNDS);
+    assert_int_equal(shared.lock.favoured, LOCK_FAVOURS_NOBODY);
+    assert_false(lock_is_taken(&shared.lock));
+}
+
+/* Many locks, whose favour ends while the favoured thread goes in and out. */
+static void a_favour_ends_at_any_moment(void **state)
+{
+    (void)state;
+    lock_prepare();
+    for (int round = 0; round < 200; round++) {
+        struct shared shared = {0};
+        pthread_t other;
+
+        lock_favour_first(&shared.lock);
+        take_often(&shared, round);
+        assert_int_equal(pthread_create(&other, NULL, add, &shared), 0);
+        take_often(&shared, ROUNDS);
+        assert_int_equal(pthread_join(other, NULL), 0);
+        assert_int_equal(shared.count, round + 2L * ROUNDS);
+        assert_false(lock_is_taken(&shared.lock));
+    }
+}
+
+/* A thread that was favoured may be gone when the next comes. */
+static void a_favoured_thread_may_end(void **state)
+{
+    struct shared shared = {0};
+    pthread_t first;
+
+    (void)state;
+    lock_prepare();
+    lock_favour_first(&shared.lock);
+    assert_int_equal(pthread_create(&first, NULL, add, &shared), 0);
+    assert_int_equal(pthread_join(first, NULL), 0);
+    take_often(&shared, 2);
+    assert_int_equal(shared.count, ROUNDS + 2);
 }
 
 int main(void)
@@ -81,6 +154,9 @@ int main(void)
         cmocka_unit_test(one_thread_at_a_time_has_it),
         cmocka_unit_test(who_sleeps_is_woken),
         cmocka_unit_test(trying_does_not_wait),
+        cmocka_unit_test(the_first_thread_is_favoured_until_another_comes),
+        cmocka_unit_test(a_favour_ends_at_any_moment),
+        cmocka_unit_test(a_favoured_thread_may_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

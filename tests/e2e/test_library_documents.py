@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people read about libberth is true: its manual, the README's programs, the example."""
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
+VIDEOS = 60
+
+
+def headers(source_root):
+    """The text of the public headers without comments and marks."""
+    paths = sorted((source_root / "include/berth").glob("*.h"))
+    text = "".join(re.sub(r" */\*.*?\*/", "", path.read_text(), flags=re.DOTALL) for path in paths)
+    return re.sub(r"^BERTH_API ", "", text, flags=re.MULTILINE)
+
+
+def public_functions(source_root):
+    functions = set(re.findall(r"^(?:\w+ )+\**(berth_\w+)\(", headers(source_root), re.MULTILINE))
+    assert len(functions) >= 27
+    return functions
+
+
+# ---- The manual ----
+
+
+def manual(source_root):
+    return (source_root / "man/libberth.3.scd").read_text()
+
+
+def test_manual_names_every_function_and_error(source_root):
+    page = manual(source_root)
+    missing = [name for name in public_functions(source_root) if f"*{name}*(" not in page]
+    assert sorted(missing) == []
+    errors = re.findall(r"X\((\w+), \d+, ", (source_root / "include/berth/error.h").read_text())
+    assert [name for name in errors if f"*BERTH_ERROR_{name}*" not in page] == []
+
+
+def test_manual_declares_functions_as_the_header_does(source_root):
+    """The synopses, word by word."""
+
+    def declarations(text):
+        return {re.sub(r"\s+", " ", found) for found in re.findall(r"^\w[^;{}#]*?berth_\w+\([^;]*;", text, re.M)}
+
+    blocks = re.findall(r"^```\n(.*?)^```", manual(source_root), re.DOTALL | re.MULTILINE)
+    synopses = "\n".join(block for block in blocks if "main(" not in block)
+    assert declarations(synopses) == declarations(headers(source_root))
+
+
+def test_manual_names_every_member(source_root):
+    """Every member of the structs that a program fills in or reads."""
+    page = manual(source_root)
+    structs = re.findall(r"^struct (berth_\w+) \{\n(.*?)^\};", headers(source_root), re.DOTALL | re.MULTILINE)
+    for name, body in structs:
+        members = re.findall(r"\(\*(\w+)\)\(|(\w+)(?:\[\w+\])?;$", body, re.MULTILINE)
+        assert members, name
+        missing = [one or other for one, other in members if not re.search(rf"[*_]{one or other}[*_]", page)]
+        assert missing == [], f"libberth(3) lacks members of {name}"
+
+
+# ---- Installed ----
+
+
+class Installed(NamedTuple):
+    """A staged `make install`, and how to build and run programs with it."""
+
+    sandbox: object
+    stage: Path
+    environment: dict
+
+    def run(self, *args):
+        return self.sandbox.run(args, env=self.environment, timeout=60)
+
+    def compile(self, text, name):
+        """Builds a program from its text, as the README says. Returns its path."""
+        source = self.sandbox.directory / f"{name}.c"
+        source.write_text(text)
+        script = f'cc -Wall -Wextra -Werror -o {name} {source} $(pkg-config --cflags --libs berth)'
+        done = self.run("sh", "-c", script)
+        assert (done.code, done.stderr) == (0, "")
+        return self.sandbox.directory / name
+
+
+@pytest.fixture
+def installed(sandbox, source_root):
+    if shutil.which("meson") is None or shutil.which("pkg-config") is None:
+        pytest.skip("no meson or no pkg-config")
+    stage = sandbox.directory / "stage"
+    subprocess.run(
+        ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", stage],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    [library] = stage.rglob("libberth.so")
+    # `cc` is the compiler of the build, with its sanitizers: one that knows how to link the library.
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    compiler = commands[0]["command"].split()[0]
+    option = subprocess.run(
+        [source_root / "tools/build-option", BUILD, "b_sanitize"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    sanitize = "" if option in ("", "none") else f"-fsanitize={option}"
+    tools = sandbox.directory / "tools"
+    tools.mkdir()
+    (tools / "cc").write_text(f'#!/bin/sh\nexec {compiler} {sanitize} "$@"\n')
+    (tools / "cc").chmod(0o755)
+    return Installed(
+        sandbox,
+        stage,
+        {
+            "PATH": f"{tools}:{sandbox.environment['PATH']}",
+            "PKG_CONFIG_PATH": library.parent / "pkgconfig",
+            "PKG_CONFIG_SYSROOT_DIR": stage,
+            "LD_LIBRARY_PATH": library.parent,
+        },
+    )
+
+
+def test_readme_commands(installed, source_root):
+    """The README's way to build the example, from the project's directory as it was installed."""
+    readme = (source_root / "README.md").read_text()
+    [command] = re.findall(r"^cc .*$", readme, re.MULTILINE)
+    [examples] = installed.stage.rglob("doc/berth/examples")
+    [run] = re.findall(r"^\./transcode .*$", readme, re.MULTILINE)
+    (installed.sandbox.directory / "examples").symlink_to(examples)
+    done = installed.run("sh", "-ec", f"{command}\n{run}")
+    assert (done.code, done.stderr) == (0, "")
+    assert sum(videos_of(done.stdout).values()) == VIDEOS
+
+
+def test_readme_program(installed, source_root):
+    readme = (source_root / "README.md").read_text()
+    [text] = re.findall(r"^```c\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    program = installed.compile(text, "readme")
+    (installed.sandbox.directory / "machine.yaml").write_text("devices: [{vendor: amd, index: 1, name: Test GPU}]\n")
+    done = installed.run(program)
+    assert (done.code, done.stdout, done.stderr) == (0, "working on Test GPU\n", "")
+    (installed.sandbox.directory / "machine.yaml").write_text("devices: []\n")
+    done = installed.run(program)
+    assert (done.code, done.stderr) == (0, "")
+    assert re.fullmatch("working on the CPU: .*device.*\n", done.stdout)
+
+
+def test_manual_program(installed, source_root):
+    [text] = [
+        block
+        for block in re.findall(r"^```\n(.*?)^```", manual(source_root), re.DOTALL | re.MULTILINE)
+        if "main(" in block
+    ]
+    program = installed.compile(text.replace(r"\\", "\\"), "manual")
+    done = installed.run(program, source_root / "examples/dgx-a100.yaml")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["job 0: slot 0", "job 0: slot 1", "job 1: slot 2", "job 1: slot 3"]
+    done = installed.run(program, source_root / "examples/workstation.yaml")
+    assert done.code == 0
+    assert done.stdout == "wanted 2 devices, model A100; 0 of 4 devices could ever do: 4 are other models\n"
+
+
+# ---- The example ----
+
+
+def videos_of(table):
+    """What the example's table says: how many videos each place encoded."""
+    rows = re.findall(r"^(.*?) +(\d+) +(\d+)$", table, re.MULTILINE)
+    return {f"{number} {name}": int(videos) for number, (name, videos, _) in enumerate(rows)}
+
+
+def thumbnails_of(table):
+    return sum(int(count) for count in re.findall(r" +\d+ +(\d+)$", table, re.MULTILINE))
+
+
+def transcode(sandbox, *args):
+    done = sandbox.run([BUILD / "tests/example-transcode", *args], timeout=100)
+    assert (done.code, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_example_shares_devices(sandbox, source_root):
+    table = transcode(sandbox, source_root / "examples/workstation.yaml")
+    videos = videos_of(table)
+    assert sum(videos.values()) == VIDEOS
+    assert videos["3 AMD Radeon RX 7900 XTX"] == 0  # it is sick
+    assert videos["1 NVIDIA GeForce RTX 4090"] > 0
+    assert thumbnails_of(table) > 0
+
+
+def test_example_without_a_gpu(sandbox, source_root):
+    table = transcode(sandbox)
+    assert videos_of(table) == {"0 CPU": VIDEOS}
+    assert thumbnails_of(table) == 0
+    with_devices = transcode(sandbox, source_root / "examples/mig.yaml")
+    assert with_devices.splitlines()[-1] == table.splitlines()[-1]  # the same videos
+
+
+def test_example_where_no_device_could_do(sandbox, source_root):
+    table = transcode(sandbox, source_root / "examples/workstation.yaml", "H100")
+    assert videos_of(table)["4 CPU"] == VIDEOS
+    assert thumbnails_of(table) > 0
+
+
+def test_example_says_what_is_wrong(sandbox):
+    done = sandbox.run([BUILD / "tests/example-transcode", "absent.yaml"])
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == "transcode: absent.yaml: No such file or directory\n"
