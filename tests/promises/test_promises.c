@@ -8,9 +8,12 @@
 #include "support/unit.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "promises/generate.h"
 #include "promises/shrink.h"
@@ -71,14 +74,38 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->limited > steps / 1000);
 }
 
+/* What to say of the history that runs if it never ends. */
+static char endless[96];
+
+static void report_endless(int number)
+{
+    (void)number;
+    if (write(STDERR_FILENO, endless, strlen(endless)) < 0)
+        _exit(EXIT_FAILURE);
+    _exit(EXIT_FAILURE);
+}
+
+/* Ends the program when a history takes much longer than any should. */
+static void watch(uint64_t seed)
+{
+    const struct itimerval time = {.it_value = {.tv_sec = 60}};
+
+    snprintf(endless, sizeof(endless),
+             "promise 4: no end (run again with BERTH_PROMISES_SEED=%" PRIu64 ")\n", seed);
+    signal(SIGVTALRM, report_endless);
+    setitimer(ITIMER_VIRTUAL, &time, NULL);
+}
+
 static void run_seed(uint64_t seed, struct tally *tally)
 {
     const struct search_terms terms = {.twice = seed % 4 == 0};
     struct history history;
     struct verdict verdict;
 
+    watch(seed);
     if (!history_make(&history, seed, STEPS_OF_ONE, &terms, tally, &verdict) ||
         (terms.twice && !history_run(&history, &terms, &verdict))) {
+        signal(SIGVTALRM, SIG_IGN); /* to make it short may take its time */
         report(&history, &terms, &verdict);
         history_finish(&history);
         fail_msg("promise %d: %s (seed %" PRIu64 ")", verdict.promise, verdict.message, seed);
