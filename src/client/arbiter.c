@@ -149,7 +149,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
     pool_advance(pool, clock_now());
     code = engine_claim(pool->engine, arbiter->request, TIME_NEVER, &owner, &id, NULL);
     if (code == CLAIM_WAITS) {
-        pool_count_waiting(pool);
+        pool->waiting++;
         arbiter->waiting = id;
     }
     if (code != CLAIM_GRANTED)

@@ -74,7 +74,7 @@ static int queue(const struct start *start, uint64_t *ret_id, struct berth_error
         pool_advance(pool, now);
     code = engine_claim(pool->engine, start->compiled, deadline, &owner, ret_id, error);
     if (code == CLAIM_WAITS) {
-        pool_count_waiting(pool);
+        pool->waiting++;
         pool->started_claims++;
         pool->started_deadlines += start->has_deadline;
     } else if (code < 0) {

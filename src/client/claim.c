@@ -113,7 +113,7 @@ static void wait_in_queue(struct berth_pool *pool, struct waiter *waiter, uint64
 {
     bool is_guest = deadline != FUTEX_FOR_EVER;
 
-    pool_count_waiting(pool);
+    pool->waiting++;
     if (is_guest)
         pool_greet(pool);
     pool_leave(pool);
@@ -321,7 +321,7 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
-    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count | pool->is_listening) != 0))
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
         return release_in_full(pool, lease.id, error);
     code = engine_release(engine, lease.id, NULL);
     pool_leave_quietly(pool);

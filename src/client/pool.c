@@ -12,43 +12,17 @@
 
 /* ---- What the engine tells ---- */
 
-static const uint32_t always_wanted = EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) |
-                                      EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED);
-
-/* Grants are of interest only while a claim waits: those that never waited are the callers' own. */
-static void listen(struct berth_pool *pool, bool to_grants)
+void pool_listen(struct berth_pool *pool)
 {
     const struct event_sink sink = {
         .tell = pool_tell,
         .context = pool,
-        .wanted = always_wanted | (to_grants ? EVENT_BIT(EVENT_GRANTED) : 0),
+        .wanted = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) |
+                  EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED),
+        .waited_only = true,
     };
 
     engine_listen(pool->engine, &sink);
-    pool->is_listening = to_grants;
-}
-
-void pool_listen(struct berth_pool *pool)
-{
-    listen(pool, false);
-}
-
-void pool_count_waiting(struct berth_pool *pool)
-{
-    pool->waiting++;
-    pool->idle_leaves = 0;
-    if (!pool->is_listening)
-        listen(pool, true);
-}
-
-/* Nobody waits. Where claims wait off and on it is not worth while to stop listening each time. */
-static void maybe_stop_listening(struct berth_pool *pool)
-{
-    enum { IDLE_LEAVES = 8 };
-
-    if (++pool->idle_leaves < IDLE_LEAVES)
-        return;
-    listen(pool, false);
 }
 
 static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
@@ -171,9 +145,6 @@ void pool_tell(void *context, const struct engine_event *event)
 
     switch (event->type) {
     case EVENT_GRANTED:
-        if (event->waited)
-            note_lease(pool, event);
-        break;
     case EVENT_NOTICE:
     case EVENT_REVOKED:
         note_lease(pool, event);
@@ -365,8 +336,6 @@ void pool_leave(struct berth_pool *pool)
     pool->arbiters_due = false;
     if (has_untold(pool))
         count = take_news(pool, batch, &delivery);
-    if (pool->waiting == 0 && pool->is_listening)
-        maybe_stop_listening(pool);
     if (is_guest)
         pool_greet(pool);
     if (outlasts_callback(batch, count))

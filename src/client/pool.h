@@ -69,8 +69,6 @@ struct berth_pool {
     unsigned generation; /* fork_generation at its opening */
     atomic_bool is_full; /* engine_is_full, for who has no lock */
     bool is_closing;
-    bool is_listening;      /* the engine tells of grants */
-    uint8_t idle_leaves;    /* while it did so though nobody waits */
     uint32_t arbiter_count; /* also stopped ones with leases */
     uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
@@ -184,9 +182,6 @@ static inline void pool_advance(struct berth_pool *pool, int64_t now)
     engine_advance(pool->engine, now);
     pool->advanced_to = now;
 }
-
-/* A claim waits in the engine from now on: it is to tell of grants. */
-void pool_count_waiting(struct berth_pool *pool);
 
 /* One of the leases counted by `limited` is not any more. */
 static inline void pool_uncount_limited(struct berth_pool *pool)
