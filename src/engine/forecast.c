@@ -62,7 +62,7 @@ static int place_at(const struct forecast *forecast, const struct engine_request
 
     imagine_time(request->scope, time);
     vector_for_each (guess, forecast) {
-        const uint32_t *slots = &forecast->slots.items[guess->first];
+        const uint32_t *slots = forecast->slots.items + guess->first;
 
         if (guess->end <= time)
             continue;
