@@ -39,6 +39,11 @@ def beside_tokio(*mode):
     return lambda build: side_by_side((ours(build), *mode), (tokio_pool(build), *mode))
 
 
+def shared_beside_tokio(*mode):
+    """The same with a pool of ours that two threads have used."""
+    return lambda build: side_by_side((ours(build), "shared", *mode), (tokio_pool(build), *mode))
+
+
 def flatness(build):
     """How many times longer a hand-off takes among many tasks than among few, of ours alone."""
     many, few = side_by_side((ours(build), "handoff", 10_000), (ours(build), "handoff", 64))
@@ -74,6 +79,9 @@ ROWS = [
     row("hand-off among 1,000 tasks", "ns", 0.33, beside_tokio("handoff", 1_000)),
     row("hand-off among 10,000 tasks", "ns", 0.33, beside_tokio("handoff", 10_000)),
     row("hand-off among 10,000 tasks over 64", "x", 1.3, flatness, goal_is_ratio=False),
+    row("claim + release, threads share the pool", "ns", 0.25, shared_beside_tokio("claim")),
+    row("try to claim + release, likewise", "ns", 0.4, shared_beside_tokio("try")),
+    row("hand-off among 64 tasks, likewise", "ns", 0.33, shared_beside_tokio("handoff", 64)),
     row("snapshot of 8 devices", "ns", 0.33, beside_tokio("snapshot")),
     row("allocations in a snapshot", "", 0.0, allocations, goal_is_ratio=False),
     row("memory of a waiter, of 100,000", "B", 128.0, memory, goal_is_ratio=False),

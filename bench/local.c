@@ -2,14 +2,16 @@
  *
  * Measures libberth inside a program; peers/tokio-pool does the same with a pool on tokio.
  *
- *     local MODE [COUNT]
+ *     local [shared] MODE [COUNT]
  *
  * Prints one number: nanoseconds for each operation, unless the mode says otherwise. What the modes
- * do is said with their functions. It only uses what berth/berth.h offers, and is to run on one CPU
- * (bench/run sees to that; by hand, taskset -c 0). */
+ * do is said with their functions. A `shared` pool was used by a second thread before: a pool may
+ * be quicker as long as there is only one. It only uses what berth/berth.h offers, and is to run on
+ * one CPU (bench/run sees to that; by hand, taskset -c 0). */
 #include <berth/berth.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,26 @@ static void hold(struct berth_pool *pool, size_t count)
         if (berth_try_claim(pool, NULL, &lease, NULL) != 0)
             give_up("a device to hold was not free");
     }
+}
+
+static void *claim_once(void *data)
+{
+    struct berth_pool *pool = data;
+    struct berth_lease lease;
+    if (berth_claim(pool, NULL, BERTH_FOR_EVER, &lease, NULL) != 0 ||
+        berth_release(pool, lease, NULL) != 0)
+        give_up("a claim or its release failed");
+    return NULL;
+}
+
+/* Uses a pool with all devices free from this thread and from another. */
+static void share(struct berth_pool *pool)
+{
+    pthread_t thread;
+    claim_once(pool);
+    if (pthread_create(&thread, NULL, claim_once, pool) != 0)
+        give_up("no thread");
+    pthread_join(thread, NULL);
 }
 
 /* ---- claim, try, try-full ---- */
@@ -370,12 +392,15 @@ static const struct mode *find_mode(int argc, char **argv, size_t *ret_count)
 
 int main(int argc, char **argv)
 {
+    bool is_shared = argc > 1 && strcmp(argv[1], "shared") == 0;
     size_t count;
-    const struct mode *mode = find_mode(argc, argv, &count);
+    const struct mode *mode = find_mode(argc - is_shared, argv + is_shared, &count);
     if (mode == NULL)
-        give_up("usage: local claim|try|try-full|snapshot|allocations|wake|futex|handoff TASKS|"
-                "memory WAITERS");
+        give_up("usage: local [shared] claim|try|try-full|snapshot|allocations|wake|futex|"
+                "handoff TASKS|memory WAITERS");
     struct berth_pool *pool = open_pool(mode->devices);
+    if (is_shared)
+        share(pool);
     hold(pool, mode->held);
     printf("%.3f\n", mode->run != NULL ? quickest(mode->run, pool) : mode->measure(pool, count));
     berth_pool_close(pool);

@@ -14,6 +14,9 @@ GOALS = {
     "hand-off among 1,000 tasks": 0.33,
     "hand-off among 10,000 tasks": 0.33,
     "hand-off among 10,000 tasks over 64": 1.3,
+    "claim + release, threads share the pool": 0.25,
+    "try to claim + release, likewise": 0.4,
+    "hand-off among 64 tasks, likewise": 0.33,
     "snapshot of 8 devices": 0.33,
     "allocations in a snapshot": 0.0,
     "memory of a waiter, of 100,000": 128.0,
@@ -104,7 +107,7 @@ def test_without_cargo_what_needs_no_peer_is_measured(local, monkeypatch, build,
     pretend(local, monkeypatch, alone)
     outcomes = {outcome.name: outcome for outcome in measured(local, build)}
     skipped = [name for name, outcome in outcomes.items() if outcome.skipped]
-    assert len(skipped) == 7
+    assert len(skipped) == 10
     assert {outcomes[name].skipped for name in skipped} == {"cargo is not installed"}
     assert outcomes["hand-off among 10,000 tasks over 64"].ours == 1.25
     assert outcomes["memory of a waiter, of 100,000"].ours == 64
@@ -115,14 +118,15 @@ def test_beside_tokio(local, monkeypatch, build):
     monkeypatch.setattr(local, "tokio_pool", lambda build: "tokio")
     numbers = {("ours", "memory", 100_000): 64.0, ("tokio", "memory", 100_000): 240.0}
     numbers.update({("ours", "handoff", count): 40.0 for count in (64, 1_000, 10_000)})
+    numbers[("ours", "shared", "handoff", 64)] = 80.0
     numbers.update({("tokio", "handoff", count): 160.0 for count in (64, 1_000, 10_000)})
     pretend(local, monkeypatch, numbers)
     import harness
 
     rows = [row for row in local.ROWS if row.name.startswith(("hand-off", "memory"))]
     outcomes = [harness.measure(row, build) for row in rows]
-    assert [outcome.ratio for outcome in outcomes] == [0.25, 0.25, 0.25, None, None]
-    assert (outcomes[4].ours, outcomes[4].peer) == (64, 240)
+    assert [outcome.ratio for outcome in outcomes] == [0.25, 0.25, 0.25, None, 0.5, None]
+    assert (outcomes[5].ours, outcomes[5].peer) == (64, 240)
 
 
 def test_program_that_fails(local, tmp_path):
