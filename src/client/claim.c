@@ -11,6 +11,7 @@
 #include "client/arbiter.h"
 #include "client/futex.h"
 #include "client/pool.h"
+#include "engine/swift.h"
 
 static const char busy_message[] =
     "wanted devices at once, found that the claim would have to wait";
@@ -204,7 +205,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
     lock_take(&pool->lock);
     if (unlikely(core != pool->swift.core ||
                  atomic_load_explicit(&pool->is_full, memory_order_relaxed) ||
-                 engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+                 !swift_try(engine, pool->swift.request, &id)))
         return claim_in_full(pool, request, timeout, ret_lease, error);
     pool_leave_quietly(pool);
     *ret_lease = (struct berth_lease){.id = id, .pool = serial};
@@ -277,8 +278,7 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
         atomic_load_explicit(&core->waits_in, memory_order_relaxed) == serial)
         return refuse_busy(error);
     lock_take(&pool->lock);
-    if (unlikely(core != pool->swift.core ||
-                 engine_try(engine, pool->swift.request, &id, NULL) != CLAIM_GRANTED))
+    if (unlikely(core != pool->swift.core || !swift_try(engine, pool->swift.request, &id)))
         return try_in_full(pool, request, ret_lease, error);
     pool_leave_quietly(pool);
     *ret_lease = (struct berth_lease){.id = id, .pool = serial};
@@ -314,16 +314,15 @@ static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, ui
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)
 {
     struct engine *engine = pool->engine;
-    int code;
 
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
     if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
-    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0))
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0 ||
+                 !swift_release(engine, lease.id)))
         return release_in_full(pool, lease.id, error);
-    code = engine_release(engine, lease.id, NULL);
     pool_leave_quietly(pool);
-    return unlikely(code < 0) ? pool_refuse_lease(lease.id, error) : 0;
+    return 0;
 }

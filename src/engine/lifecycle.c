@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "engine/grant.h"
 #include "engine/state.h"
+#include "engine/swift.h"
 
 /* Keeps what is rare from burdening what is frequent. */
 #define NOT_INLINE __attribute__((noinline))
@@ -82,30 +83,7 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     return CLAIM_WAITS;
 }
 
-/* Whether a claim has nothing to decide and nothing to say: nobody waits, any one slot does, one is
- * empty, and nobody listens. */
-static inline bool is_swift(const struct engine *engine, const struct engine_request *request)
-{
-    return request->swift && request->scope->lanes.count == 0 &&
-           !lowest_set_is_empty(&request->scope->empty) && engine->spare_leases != NULL &&
-           !engine->tells_at_once;
-}
-
-/* Makes a lease for a claim that never waited and has nothing to decide. */
-static inline int grant_swiftly(struct engine *engine, struct engine_request *request,
-                                const struct claim_owner *owner, uint64_t *ret_id)
-{
-    uint32_t slot = (uint32_t)lowest_set_first(&request->scope->empty);
-    uint64_t id = ++engine->last_id;
-    struct held *held = lease_grant(request, id, &slot, 1, 1, true);
-
-    if (owner != NULL)
-        lease_set_owner(held, owner);
-    *ret_id = id;
-    return CLAIM_GRANTED;
-}
-
-/* The same on the slots that were chosen. */
+/* Makes a lease of the chosen slots for a claim that never waited. */
 static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
                         uint64_t *ret_id, struct berth_error *error)
 {
@@ -166,15 +144,17 @@ NOT_INLINE static int try_slowly(struct engine_request *request, uint64_t *ret_l
 int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
                  const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
 {
-    return is_swift(engine, request) ? grant_swiftly(engine, request, owner, ret_id)
-                                     : claim_slowly(request, deadline, owner, ret_id, error);
+    if (owner == NULL && swift_try(engine, request, ret_id))
+        return CLAIM_GRANTED;
+    return claim_slowly(request, deadline, owner, ret_id, error);
 }
 
 int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
                struct berth_error *error)
 {
-    return is_swift(engine, request) ? grant_swiftly(engine, request, NULL, ret_lease)
-                                     : try_slowly(request, ret_lease, error);
+    if (swift_try(engine, request, ret_lease))
+        return CLAIM_GRANTED;
+    return try_slowly(request, ret_lease, error);
 }
 
 int engine_would_grant(struct engine *engine, struct engine_request *request,
@@ -360,23 +340,16 @@ NOT_INLINE static void end_lease(struct held *held)
     settle(scope);
 }
 
-/* Whether ending a lease has nothing to do but to give its slot back. */
-static inline bool ends_swiftly(const struct engine *engine, const struct held *held)
-{
-    return held->request->swift && held->touched == 0 && held->request->scope->lanes.count == 0 &&
-           !is_wanted(engine, EVENT_RELEASED);
-}
-
 int engine_release(struct engine *engine, uint64_t lease, struct berth_error *error)
 {
-    struct held *held = lease_of(engine, lease);
+    struct held *held;
 
+    if (swift_release(engine, lease))
+        return 0;
+    held = lease_of(engine, lease);
     if (held == NULL || held->state == LEASE_DRAINING)
         return no_lease(lease, error);
-    if (ends_swiftly(engine, held))
-        lease_remove(held, true);
-    else
-        end_lease(held);
+    end_lease(held);
     return 0;
 }
 
