@@ -246,14 +246,23 @@ static void free_arbiter(struct berth_arbiter *arbiter)
     free(arbiter);
 }
 
-static struct berth_arbiter *next_due(struct berth_pool *pool)
+static bool has_ended(const struct berth_arbiter *arbiter)
+{
+    return arbiter->is_freed && arbiter->out == 0;
+}
+
+static bool can_serve(const struct berth_arbiter *arbiter)
+{
+    return arbiter->is_due && !arbiter->is_serving;
+}
+
+static struct berth_arbiter *find(struct berth_pool *pool,
+                                  bool (*is_wanted)(const struct berth_arbiter *arbiter))
 {
     list_for_each (link, &pool->arbiters) {
         struct berth_arbiter *arbiter = container_of(link, struct berth_arbiter, in_pool);
 
-        if (arbiter->is_freed && arbiter->out == 0)
-            free_arbiter(arbiter);
-        else if (arbiter->is_due && !arbiter->is_serving)
+        if (is_wanted(arbiter))
             return arbiter;
     }
     return NULL;
@@ -264,8 +273,10 @@ void arbiters_serve(struct berth_pool *pool)
     struct berth_arbiter *arbiter;
 
     lock_take(&pool->lock);
-    while ((arbiter = next_due(pool)) != NULL)
+    while ((arbiter = find(pool, can_serve)) != NULL)
         run_rounds(arbiter);
+    while ((arbiter = find(pool, has_ended)) != NULL)
+        free_arbiter(arbiter);
     /* Everybody who is due is served, or is being served by a thread that will look again. */
     pool->arbiters_due = false;
     pool_leave(pool);
@@ -381,15 +392,9 @@ void berth_arbiter_stop(struct berth_arbiter *arbiter)
     pool_leave(pool);
 }
 
-static struct berth_arbiter *next_running(struct berth_pool *pool)
+static bool is_running(const struct berth_arbiter *arbiter)
 {
-    list_for_each (link, &pool->arbiters) {
-        struct berth_arbiter *arbiter = container_of(link, struct berth_arbiter, in_pool);
-
-        if (!arbiter->is_stopped)
-            return arbiter;
-    }
-    return NULL;
+    return !arbiter->is_stopped;
 }
 
 void arbiters_stop(struct berth_pool *pool)
@@ -397,7 +402,7 @@ void arbiters_stop(struct berth_pool *pool)
     struct berth_arbiter *arbiter;
 
     lock_take(&pool->lock);
-    while ((arbiter = next_running(pool)) != NULL)
+    while ((arbiter = find(pool, is_running)) != NULL)
         stop(arbiter);
     pool_leave(pool);
 }

@@ -135,8 +135,8 @@ static int start_claim(struct start *start, const struct berth_request *request,
     if (unlikely(code < 0))
         return code;
     start->core = core_of(pool, request);
-    start->compiled = compiled_find(pool, request, &code, error);
-    if (start->compiled != NULL)
+    code = compiled_find(pool, request, &start->compiled, error);
+    if (code == 0)
         code = claim(start, &id, error);
     if (code >= 0)
         *ret_ticket = (struct berth_ticket){.id = id, .pool = pool->serial};

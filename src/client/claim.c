@@ -174,15 +174,18 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
 {
     const struct request_core *core = core_of(pool, request);
     struct engine_request *compiled;
-    uint64_t id;
-    int code = 0;
+    uint64_t id = 0;
+    int code = compiled_find(pool, request, &compiled, error);
 
-    compiled = compiled_find(pool, request, &code, error);
+    if (code < 0) {
+        pool_leave_quietly(pool);
+        return code;
+    }
+    code = CLAIM_WAITS;
     /* Whoever only looks whether there is a device leaves the time alone: it costs a clock. */
-    if (compiled != NULL && !core->has_limit &&
-        !atomic_load_explicit(&pool->is_full, memory_order_relaxed))
+    if (!core->has_limit && !atomic_load_explicit(&pool->is_full, memory_order_relaxed))
         code = engine_try(pool->engine, compiled, &id, error);
-    if (compiled != NULL && code == CLAIM_WAITS)
+    if (code == CLAIM_WAITS)
         return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
     pool_leave_quietly(pool);
     if (code < 0)
@@ -239,11 +242,10 @@ static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
 {
     struct request_core *core = core_of(pool, request);
     struct engine_request *compiled;
-    uint64_t id;
-    int code;
+    uint64_t id = 0;
+    int code = compiled_find(pool, request, &compiled, error);
 
-    compiled = compiled_find(pool, request, &code, error);
-    if (compiled == NULL) {
+    if (code < 0) {
         pool_leave_quietly(pool);
         return code;
     }

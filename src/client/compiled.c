@@ -109,32 +109,44 @@ static int open_request(struct berth_pool *pool, const struct berth_request *req
     return code;
 }
 
-struct engine_request *compiled_add(struct berth_pool *pool, const struct berth_request *request,
-                                    int *ret_code, struct berth_error *error)
+/* Compiles a request that the table does not hold yet. */
+static int compile(struct berth_pool *pool, const struct berth_request *request,
+                   struct request_core *core, struct compiled *ret_compiled,
+                   struct berth_error *error)
+{
+    struct compiled compiled = {.core = core};
+    int code = open_request(pool, request, &compiled.request, error);
+
+    if (code < 0)
+        return code;
+    if (make_place(pool) < 0) {
+        engine_request_close(pool->engine, compiled.request);
+        return error_set_memory(error);
+    }
+    atomic_fetch_add(&core->references, 1);
+    pool->compiled.places[place_of(&pool->compiled, core)] = compiled;
+    pool->compiled.used++;
+    *ret_compiled = compiled;
+    return 0;
+}
+
+int compiled_add(struct berth_pool *pool, const struct berth_request *request,
+                 struct engine_request **ret_compiled, struct berth_error *error)
 {
     struct request_core *core = request == NULL ? &pool->whole_device : request->core;
-    struct compiled *place = NULL;
-    struct engine_request *compiled;
+    struct compiled compiled = {0};
+    int code = 0;
 
     if (pool->compiled.place_count > 0)
-        place = &pool->compiled.places[place_of(&pool->compiled, core)];
-    if (place == NULL || place->core == NULL) {
-        *ret_code = open_request(pool, request, &compiled, error);
-        if (*ret_code < 0)
-            return NULL;
-        if (make_place(pool) < 0) {
-            engine_request_close(pool->engine, compiled);
-            *ret_code = error_set_memory(error);
-            return NULL;
-        }
-        atomic_fetch_add(&core->references, 1);
-        place = &pool->compiled.places[place_of(&pool->compiled, core)];
-        *place = (struct compiled){.core = core, .request = compiled};
-        pool->compiled.used++;
-    }
+        compiled = pool->compiled.places[place_of(&pool->compiled, core)];
+    if (compiled.core == NULL)
+        code = compile(pool, request, core, &compiled, error);
+    if (code < 0)
+        return code;
     if (!core->has_limit)
-        pool->swift = *place;
-    return place->request;
+        pool->swift = compiled;
+    *ret_compiled = compiled.request;
+    return 0;
 }
 
 void compiled_finish(struct berth_pool *pool)

@@ -45,10 +45,10 @@ struct request_core *request_core_create(void);
 void request_core_release(struct request_core *core);
 
 /* What the pool has compiled of the request (NULL: one whole device), which it compiles first if
- * that is to be done. With the lock. Returns NULL and sets *ret_code to BERTH_ERROR_INVALID or
- * _MEMORY. pool.h has the short way, compiled_find. */
-struct engine_request *compiled_add(struct berth_pool *pool, const struct berth_request *request,
-                                    int *ret_code, struct berth_error *error);
+ * that is to be done. With the lock. Fails with BERTH_ERROR_INVALID or _MEMORY. pool.h has the
+ * short way, compiled_find. */
+int compiled_add(struct berth_pool *pool, const struct berth_request *request,
+                 struct engine_request **ret_compiled, struct berth_error *error);
 
 /* Closes everything that is compiled. With the lock, or alone. */
 void compiled_finish(struct berth_pool *pool);

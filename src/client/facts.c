@@ -10,7 +10,7 @@
 /* A look takes the lock, too. */
 static struct berth_pool *writable(const struct berth_pool *pool)
 {
-    return (struct berth_pool *)(uintptr_t)pool;
+    return (struct berth_pool *)pool;
 }
 
 static const struct device *device_of(const struct berth_pool *pool, size_t slot)

@@ -112,8 +112,8 @@ int berth_pick(struct berth_pool *pool, const struct berth_request *request, siz
 
     if (code < 0)
         return code;
-    compiled = compiled_find(pool, request, &code, error);
-    if (compiled == NULL) {
+    code = compiled_find(pool, request, &compiled, error);
+    if (code < 0) {
         pool_leave(pool);
         return code;
     }

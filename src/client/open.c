@@ -214,13 +214,15 @@ static struct berth_pool *create(void)
 static int begin(struct berth_pool *pool, struct berth_error *error)
 {
     enum { TENANTS_MOST = 8 };
-    int code = 0;
+    struct engine_request *whole_device;
+    int code;
 
     pool->grants_most = pool->capacity * TENANTS_MOST;
     facts_describe_slots(pool, pool->described);
     pool_listen(pool);
     pool_advance(pool, clock_now());
-    if (compiled_add(pool, NULL, &code, error) == NULL)
+    code = compiled_add(pool, NULL, &whole_device, error);
+    if (code < 0)
         return code;
     pool_publish(pool);
     if (pool->sample == NULL || pool->capacity == 0)

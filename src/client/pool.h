@@ -138,13 +138,13 @@ static inline struct request_core *core_of(struct berth_pool *pool,
 }
 
 /* As compiled_add, without a call for the request that the last claim had. */
-static inline struct engine_request *compiled_find(struct berth_pool *pool,
-                                                   const struct berth_request *request,
-                                                   int *ret_code, struct berth_error *error)
+static inline int compiled_find(struct berth_pool *pool, const struct berth_request *request,
+                                struct engine_request **ret_compiled, struct berth_error *error)
 {
     if (unlikely(core_of(pool, request) != pool->swift.core))
-        return compiled_add(pool, request, ret_code, error);
-    return pool->swift.request;
+        return compiled_add(pool, request, ret_compiled, error);
+    *ret_compiled = pool->swift.request;
+    return 0;
 }
 
 /* Lets those see who have no lock whether the pool is full. */

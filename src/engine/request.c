@@ -271,7 +271,7 @@ int request_keep(struct engine *engine, const struct request *what, const struct
         code = policy_find(what->policy, &policy, error);
     if (code == 0)
         code = find_scope(engine, party, &scope, error);
-    if (code != 0)
+    if (code != 0 || scope == NULL)
         return code;
     request = calloc(1, sizeof(*request));
     if (request == NULL)
