@@ -110,6 +110,10 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     if (device->host >= engine->host_count)
         return error_set(error, BERTH_ERROR_INVALID, "%s: wanted a host that there is, found %u",
                          device_id_format(device->id).text, device->host);
+    if (slot < devices->count && devices->items[slot].host != device->host)
+        return error_set(
+            error, BERTH_ERROR_INVALID, "%s: wanted it in host %u, found it in host %u",
+            device_id_format(device->id).text, devices->items[slot].host, device->host);
     if (slot < devices->count) {
         replace_device(engine, slot, device);
     } else {

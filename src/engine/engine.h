@@ -123,7 +123,8 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires,
 /* ---- Devices ---- */
 
 /* A device appeared; it gets the next slot, or its old one when a device of this id was here
- * before. Takes the device over on success. Fails with BERTH_ERROR_LIMIT or _MEMORY. */
+ * before. Takes the device over on success. Fails with BERTH_ERROR_LIMIT, _INVALID (a host that
+ * there is not, or another than before) or _MEMORY. */
 int engine_device_add(struct engine *engine, struct device *device, uint32_t *ret_slot,
                       struct berth_error *error);
 /* A device is gone: nothing is granted on it, leases on it go on until they end. Claims that

@@ -42,7 +42,7 @@ MUTATIONS = (
     (
         "vendors-mix",
         "placement_search.c",
-        "(search->request->vendor_rule == VENDOR_RULE_MIXED ? 0 : device->id.vendor)",
+        "(may_mix(search->request) ? 0 : device->id.vendor)",
         "0",
         (3, 4, 5, 7),
     ),
