@@ -118,9 +118,9 @@ MUTATIONS = (
     ),
     (
         "a-swift-claim-looks-at-nobody",
-        "lifecycle.c",
-        "return request->swift && request->scope->lanes.count == 0 &&\n           !lowest",
-        "return request->swift && !lowest",
+        "swift.h",
+        "if (!request->swift || request->scope->lanes.count > 0 ||",
+        "if (!request->swift ||",
         (4, 5, 6),
     ),
     (
@@ -141,8 +141,8 @@ MUTATIONS = (
         "what-is-draining-is-released",
         "lifecycle.c",
         "    if (held == NULL || held->state == LEASE_DRAINING)\n"
-        "        return no_lease(lease, error);\n    if (ends_swiftly",
-        "    if (held == NULL)\n        return no_lease(lease, error);\n    if (ends_swiftly",
+        "        return no_lease(lease, error);\n    end_lease(held);",
+        "    if (held == NULL)\n        return no_lease(lease, error);\n    end_lease(held);",
         (8,),
     ),
     (
