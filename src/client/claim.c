@@ -143,7 +143,8 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
         pool_leave(pool);
         return code;
     }
-    pool_advance(pool, now);
+    if (now != pool->advanced_to)
+        pool_advance(pool, now);
     if (timeout > 0)
         code = engine_claim(pool->engine, compiled, TIME_NEVER, &owner, &id, error);
     else

@@ -116,16 +116,13 @@ static void note_refused(struct berth_pool *pool, const struct engine_event *eve
 
 static void note_lease(struct berth_pool *pool, const struct engine_event *event)
 {
-    struct lease_view view;
-    bool known = engine_lease(pool->engine, event->lease, &view);
+    const struct claim_owner *owner = engine_lease_owner(pool->engine, event->lease);
     struct target *target;
 
-    assert(known);
-    if (!known)
-        return;
-    target = view.owner.waiter;
+    assert(owner != NULL);
+    target = owner->waiter;
     if (event->type == EVENT_GRANTED)
-        settle(pool, &view.owner, event->claim, 0, event->lease);
+        settle(pool, owner, event->claim, 0, event->lease);
     else if (target != NULL && target->kind == TARGET_ARBITER)
         arbiter_notice((struct berth_arbiter *)target, event->lease,
                        event->type == EVENT_NOTICE ? NEWS_TAKE_BACK : NEWS_FORCE);

@@ -183,6 +183,9 @@ struct lease_view {
 };
 bool engine_lease(const struct engine *engine, uint64_t lease, struct lease_view *ret_view);
 
+/* Only its owner; NULL: there is no such lease. Good as the view is. */
+const struct claim_owner *engine_lease_owner(const struct engine *engine, uint64_t lease);
+
 /* Calls `visit` for every lease, lowest id first. */
 void engine_each_lease(const struct engine *engine,
                        void (*visit)(void *context, const struct lease_view *view), void *context);

@@ -66,6 +66,17 @@ SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t 
         scope_refresh_sets(scope, slot);
 }
 
+/* Takes a claim out of everything. Its reference to the request is the caller's to drop. */
+static inline void claim_remove(struct claim *claim)
+{
+    struct engine *engine = claim->request->engine;
+
+    lane_remove(claim);
+    timer_clear(engine, &claim->entry);
+    id_map_remove(&engine->claim_ids, &claim->entry.link);
+    claim_recycle(engine, claim);
+}
+
 /* Makes the slots a lease. Its owner is the caller's to set. Returns NULL without memory. */
 SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
                                    const uint32_t *slots, uint32_t slot_count, uint32_t replicas,

@@ -73,8 +73,13 @@ static void set_key(struct engine_request *request)
 
 static void take_out(struct lane_list *lanes, const struct engine_request *request)
 {
-    size_t place = place_of(lanes, request);
+    size_t place;
 
+    if (lanes->count == 1) {
+        lanes->count = 0;
+        return;
+    }
+    place = place_of(lanes, request);
     memmove(&lanes->items[place], &lanes->items[place + 1],
             (lanes->count - place - 1) * sizeof(*lanes->items));
     lanes->count--;
@@ -84,8 +89,9 @@ static void put_in(struct lane_list *lanes, struct engine_request *request)
 {
     size_t place = place_of(lanes, request);
 
-    memmove(&lanes->items[place + 1], &lanes->items[place],
-            (lanes->count - place) * sizeof(*lanes->items));
+    if (place < lanes->count)
+        memmove(&lanes->items[place + 1], &lanes->items[place],
+                (lanes->count - place) * sizeof(*lanes->items));
     lanes->items[place] = request;
     lanes->count++;
 }
@@ -101,6 +107,10 @@ void lane_contest(struct engine_request *request, bool comes)
 
     if (request->what.opportunistic)
         return;
+    if (request->everything) {
+        scope->wanted_all += comes ? 1 : SIZE_MAX;
+        return;
+    }
     bitset_for_each (slot, &request->accepts) {
         scope->wanted_by[slot] += comes ? 1 : UINT32_MAX;
         if (scope->wanted_by[slot] > 0)

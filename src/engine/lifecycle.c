@@ -22,10 +22,7 @@ void refuse_claim(struct claim *claim, enum refusal reason)
     if (is_wanted(engine, EVENT_REFUSED))
         tell(engine, (struct engine_event){
                          .type = EVENT_REFUSED, .claim = claim->entry.link.id, .reason = reason});
-    lane_remove(claim);
-    timer_clear(engine, &claim->entry);
-    id_map_remove(&engine->claim_ids, &claim->entry.link);
-    claim_recycle(engine, claim);
+    claim_remove(claim);
     request_unreference(request);
 }
 
@@ -222,19 +219,23 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
 
 /* ---- Leases ---- */
 
+/* Only what a grant says is ever set in `granted`, so the rest need not be cleared each time. */
 void tell_granted(const struct held *held, bool waited)
 {
-    tell(held->request->engine, (struct engine_event){
-                                    .type = EVENT_GRANTED,
-                                    .claim = held->claim,
-                                    .lease = held->entry.link.id,
-                                    .request = held->request->number,
-                                    .slots = held->slots,
-                                    .slot_count = held->slot_count,
-                                    .replicas = held->replicas,
-                                    .expires = held->expires,
-                                    .waited = waited,
-                                });
+    struct engine *engine = held->request->engine;
+    struct engine_event *event = &engine->granted;
+
+    event->type = EVENT_GRANTED;
+    event->time = engine->now;
+    event->claim = held->claim;
+    event->lease = held->entry.link.id;
+    event->request = held->request->number;
+    event->slots = held->slots;
+    event->slot_count = held->slot_count;
+    event->replicas = held->replicas;
+    event->expires = held->expires;
+    event->waited = waited;
+    engine->sink.tell(engine->sink.context, event);
 }
 
 void lease_set_state(struct held *held, enum lease_state state)

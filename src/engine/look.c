@@ -58,6 +58,13 @@ bool engine_lease(const struct engine *engine, uint64_t lease, struct lease_view
     return true;
 }
 
+const struct claim_owner *engine_lease_owner(const struct engine *engine, uint64_t lease)
+{
+    const struct held *held = lease_of(engine, lease);
+
+    return held == NULL ? NULL : &held->owner;
+}
+
 void engine_each_lease(const struct engine *engine,
                        void (*visit)(void *context, const struct lease_view *view), void *context)
 {

@@ -144,11 +144,8 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     lease_update_timer(held);
     if (claim == NULL)
         return 0;
-    lane_remove(claim);
-    timer_clear(engine, &claim->entry);
-    id_map_remove(&engine->claim_ids, &claim->entry.link);
-    claim_recycle(engine, claim);
-    request->references--;
+    claim_remove(claim);
+    request->references--; /* the claim's; the lease has its own */
     return 0;
 }
 

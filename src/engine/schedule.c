@@ -60,10 +60,7 @@ static int grant_first(struct engine_request *request)
     engine->last_id++;
     held->claim = claim->entry.link.id;
     lease_set_owner(held, &claim->owner);
-    lane_remove(claim);
-    timer_clear(engine, &claim->entry);
-    id_map_remove(&engine->claim_ids, &claim->entry.link);
-    claim_recycle(engine, claim);
+    claim_remove(claim);
     request->references--; /* the claim's; the lease has its own */
     if (is_wanted(engine, EVENT_GRANTED))
         tell_granted(held, true);

@@ -168,7 +168,8 @@ struct scope {
     struct lowest_set empty;       /* usable slots without leases */
     struct bitset part;            /* usable slots that are shared and not full */
     size_t part_count;
-    uint32_t *wanted_by;     /* by slot: lanes of ordinary claims that accept it */
+    size_t wanted_all;       /* lanes of ordinary claims that accept everything */
+    uint32_t *wanted_by;     /* by slot: the others that accept it */
     struct bitset contested; /* where that is not 0 */
     struct lane_list lanes;
     struct list requests;
@@ -222,8 +223,9 @@ struct engine {
     struct engine_settings settings;
     struct event_sink sink;
     int64_t now;
-    bool tells_at_once; /* somebody listens to grants that never waited */
-    bool retry;         /* a grant failed for lack of memory and is to be tried again */
+    struct engine_event granted; /* what tell_granted tells */
+    bool tells_at_once;          /* somebody listens to grants that never waited */
+    bool retry;                  /* a grant failed for lack of memory and is to be tried again */
     uint64_t last_id;
     uint64_t last_request;
     struct slot_status *status; /* by slot */

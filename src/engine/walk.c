@@ -156,6 +156,8 @@ void walk_bar(const struct walk *walk, const struct engine_request *request, str
     }
     if (!request->what.opportunistic)
         return;
+    if (request->scope->wanted_all > 0)
+        bitset_clear(set);
     bitset_subtract(set, &request->scope->contested);
     bitset_subtract(set, &walk->helper_closed);
 }
