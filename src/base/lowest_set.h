@@ -15,8 +15,8 @@ enum { LOWEST_SET_LEVELS = 4 }; /* 16 million members */
 
 struct lowest_set {
     uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first; one word at the top */
-    size_t words[LOWEST_SET_LEVELS];     /* that each has */
     unsigned depth;
+    size_t words[LOWEST_SET_LEVELS]; /* that each has */
 };
 
 /* An empty set of numbers below `size`, at most 64^LOWEST_SET_LEVELS (assert). Returns 0 or

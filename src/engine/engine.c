@@ -62,9 +62,8 @@ static int make_room(struct engine *engine)
         engine->imagined == NULL || engine->future == NULL || engine->host_room == NULL ||
         engine->imagined_hosts == NULL || engine->future_hosts == NULL ||
         bitset_init(&engine->legal, size) < 0 || bitset_init(&engine->from, size) < 0 ||
-        bitset_init(&engine->not_now, size) < 0 || bitset_init(&engine->reserved, size) < 0 ||
-        walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
-        id_map_init(&engine->lease_ids) < 0 ||
+        bitset_init(&engine->not_now, size) < 0 || walk_init(&engine->walk, size) < 0 ||
+        id_map_init(&engine->claim_ids) < 0 || id_map_init(&engine->lease_ids) < 0 ||
         search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
@@ -165,7 +164,6 @@ void engine_destroy(struct engine *engine)
     bitset_finish(&engine->legal);
     bitset_finish(&engine->from);
     bitset_finish(&engine->not_now);
-    bitset_finish(&engine->reserved);
     free(engine->chosen);
     free(engine->status);
     free(engine->room);

@@ -108,19 +108,9 @@ struct account {
 
 /* A request as the engine keeps it, with its lane. */
 struct engine_request {
+    /* What most claims look at stands together. */
     struct engine *engine;
-    struct request what;
-    uint32_t uid;
-    uint32_t *groups;
-    size_t group_count;
-    struct device_id_list mask;
-    bool has_mask;
-    uint64_t parent;
-    const struct policy *policy;
     struct scope *scope; /* NULL: the lease that it was made within ended */
-    uint64_t number;
-    size_t references; /* the opener's, claims', and those of leases that are counted */
-    struct list_link in_scope;
 
     /* Compiled from the facts. */
     bool could_ever; /* by the facts */
@@ -131,16 +121,7 @@ struct engine_request {
     bool swift;      /* plain, and any one slot does */
     bool everything; /* accepts every slot that anybody accepts */
     uint32_t replicas;
-    size_t least; /* devices of each replica */
-    size_t most;
-    uint32_t share;     /* that it takes of each device */
-    uint64_t memory;    /* the same, 0 when it reserves none */
     struct usage alone; /* of a slot that has only one lease of this request */
-    uint64_t affinity;
-    struct bitset accepts;
-    struct bitset avoided;
-    struct account **accounts; /* that limit it; room for 1 + group_count */
-    size_t account_count;
 
     /* Its lane. */
     struct list waiting;
@@ -148,6 +129,28 @@ struct engine_request {
     enum priority lane_class; /* of the first, as of the last ordering */
     uint64_t lane_id;
     struct claim *cursor; /* for walks through several lanes */
+
+    size_t references; /* the opener's, claims', and those of leases that are counted */
+    uint64_t number;
+    uint64_t affinity;
+    size_t account_count;
+    struct account **accounts; /* that limit it; room for 1 + group_count */
+    size_t least;              /* devices of each replica */
+    size_t most;
+    uint64_t memory; /* that it takes of each device, 0 when it reserves none */
+    uint32_t share;  /* the same */
+    uint32_t uid;
+    struct bitset accepts;
+    struct bitset avoided;
+    const struct policy *policy;
+
+    struct request what;
+    uint32_t *groups;
+    size_t group_count;
+    struct device_id_list mask;
+    bool has_mask;
+    uint64_t parent;
+    struct list_link in_scope;
 };
 
 struct lane_list {
@@ -156,28 +159,28 @@ struct lane_list {
 
 struct scope {
     struct engine *engine;
-    struct held *parent; /* NULL: the whole pool */
-    struct list_link in_engine;
-    struct bitset members; /* the parent's slots; not used for the whole pool */
-    struct filter_terms terms;
-    enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
-
-    struct ledger_slot *ledger;    /* by slot */
-    struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
-    struct host_usage *host_usage; /* by host */
-    struct lowest_set empty;       /* usable slots without leases */
-    struct bitset part;            /* usable slots that are shared and not full */
+    struct lane_list lanes;
+    struct ledger_slot *ledger; /* by slot */
     size_t part_count;
+    struct lowest_set empty; /* usable slots without leases */
+    size_t pending;          /* ordinary claims that wait */
+    size_t helpers;          /* opportunistic leases */
+    size_t helpers_noticed;  /* those that need no notice any more */
+    size_t limited;          /* leases with a time limit */
+    int64_t next_age;        /* when a lane's first claim may rise; TIME_NEVER: none will */
     size_t wanted_all;       /* lanes of ordinary claims that accept everything */
     uint32_t *wanted_by;     /* by slot: the others that accept it */
     struct bitset contested; /* where that is not 0 */
-    struct lane_list lanes;
+    struct bitset part;      /* usable slots that are shared and not full */
+
+    struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
+    struct host_usage *host_usage; /* by host */
     struct list requests;
-    size_t pending;         /* ordinary claims that wait */
-    size_t helpers;         /* opportunistic leases */
-    size_t helpers_noticed; /* those that need no notice any more */
-    size_t limited;         /* leases with a time limit */
-    int64_t next_age;       /* when a lane's first claim may rise; TIME_NEVER: none will */
+    struct held *parent;   /* NULL: the whole pool */
+    struct bitset members; /* the parent's slots; not used for the whole pool */
+    struct filter_terms terms;
+    enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
+    struct list_link in_engine;
 };
 
 /* A blocked claim that is the first of its group, within one walk. */
@@ -217,28 +220,32 @@ struct chunk_list {
 };
 
 struct engine {
+    /* What most claims look at stands together. */
+    struct event_sink sink;
+    bool tells_at_once; /* somebody listens to grants that never waited */
+    bool retry;         /* a grant failed for lack of memory and is to be tried again */
+    int64_t now;
+    uint64_t last_id;
+    struct claim *spare_claims; /* linked by entry.link.next */
+    struct held *spare_leases;
+    struct list leases; /* of all scopes, by id */
+    struct id_map lease_ids;
+    struct id_map claim_ids;
+    uint32_t *chosen; /* slots of a decision */
+    size_t chosen_count;
+    struct scope root;
+    struct timer_list timers;
+    struct list scopes; /* the root first */
+    struct engine_settings settings;
+    struct engine_event granted; /* what tell_granted tells */
+
     struct machine machine;
     size_t size; /* of all sets: the most slots there can be */
     size_t host_count;
-    struct engine_settings settings;
-    struct event_sink sink;
-    int64_t now;
-    struct engine_event granted; /* what tell_granted tells */
-    bool tells_at_once;          /* somebody listens to grants that never waited */
-    bool retry;                  /* a grant failed for lack of memory and is to be tried again */
-    uint64_t last_id;
     uint64_t last_request;
     struct slot_status *status; /* by slot */
-    struct scope root;
-    struct list scopes; /* the root first */
-    struct list leases; /* of all scopes, by id */
     struct list accounts;
     struct list orphans; /* requests within leases that ended */
-    struct id_map claim_ids;
-    struct id_map lease_ids;
-    struct timer_list timers;
-    struct claim *spare_claims; /* linked by entry.link.next */
-    struct held *spare_leases;
     struct chunk_list claim_chunks;
     struct chunk_list lease_chunks;
 
@@ -253,12 +260,9 @@ struct engine {
     struct bitset legal;
     struct bitset from;
     struct bitset not_now;
-    struct bitset reserved;
     struct walk walk;
     struct time_list times;
-    uint32_t *chosen; /* slots of a decision */
     size_t chosen_capacity;
-    size_t chosen_count;
 };
 
 /* What tells when a slot was served: by lease or pick, then by its place therein. */
