@@ -252,6 +252,11 @@ int engine_replay(struct engine *engine, const struct engine_event *event,
 /* After the last replayed event: grants what is due. */
 void engine_resume(struct engine *engine);
 
+/* Whoever opened the requests that were restored is gone and cannot close them: closes them in
+ * their place. Those that claims and leases use stay as long as these do, the others are forgotten.
+ */
+void engine_close_restored(struct engine *engine);
+
 /* The whole state as the fewest events that restore it; equal states give equal events. Returns 0
  * or BERTH_ERROR_MEMORY. */
 int engine_dump(const struct engine *engine, const struct event_sink *sink);

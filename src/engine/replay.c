@@ -48,6 +48,8 @@ static int replay_request(struct engine *engine, const struct engine_event *even
         return does_not_fit(event, "a request that is known already", error);
     code = request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
                         event->request, &request, error);
+    if (code == 0)
+        request->restored = true;
     return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
 }
 
@@ -320,4 +322,20 @@ int engine_replay(struct engine *engine, const struct engine_event *event,
     if (code == 0 && highest > engine->last_id)
         engine->last_id = highest;
     return code;
+}
+
+void engine_close_restored(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        list_for_each (other, &scope->requests) {
+            struct engine_request *request = container_of(other, struct engine_request, in_scope);
+
+            if (!request->restored)
+                continue;
+            request->restored = false;
+            request_unreference(request);
+        }
+    }
 }

@@ -149,6 +149,7 @@ struct engine_request {
     size_t group_count;
     struct device_id_list mask;
     bool has_mask;
+    bool restored; /* by replay: nobody who opened it will close it */
     uint64_t parent;
     struct list_link in_scope;
 };

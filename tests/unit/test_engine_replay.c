@@ -93,6 +93,33 @@ static void events_go_on_from_the_state_at_any_step(void **state)
         restore_from_state_after(step);
 }
 
+static void restored_requests_are_closed_for_those_who_are_gone(void **state)
+{
+    struct world world, restored = {0};
+    const struct event_sink sink = {.tell = world_tell, .context = &restored, .wanted = EVENT_ALL};
+    struct engine_request *used;
+    uint64_t lease;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    world_request(&world, "gpus=1 priority=low");
+    used = world_request(&world, NULL);
+    assert_int_equal(engine_claim(world.engine, used, TIME_NEVER, NULL, &lease, NULL),
+                     CLAIM_GRANTED);
+    restored.engine = world_twin(&world);
+    replay_bytes(restored.engine, &world.journal);
+    engine_listen(restored.engine, &sink);
+    engine_close_restored(restored.engine);
+    check_told(&restored, "forgotten 1\n");
+    engine_close_restored(restored.engine);
+    check_told(&restored, "");
+    assert_int_equal(engine_release(restored.engine, lease, NULL), 0);
+    check_told(&restored, "released lease 1\n"
+                          "forgotten 2\n");
+    world_finish(&restored);
+    world_finish(&world);
+}
+
 static void a_restored_engine_goes_on_like_the_first(void **state)
 {
     struct world world, restored = {0};
@@ -363,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_long_history_is_restored_from_its_events_at_every_step),
         cmocka_unit_test(an_engine_can_follow_another_event_by_event),
         cmocka_unit_test(events_go_on_from_the_state_at_any_step),
+        cmocka_unit_test(restored_requests_are_closed_for_those_who_are_gone),
         cmocka_unit_test(a_restored_engine_goes_on_like_the_first),
         cmocka_unit_test(replaying_tells_nobody),
         cmocka_unit_test(claims_held_by_a_limit_stay_so_when_it_is_set_before_resuming),
