@@ -12,36 +12,67 @@
 
 #include "support/hammer.h"
 
-/* Nothing moved for so many seconds: somebody was forgotten. */
-enum { PATIENCE = 60 };
+/* So many seconds without a turn of anybody, or until the last thread is back: somebody was
+ * forgotten. */
+enum { PATIENCE = 20 };
 
-static double now(void)
+static struct timespec in_seconds(double seconds)
 {
     struct timespec time;
+    double nanoseconds;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+    clock_gettime(CLOCK_REALTIME, &time);
+    nanoseconds = (double)time.tv_nsec + (seconds - (double)(time_t)seconds) * 1e9;
+    time.tv_sec += (time_t)seconds + (time_t)(nanoseconds / 1e9);
+    time.tv_nsec = (long)nanoseconds % 1000000000;
+    return time;
 }
 
-/* Waits until `*turns` is above `before`, or the end. Returns false when that takes too long. */
-static bool watch(struct hammer *hammer, double end)
+/* Whether the thread is back before so many seconds have passed. */
+static bool is_back(pthread_t thread, double seconds)
 {
-    unsigned long before = atomic_load(&hammer->turns);
-    double moved = now();
+    const struct timespec end = in_seconds(seconds);
 
-    while (now() < end) {
-        const struct timespec nap = {.tv_nsec = 10000000};
-        unsigned long turns;
+    return pthread_timedjoin_np(thread, NULL, &end) == 0;
+}
 
-        nanosleep(&nap, NULL);
-        turns = atomic_load(&hammer->turns);
-        if (turns != before)
-            moved = now();
-        before = turns;
-        if (now() - moved > PATIENCE)
+/* Looks for so many seconds, every now and then, whether the threads get their turns. Returns false
+ * when nobody does for too long, or when a thread is back that has no reason to. */
+static bool watch(struct hammer *hammer, pthread_t any, double seconds)
+{
+    double still = 0;
+
+    for (double step; seconds > 0; seconds -= step) {
+        unsigned long before = atomic_load(&hammer->turns);
+
+        step = seconds < 1 ? seconds : 1;
+        if (is_back(any, step))
+            return false;
+        still = atomic_load(&hammer->turns) == before ? still + step : 0;
+        if (still > PATIENCE)
             return false;
     }
     return true;
+}
+
+/* Has the threads end. Returns how many did not: they wait for a wake-up that was lost. */
+static size_t end(struct hammer *hammer, const pthread_t *threads, size_t count)
+{
+    struct timespec last = in_seconds(PATIENCE);
+    size_t lost = 0;
+
+    atomic_store(&hammer->ends, true);
+    for (size_t i = 0; i < count; i++)
+        lost += pthread_timedjoin_np(threads[i], NULL, &last) != 0;
+    return lost;
+}
+
+/* Ends without tidying up: threads may still be at it. */
+static void fail(const char *what, size_t threads)
+{
+    printf("1..1\nnot ok 1 - %zu threads: %s\n", threads, what);
+    fflush(stdout);
+    _exit(1);
 }
 
 static size_t start(struct hammer *hammer, pthread_t *threads, size_t count)
@@ -71,14 +102,10 @@ int main(int argc, char **argv)
         return 1;
     }
     started = start(&hammer, threads, count);
-    if (!watch(&hammer, now() + seconds)) {
-        printf("1..1\nnot ok 1 - %zu threads: nothing moved for %d s\n", started, PATIENCE);
-        fflush(stdout);
-        _exit(1);
-    }
-    atomic_store(&hammer.ends, true);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    if (started == 0 || !watch(&hammer, threads[0], seconds))
+        fail("nothing moved for too long", started);
+    if (end(&hammer, threads, started) > 0)
+        fail("some never came back", started);
     hammer_end(&hammer);
     free(threads);
     printf("1..1\n# %lu turns\n%s 1 - %zu threads for %g s, %lu wrong answers\n",
