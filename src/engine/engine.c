@@ -49,8 +49,7 @@ static int make_room(struct engine *engine)
                          ? settings->mps_tenants
                          : settings->time_slice_tenants;
 
-    engine->chosen_capacity = size * tenants;
-    engine->chosen = calloc(engine->chosen_capacity, sizeof(*engine->chosen));
+    engine->chosen = calloc(size * tenants, sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
     engine->room = calloc(size, sizeof(*engine->room));
     engine->imagined = calloc(size, sizeof(*engine->imagined));

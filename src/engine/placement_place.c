@@ -209,8 +209,8 @@ static int place_balanced(struct search *search, const struct bitset *from, size
         needed = rounded_up(bitset_count(&search->required), count);
         later -= needed;
         rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
-        if (rows > search->node_room[search_node(search, search->order[i])])
-            rows = search->node_room[search_node(search, search->order[i])];
+        if (rows > search->node_room[search_node(search->order[i])])
+            rows = search->node_room[search_node(search->order[i])];
         if (rows < needed)
             return 0;
         replicas -= rows;

@@ -60,15 +60,14 @@ size_t search_group(const struct search *search, size_t slot)
     return device->host * SEARCH_VENDORS + (may_mix(search->request) ? 0 : device->id.vendor);
 }
 
-size_t search_node(const struct search *search, size_t group)
+size_t search_node(size_t group)
 {
-    (void)search;
     return group / SEARCH_VENDORS;
 }
 
 size_t search_gather(struct search *search, size_t group)
 {
-    if (search->node_room[search_node(search, group)] == 0)
+    if (search->node_room[search_node(group)] == 0)
         return 0;
     bitset_copy(&search->candidates, &search->groups[group]);
     bitset_copy(&search->plain, &search->candidates);

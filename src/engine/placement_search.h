@@ -76,7 +76,7 @@ size_t search_gather(struct search *search, size_t group);
 
 /* The group of a device: its node and its vendor, or its node alone where vendors may mix. */
 size_t search_group(const struct search *search, size_t slot);
-size_t search_node(const struct search *search, size_t group);
+size_t search_node(size_t group);
 
 /* How many claims fit on these devices. */
 size_t search_room(const struct search *search, const struct bitset *from);

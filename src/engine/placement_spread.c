@@ -25,7 +25,7 @@ static bool is_same_domain(const struct device *one, const struct device *other)
 static struct place measure(const struct search *search, size_t group, size_t first)
 {
     const struct device *devices = search->machine->devices.items;
-    size_t node = search_node(search, group);
+    size_t node = search_node(group);
     struct place place = {.node_replicas = search->node_replicas[node], .slot = first};
 
     for (size_t slot = 0; slot < search->machine->devices.count; slot++) {

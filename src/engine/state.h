@@ -186,7 +186,6 @@ struct scope {
 
 /* A blocked claim that is the first of its group, within one walk. */
 struct head {
-    const struct engine_request *request;
     int64_t start;
     struct bitset set;    /* reserved */
     struct bitset region; /* what its group accepts; all heads of a group together */
@@ -263,7 +262,6 @@ struct engine {
     struct bitset not_now;
     struct walk walk;
     struct time_list times;
-    size_t chosen_capacity;
 };
 
 /* What tells when a slot was served: by lease or pick, then by its place therein. */

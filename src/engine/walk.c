@@ -128,7 +128,6 @@ int walk_block(struct walk *walk, const struct engine_request *request)
         bitset_unite(&walk->closed, &request->accepts);
         return 0;
     }
-    head->request = request;
     head->group = walk->count;
     head->closed = false;
     bitset_copy(&head->region, &request->accepts);
