@@ -15,31 +15,9 @@
  *     byte 12 on   i64  the time: nanoseconds since 1970 UTC, two's complement
  *     byte 20 on        fields
  *
- * and a field is
- *
- *     u16  tag
- *     u32  how many bytes the value has
- *          the value
- *
- * Fields come in any order. One that is missing has its default, which is 0, none or empty unless
- * said otherwise; writers leave those out. A known tag given twice is refused. A reader ignores
- * tags that it does not know, except from JOURNAL_MANDATORY on: those it must refuse, because the
- * record means something else without them. It says of a type that it does not know that it is
- * unknown. So later versions add tags and types, and read what earlier ones wrote. Numbers of tags,
- * types and enums are never changed or used again.
- *
- * Values, as named in the lists of tags below:
- *
- *     number  0 to 8 bytes: the zero bytes at the high end are left out (and accepted), so 0 has no
- *             byte. Negative ones are the 8 bytes of their two's complement.
- *     flag    a number, 0 or 1
- *     maybe   a number that is known if the field is there
- *     text    bytes without a zero byte, at most REQUEST_TEXT_LONGEST; none if the field is
- * missing, which is not the same as an empty one list    of u32 ids     device ids, at most
- * DEVICE_ID_LIST_MOST, each: u8 vendor, u32 index, u32 MIG instance (DEVICE_NO_MIG: a whole GPU)
- *     fields  fields within, with tags of their own
- *
- * A value that is longer or larger than its limit, or no value of its enum, is refused.
+ * as model/tagged.h describes them. A reader says of a type that it does not know that it is
+ * unknown. Types from JOURNAL_DOOR_TYPES on are not the engine's but of the door that keeps the
+ * journal. Numbers of types are never changed or used again.
  */
 #ifndef ENGINE_JOURNAL_H
 #define ENGINE_JOURNAL_H
@@ -51,22 +29,22 @@
 
 #include "base/text.h"
 #include "engine/event.h"
+#include "model/tagged.h"
 
 #define JOURNAL_FORMAT      0xB1
 #define JOURNAL_HEADER_SIZE 12
 #define JOURNAL_TIME_SIZE   8
-#define JOURNAL_FIELD_SIZE  6 /* of a field without its value */
 #define JOURNAL_LENGTH_MOST (UINT32_C(1) << 24)
-#define JOURNAL_MANDATORY   0x8000 /* the first tag that is not to be ignored */
 #define JOURNAL_SLOTS_MOST  REQUEST_COUNT_MOST
 #define JOURNAL_GROUPS_MOST 65536
+#define JOURNAL_DOOR_TYPES  128 /* to 255 */
 
 /* The fields of a record: the members of struct engine_event. */
 enum journal_tag {
     JOURNAL_CLAIM = 1,     /* number */
     JOURNAL_LEASE = 2,     /* number */
     JOURNAL_REQUEST = 3,   /* number */
-    JOURNAL_WHAT = 4,      /* fields: enum journal_request_tag */
+    JOURNAL_WHAT = 4,      /* fields: enum request_tag, model/request_tags.h */
     JOURNAL_PARTY = 5,     /* fields: enum journal_party_tag */
     JOURNAL_SLOTS = 6,     /* list, at most JOURNAL_SLOTS_MOST */
     JOURNAL_REPLICAS = 7,  /* number; 1 by default in EVENT_GRANTED */
@@ -83,38 +61,6 @@ enum journal_tag {
     JOURNAL_AFFINITY = 18, /* number */
 };
 
-/* The fields within JOURNAL_WHAT: the members of struct request. */
-enum journal_request_tag {
-    JOURNAL_REQUEST_LEAST = 1,          /* number; 1 by default */
-    JOURNAL_REQUEST_MOST = 2,           /* number; 1 by default */
-    JOURNAL_REQUEST_ALL = 3,            /* flag */
-    JOURNAL_REQUEST_REPLICAS = 4,       /* number; 1 by default */
-    JOURNAL_REQUEST_WANTED = 5,         /* ids */
-    JOURNAL_REQUEST_AVOIDED = 6,        /* ids */
-    JOURNAL_REQUEST_VENDOR_RULE = 7,    /* number: enum vendor_rule */
-    JOURNAL_REQUEST_VENDOR = 8,         /* number: enum vendor */
-    JOURNAL_REQUEST_MODEL = 9,          /* text */
-    JOURNAL_REQUEST_MIN_FREE = 10,      /* maybe */
-    JOURNAL_REQUEST_MIN_MEMORY = 11,    /* maybe */
-    JOURNAL_REQUEST_MIN_CAP = 12,       /* maybe: major * 65536 + minor */
-    JOURNAL_REQUEST_SHARING = 13,       /* number: enum sharing */
-    JOURNAL_REQUEST_SHARE = 14,         /* maybe */
-    JOURNAL_REQUEST_MEMORY = 15,        /* maybe */
-    JOURNAL_REQUEST_SCHEDULING = 16,    /* number: enum scheduling */
-    JOURNAL_REQUEST_PRIORITY = 17,      /* number: enum priority */
-    JOURNAL_REQUEST_POLICY = 18,        /* text */
-    JOURNAL_REQUEST_AFFINITY = 19,      /* text */
-    JOURNAL_REQUEST_OPPORTUNISTIC = 20, /* flag */
-    JOURNAL_REQUEST_RANKS = 21,         /* flag */
-    JOURNAL_REQUEST_OR_CPU = 22,        /* flag */
-    JOURNAL_REQUEST_NONBLOCK = 23,      /* flag */
-    JOURNAL_REQUEST_WAIT = 24,          /* maybe */
-    JOURNAL_REQUEST_TIME = 25,          /* maybe */
-    JOURNAL_REQUEST_NAME = 26,          /* text */
-    JOURNAL_REQUEST_CPUS = 27,          /* maybe */
-    JOURNAL_REQUEST_HOST_MEMORY = 28,   /* maybe */
-};
-
 /* The fields within JOURNAL_PARTY: the members of struct party. */
 enum journal_party_tag {
     JOURNAL_PARTY_UID = 1,    /* number */
@@ -127,6 +73,8 @@ enum journal_party_tag {
 struct journal_record {
     struct engine_event event; /* what it points to belongs to the record */
     bool unknown; /* the type is EVENT_TYPES or above; type and time are all there is */
+    const unsigned char *fields; /* of an unknown record: within the bytes that were read */
+    size_t fields_length;
 };
 
 void journal_record_finish(struct journal_record *record);
@@ -135,6 +83,11 @@ void journal_record_finish(struct journal_record *record);
  * the format has no room for: no type of this version, a value beyond its limit or its enum. The
  * text is as before then. One that failed before gives BERTH_ERROR_MEMORY. */
 int journal_encode(const struct engine_event *event, struct text *out);
+
+/* The same for a record of the door's: a type from JOURNAL_DOOR_TYPES on and what the table says of
+ * `whole`. */
+int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
+                        const void *whole, struct text *out);
 
 enum {
     JOURNAL_MORE = 0,  /* the beginning of a record, or nothing: more bytes may make it one */
@@ -149,6 +102,12 @@ enum {
  * engine_replay knows. */
 int journal_decode(const void *bytes, size_t length, struct journal_record *ret_record,
                    size_t *ret_used, struct berth_error *error);
+
+/* Reads the fields of an unknown record, whose bytes must still be there, into a zeroed struct,
+ * which the caller finishes (tagged_finish), also on failure. Fails with BERTH_ERROR_SYNTAX or
+ * _MEMORY. */
+int journal_decode_door(const struct journal_record *record, const struct tagged_table *table,
+                        void *ret_whole, struct berth_error *error);
 
 /* "granted" for EVENT_GRANTED; NULL for a type that this version does not know. The text is
  * static. */

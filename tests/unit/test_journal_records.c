@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "model/request_tags.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/journal_records.h"
@@ -107,9 +108,9 @@ static void unknown_fields_are_skipped(void **state)
     append_field(&fields, 19, "later", 5);
     append_number_field(&fields, JOURNAL_LEASE, 7, 1);
     append_field(&fields, 19, NULL, 0);
-    append_field(&fields, JOURNAL_MANDATORY - 1, "later", 5);
+    append_field(&fields, TAGGED_MANDATORY - 1, "later", 5);
     append_field(&inner, 1000, "later", 5);
-    append_field(&inner, JOURNAL_REQUEST_NAME, "train", 5);
+    append_field(&inner, REQUEST_TAG_NAME, "train", 5);
     append_field(&fields, JOURNAL_WHAT, inner.bytes, inner.length);
     text_clear(&inner);
     append_field(&inner, 5, "later", 5);
@@ -132,7 +133,7 @@ static void unknown_types_are_told(void **state)
         struct text bytes;
         struct journal_record record;
 
-        append_number_field(&fields, JOURNAL_MANDATORY, 1, 1);
+        append_number_field(&fields, TAGGED_MANDATORY, 1, 1);
         append_number_field(&fields, JOURNAL_LEASE, 7, 1);
         bytes = record_of(type, &fields);
         record = taken(&bytes);
@@ -207,7 +208,7 @@ static void fields_stay_within_the_record(void **state)
     append_little(&fields, UINT32_MAX, 4);
     check_refused_fields(EVENT_RELEASED, &fields,
                          "journal: wanted a value of at most 0 bytes, found 4294967295 at byte 20");
-    append_field(&fields, JOURNAL_REQUEST_NAME, "train", 5);
+    append_field(&fields, REQUEST_TAG_NAME, "train", 5);
     append_little(&fields, 0, 1);
     check_refused_request(&fields,
                           "journal: wanted a field of at least 6 bytes, found 1 at byte 37");
@@ -226,8 +227,8 @@ static void known_fields_come_once(void **state)
     append_field(&fields, JOURNAL_WHAT, NULL, 0);
     check_refused_fields(EVENT_REQUEST, &fields,
                          "journal: wanted what once, found it again at byte 26");
-    append_field(&fields, JOURNAL_REQUEST_NAME, "train", 5);
-    append_field(&fields, JOURNAL_REQUEST_NAME, "train", 5);
+    append_field(&fields, REQUEST_TAG_NAME, "train", 5);
+    append_field(&fields, REQUEST_TAG_NAME, "train", 5);
     check_refused_request(&fields, "journal: wanted name once, found it again at byte 37");
 }
 
@@ -236,7 +237,7 @@ static void mandatory_fields_must_be_known(void **state)
     struct text fields = {0};
 
     (void)state;
-    append_field(&fields, JOURNAL_MANDATORY, NULL, 0);
+    append_field(&fields, TAGGED_MANDATORY, NULL, 0);
     check_refused_fields(EVENT_RELEASED, &fields,
                          "journal: wanted fields that this version knows, found mandatory field "
                          "32768 at byte 20");
@@ -292,10 +293,10 @@ static void long_numbers_are_refused(void **state)
     append_little(&fields, 0, 1);
     check_refused_fields(EVENT_RELEASED, &fields,
                          "journal: wanted lease of at most 8 bytes, found 9 at byte 26");
-    append_number_field(&fields, JOURNAL_REQUEST_MIN_CAP, UINT64_C(1) << 32, 5);
+    append_number_field(&fields, REQUEST_TAG_MIN_CAP, UINT64_C(1) << 32, 5);
     check_refused_request(
         &fields, "journal: wanted min_cap of at most 4294967295, found 4294967296 at byte 32");
-    append_number_field(&fields, JOURNAL_REQUEST_SHARING, 3, 1);
+    append_number_field(&fields, REQUEST_TAG_SHARING, 3, 1);
     check_refused_request(&fields, "journal: wanted sharing of at most 2, found 3 at byte 32");
 }
 
@@ -305,11 +306,11 @@ static void texts_have_limits(void **state)
     struct text fields = {0};
 
     (void)state;
-    append_field(&fields, JOURNAL_REQUEST_MODEL, "A\0B", 3);
+    append_field(&fields, REQUEST_TAG_MODEL, "A\0B", 3);
     check_refused_request(&fields, "journal: wanted model of at most 255 bytes without a zero, "
                                    "found 'A?B' at byte 32");
     memset(text, 'a', sizeof(text));
-    append_field(&fields, JOURNAL_REQUEST_NAME, text, sizeof(text));
+    append_field(&fields, REQUEST_TAG_NAME, text, sizeof(text));
     check_refused_request(&fields,
                           "journal: wanted name of at most 255 bytes without a zero, found "
                           "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' at "
@@ -330,7 +331,7 @@ static void lists_have_limits(void **state)
     check_refused_fields(EVENT_GRANTED, &fields,
                          "journal: wanted slots as at most 1000000 times 4 bytes, found 4000004 "
                          "bytes at byte 26");
-    append_field(&fields, JOURNAL_REQUEST_AVOIDED, zeros, (size_t)9 * (DEVICE_ID_LIST_MOST + 1));
+    append_field(&fields, REQUEST_TAG_AVOIDED, zeros, (size_t)9 * (DEVICE_ID_LIST_MOST + 1));
     check_refused_request(&fields,
                           "journal: wanted avoided as at most 4096 times 9 bytes, found 36873 "
                           "bytes at byte 32");
@@ -347,7 +348,7 @@ static void check_refused_id(uint64_t vendor, uint64_t index, uint64_t mig, cons
     append_little(&ids, vendor, 1);
     append_little(&ids, index, 4);
     append_little(&ids, mig, 4);
-    append_field(&fields, JOURNAL_REQUEST_WANTED, ids.bytes, ids.length);
+    append_field(&fields, REQUEST_TAG_WANTED, ids.bytes, ids.length);
     text_finish(&ids);
     check_refused_request(&fields, message);
 }

@@ -2,27 +2,28 @@
  *
  * The members of structs that tables of fields describe, by their places.
  */
-#ifndef ENGINE_JOURNAL_MEMBERS_H
-#define ENGINE_JOURNAL_MEMBERS_H
+#ifndef MODEL_TAGGED_MEMBERS_H
+#define MODEL_TAGGED_MEMBERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/journal_fields.h"
+#include "model/device_id.h"
+#include "model/tagged.h"
 
-static inline void *journal_member(void *whole, size_t offset)
+static inline void *tagged_member(void *whole, size_t offset)
 {
     return (unsigned char *)whole + offset;
 }
 
-static inline const void *journal_const_member(const void *whole, size_t offset)
+static inline const void *tagged_const_member(const void *whole, size_t offset)
 {
     return (const unsigned char *)whole + offset;
 }
 
 /* A member of 1, 2, 4 or 8 bytes. */
-static inline uint64_t journal_load(const void *member, size_t size)
+static inline uint64_t tagged_load(const void *member, size_t size)
 {
     uint64_t wide = 0;
     uint32_t middle = 0;
@@ -43,7 +44,7 @@ static inline uint64_t journal_load(const void *member, size_t size)
     }
 }
 
-static inline void journal_store(void *member, size_t size, uint64_t number)
+static inline void tagged_store(void *member, size_t size, uint64_t number)
 {
     uint32_t middle = (uint32_t)number;
     uint16_t narrow = (uint16_t)number;
@@ -64,18 +65,24 @@ static inline void journal_store(void *member, size_t size, uint64_t number)
 }
 
 /* Pointers to different types are stored alike, const or not. */
-static inline const void *journal_load_pointer(const struct journal_field *field, const void *whole)
+static inline const void *tagged_load_pointer(const struct tagged_field *field, const void *whole)
 {
     const void *pointer;
 
-    memcpy(&pointer, journal_const_member(whole, field->offset), sizeof(pointer));
+    memcpy(&pointer, tagged_const_member(whole, field->offset), sizeof(pointer));
     return pointer;
 }
 
-static inline void journal_store_pointer(const struct journal_field *field, void *whole,
-                                         void *pointer)
+static inline void tagged_store_pointer(const struct tagged_field *field, void *whole,
+                                        void *pointer)
 {
-    memcpy(journal_member(whole, field->offset), &pointer, sizeof(pointer));
+    memcpy(tagged_member(whole, field->offset), &pointer, sizeof(pointer));
 }
+
+/* Whether it is a device's id, and how one is written: 9 bytes. */
+bool tagged_is_id(struct device_id id);
+void tagged_put_id(unsigned char *bytes, struct device_id id);
+int tagged_get_id(const struct tagged_reading *reading, const struct tagged_field *field, size_t at,
+                  struct device_id *ret_id);
 
 #endif

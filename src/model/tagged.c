@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/tagged.h"
+
+#include "base/error.h"
+
+void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(number >> 8 * i);
+}
+
+uint64_t tagged_get(const unsigned char *bytes, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < size; i++)
+        number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
+
+static int write_field(const struct tagged_table *table, size_t tag, uint32_t type_bit,
+                       const void *whole, struct text *out)
+{
+    const struct tagged_field *field = &table->fields[tag];
+    unsigned char lead[TAGGED_FIELD_SIZE] = {0};
+    size_t start = out->length;
+    int code;
+
+    if (field->kind == NULL || field->kind->is_default(field, type_bit, whole))
+        return 0;
+    text_append_bytes(out, lead, sizeof(lead));
+    code = field->kind->write(field, whole, out);
+    if (code < 0 || text_failed(out))
+        return code;
+    tagged_put((unsigned char *)out->bytes + start, tag, 2);
+    tagged_put((unsigned char *)out->bytes + start + 2, out->length - start - sizeof(lead), 4);
+    return 0;
+}
+
+int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void *whole,
+                 struct text *out)
+{
+    int code = 0;
+
+    for (size_t tag = 0; tag < table->count && code == 0; tag++)
+        code = write_field(table, tag, type_bit, whole, out);
+    return code;
+}
+
+/* Finds tag and value of the field at span->at and goes on to the next one. */
+static int take_field(const struct tagged_reading *reading, struct tagged_span *span,
+                      size_t *ret_tag, struct tagged_span *ret_value)
+{
+    size_t left = span->end - span->at;
+    size_t length;
+
+    if (left < TAGGED_FIELD_SIZE)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted a field of at least %d bytes, found %zu at byte %zu",
+                         TAGGED_FIELD_SIZE, left, span->at);
+    left -= TAGGED_FIELD_SIZE;
+    length = tagged_get(reading->bytes + span->at + 2, 4);
+    if (length > left)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted a value of at most %zu bytes, found %zu at byte %zu", left, length,
+                         span->at);
+    *ret_tag = tagged_get(reading->bytes + span->at, 2);
+    ret_value->at = span->at + TAGGED_FIELD_SIZE;
+    ret_value->end = ret_value->at + length;
+    span->at = ret_value->end;
+    return 0;
+}
+
+static int read_field(const struct tagged_reading *reading, const struct tagged_table *table,
+                      size_t tag, struct tagged_span value, uint64_t *seen, void *whole)
+{
+    const struct tagged_field *field = tag < table->count ? &table->fields[tag] : NULL;
+
+    if (field == NULL || field->kind == NULL) {
+        if (tag < TAGGED_MANDATORY)
+            return 0;
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted fields that this version knows, found mandatory field "
+                         "%zu at byte %zu",
+                         tag, value.at - TAGGED_FIELD_SIZE);
+    }
+    if ((*seen >> tag & 1) != 0)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted %s once, found it again at byte %zu", field->name,
+                         value.at - TAGGED_FIELD_SIZE);
+    *seen |= UINT64_C(1) << tag;
+    return field->kind->read(reading, field, value, whole);
+}
+
+int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
+                struct tagged_span span, void *whole)
+{
+    uint64_t seen = 0;
+    int code = 0;
+
+    for (size_t tag = 0; tag < table->count; tag++) {
+        const struct tagged_field *field = &table->fields[tag];
+
+        if (field->kind != NULL && field->kind->reset != NULL)
+            field->kind->reset(field, reading->type_bit, whole);
+    }
+    while (span.at < span.end && code == 0) {
+        struct tagged_span value = {0};
+        size_t tag = 0;
+
+        code = take_field(reading, &span, &tag, &value);
+        if (code == 0)
+            code = read_field(reading, table, tag, value, &seen, whole);
+    }
+    return code;
+}
+
+void tagged_finish(const struct tagged_table *table, void *whole)
+{
+    for (size_t tag = 0; tag < table->count; tag++) {
+        const struct tagged_field *field = &table->fields[tag];
+
+        if (field->kind != NULL && field->kind->finish != NULL)
+            field->kind->finish(field, whole);
+    }
+}

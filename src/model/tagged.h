@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Structs as bytes and back, by tables: one row for each member, known by its tag. The journal and
+ * the messages of the protocol are made of these fields. All numbers are little-endian. A field is
+ *
+ *     u16  tag
+ *     u32  how many bytes the value has
+ *          the value
+ *
+ * Fields come in any order. One that is missing has its default, which is 0, none or empty unless
+ * the table says otherwise; writers leave those out. A known tag given twice is refused. A reader
+ * ignores tags that it does not know, except from TAGGED_MANDATORY on: those it must refuse,
+ * because the whole means something else without them. So later versions add tags, and read what
+ * earlier ones wrote. Numbers of tags and enums are never changed or used again.
+ *
+ * Values:
+ *
+ *     number    0 to 8 bytes: the zero bytes at the high end are left out (and accepted), so 0 has
+ *               no byte. Negative ones are the 8 bytes of their two's complement.
+ *     flag      a number, 0 or 1
+ *     maybe     a number that is known if the field is there
+ *     text      bytes without a zero byte; none if the field is missing, which is not the same as
+ *               an empty one
+ *     list      of u32
+ *     ids       device ids, each: u8 vendor, u32 index, u32 MIG instance (DEVICE_NO_MIG: a whole
+ *               GPU)
+ *     pci       u32 domain, u8 bus, u8 device, u8 function
+ *     figure    i64 value, i64 time of the sample; known if the field is there
+ *     strings   texts, each: u32 length, bytes
+ *     fields    fields within, with tags of their own
+ *     items     structs, each: u32 length, fields
+ *
+ * A value that is longer or larger than its limit, or no value of its enum, is refused. Pure; any
+ * thread may call these.
+ */
+#ifndef MODEL_TAGGED_H
+#define MODEL_TAGGED_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define TAGGED_FIELD_SIZE 6      /* of a field without its value */
+#define TAGGED_MANDATORY  0x8000 /* the first tag that is not to be ignored */
+#define TAGGED_ALL_TYPES  UINT32_MAX
+
+struct tagged_field;
+
+/* What is read from, in which kind of record, and where a failure is told. */
+struct tagged_reading {
+    const unsigned char *bytes;
+    uint32_t type_bit; /* a bit for the kind of whole; defaults may depend on it */
+    struct berth_error *error;
+};
+
+/* Bytes by their places in the whole. */
+struct tagged_span {
+    size_t at;
+    size_t end;
+};
+
+/* A kind of value. `whole` is the struct that the table describes. */
+struct tagged_kind {
+    /* Whether the member is what a reader takes when the field is missing. */
+    bool (*is_default)(const struct tagged_field *field, uint32_t type_bit, const void *whole);
+
+    /* Appends the value. Returns 0 or BERTH_ERROR_INVALID; the text remembers a failed
+     * allocation. */
+    int (*write)(const struct tagged_field *field, const void *whole, struct text *out);
+
+    /* Makes a zeroed member the default; NULL: it is. */
+    void (*reset)(const struct tagged_field *field, uint32_t type_bit, void *whole);
+
+    /* Reads the value. What it allocates is in the member even when it fails. */
+    int (*read)(const struct tagged_reading *reading, const struct tagged_field *field,
+                struct tagged_span value, void *whole);
+
+    /* Frees what `read` allocated; NULL: nothing. */
+    void (*finish)(const struct tagged_field *field, void *whole);
+};
+
+struct tagged_table {
+    const struct tagged_field *fields; /* by tag; those without a kind are unknown */
+    size_t count;                      /* at most 64 */
+    size_t size;                       /* of the struct */
+};
+
+struct tagged_field {
+    const char *name; /* for messages */
+    const struct tagged_kind *kind;
+    size_t offset; /* of the member */
+    size_t size;   /* of a number, in bytes */
+    uint64_t most; /* the largest number, the longest list or text */
+
+    /* What a number is when the field is missing, in records of these types (0: all); 0 in
+     * others. */
+    uint64_t by_default;
+    uint32_t default_types;
+
+    size_t count_offset; /* of a list's number of items */
+    size_t count_size;
+    const struct tagged_table *inner;
+};
+
+/* An unsigned or signed number, an enum or bool of `size` bytes, up to `most`. */
+extern const struct tagged_kind tagged_number;
+/* struct optional_number. */
+extern const struct tagged_kind tagged_maybe;
+/* struct capability. */
+extern const struct tagged_kind tagged_capability;
+/* char *, up to `most` bytes. */
+extern const struct tagged_kind tagged_text;
+/* const uint32_t * with the count elsewhere, up to `most`. */
+extern const struct tagged_kind tagged_list;
+/* struct device_id_list. */
+extern const struct tagged_kind tagged_ids;
+/* const struct device_id_list *, NULL: none. */
+extern const struct tagged_kind tagged_maybe_ids;
+/* A pointer to the struct of the table `inner`, NULL: none. */
+extern const struct tagged_kind tagged_inner;
+
+/* struct device_id. */
+extern const struct tagged_kind tagged_id;
+/* struct pci_address. */
+extern const struct tagged_kind tagged_pci;
+/* struct figure. */
+extern const struct tagged_kind tagged_figure;
+/* struct string_list, up to `most` strings. */
+extern const struct tagged_kind tagged_strings;
+/* A vector of the struct of the table `inner`, up to `most` of them. */
+extern const struct tagged_kind tagged_items;
+
+/* What every row says of a member. */
+#define TAGGED_MEMBER(type, member, kind_name) \
+    .name = #member, .kind = &tagged_##kind_name, .offset = offsetof(struct type, member)
+#define TAGGED_NUMBER(type, member, largest)                                            \
+    TAGGED_MEMBER(type, member, number), .size = sizeof(((struct type *)NULL)->member), \
+                                         .most = (largest)
+#define TAGGED_COUNTED_BY(type, member)            \
+    .count_offset = offsetof(struct type, member), \
+    .count_size = sizeof(((struct type *)NULL)->member)
+
+void tagged_put(unsigned char *bytes, uint64_t number, size_t size);
+uint64_t tagged_get(const unsigned char *bytes, size_t size);
+
+/* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID; the text
+ * remembers a failed allocation. */
+int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void *whole,
+                 struct text *out);
+
+/* Reads fields into a zeroed struct. Whatever it returns, the struct is to be finished. */
+int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
+                struct tagged_span span, void *whole);
+void tagged_finish(const struct tagged_table *table, void *whole);
+
+#endif

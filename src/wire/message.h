@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What clients and the daemon say to each other, as plain values and as bytes. Pure functions over
+ * memory: no I/O; any thread may call them. docs/PROTOCOL.md says what each message does.
+ *
+ * A message is one packet of a SEQPACKET socket, at most WIRE_MESSAGE_MOST bytes:
+ *
+ *     byte 0        u8   version: WIRE_VERSION
+ *     byte 1        u8   type: enum wire_type, never 0
+ *     byte 2, 3     u16  0; ignored by readers
+ *     byte 4 to 7   u32  length: how many bytes follow the header
+ *     byte 8 to 15  u64  number: chosen by the client for each thing it asks; what is said about
+ *                        that thing carries the same number
+ *     byte 16 on         fields, as model/tagged.h describes them
+ *
+ * All types share one set of fields; each uses some and ignores the rest. Later versions add types
+ * and tags; a reader ignores types that it does not know.
+ */
+#ifndef WIRE_MESSAGE_H
+#define WIRE_MESSAGE_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/string_list.h"
+#include "base/text.h"
+#include "model/device.h"
+#include "model/request.h"
+
+#define WIRE_VERSION       1
+#define WIRE_HEADER_SIZE   16
+#define WIRE_MESSAGE_MOST  (128 * 1024)
+#define WIRE_TEXT_LONGEST  4096
+#define WIRE_MASKS_MOST    16
+#define WIRE_PAGE_ITEMS    4096 /* in one message at most */
+#define WIRE_GRANT_DEVICES 128  /* in one WIRE_GRANTED at most */
+
+/* Never renumber, only append. */
+enum wire_type {
+    /* From the client. */
+    WIRE_HELLO = 1,   /* what pool is this? -> POOL */
+    WIRE_CLAIM = 2,   /* token, request, hold, parent, masks, command, inventory, resume
+                         -> WAITING when it has to wait, then GRANTED or REFUSED; later NOTICE */
+    WIRE_RELEASE = 3, /* id, exit_code: the holder is done and nobody of it is left -> DONE */
+    WIRE_CANCEL = 4,  /* id: take a waiting claim out of the queue -> DONE */
+    WIRE_STOP = 5,    /* id: end a lease, whose command is stopped first -> DONE at once */
+    WIRE_EXTEND = 6,  /* id, duration: move the time limit -> DONE with expires */
+    WIRE_EXPLAIN = 7, /* id: -> WAITING as it is now */
+    WIRE_WATCH = 8,   /* id: -> ENDED when the claim or lease is over */
+    WIRE_TEST = 9,    /* request, parent, masks, inventory -> DONE once it would be granted at once;
+                         with request.nonblock, or after request.wait: REFUSED */
+    WIRE_LOOK = 10,   /* section, after -> PAGE */
+
+    /* From the daemon. */
+    WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending */
+    WIRE_WAITING = 65, /* id, position, text (why), estimate */
+    WIRE_GRANTED = 66, /* id, devices, replicas, granted, expires, vendors, socket, pool; `more`:
+                          another one with the next devices follows */
+    WIRE_REFUSED = 67, /* error, text: the last word about this number */
+    WIRE_DONE = 68,    /* id, expires */
+    WIRE_PAGE = 69,    /* capacity, pending, time, slots, leases, claims; section and after of the
+                          next page, section 0: this was the last */
+    WIRE_NOTICE = 70,  /* id, end, force_at: the lease is to be given back by then */
+    WIRE_ENDED = 71,   /* id, end, exit_code */
+    WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
+};
+
+/* What a lease is held by. */
+enum wire_hold {
+    WIRE_HOLD_CONNECTION = 0, /* it ends when the connection does */
+    WIRE_HOLD_PROCESS = 1,    /* by the process that claimed, whatever program it becomes */
+    WIRE_HOLD_NOTHING = 2,    /* it ends by its time limit or on request */
+};
+
+/* Why a lease or claim ends. */
+enum wire_end {
+    WIRE_END_RELEASED = 1,  /* its holder gave it back */
+    WIRE_END_DIED = 2,      /* its holder is gone */
+    WIRE_END_EXPIRED = 3,   /* the time limit */
+    WIRE_END_REVOKED = 4,   /* it gave way */
+    WIRE_END_STOPPED = 5,   /* somebody ended it: WIRE_STOP */
+    WIRE_END_CANCELLED = 6, /* while it waited */
+    WIRE_END_TIMED_OUT = 7, /* while it waited */
+    WIRE_END_IMPOSSIBLE = 8,
+    WIRE_END_PARENT = 9, /* the lease that it was within ended */
+};
+
+/* What a device is about, as `status` shows it. */
+enum wire_state {
+    WIRE_STATE_FREE = 0,
+    WIRE_STATE_LEASED = 1,
+    WIRE_STATE_SHARED = 2,
+    WIRE_STATE_DRAINING = 3,
+    WIRE_STATE_DRAINED = 4,
+    WIRE_STATE_SICK = 5,
+    WIRE_STATE_SQUATTED = 6,
+    WIRE_STATE_ELSEWHERE = 7,
+    WIRE_STATE_ASLEEP = 8,
+    WIRE_STATE_GONE = 9,
+};
+/* free, leased, ... */
+extern const struct choice wire_state_names[];
+
+/* The parts of a look at the pool, in this order. */
+enum wire_section {
+    WIRE_SECTION_END = 0,
+    WIRE_SECTION_DEVICES = 1, /* after: slot + 1 */
+    WIRE_SECTION_LEASES = 2,  /* after: id */
+    WIRE_SECTION_QUEUE = 3,   /* after: position */
+};
+
+struct wire_slot {
+    struct device *device; /* never NULL in a good page */
+    enum wire_state state;
+    enum sharing sharing; /* of its leases */
+    uint32_t tenants;
+    uint32_t share_used;  /* millionths */
+    uint64_t memory_used; /* reserved */
+};
+
+struct wire_lease {
+    uint64_t id;
+    uint64_t parent; /* 0: none */
+    uint32_t uid;
+    int32_t pid; /* 0: held by no process */
+    char *name;
+    char *command;
+    struct device_id_list devices; /* replica after replica */
+    uint32_t replicas;
+    uint32_t share; /* millionths of each */
+    struct optional_number memory;
+    enum sharing sharing;
+    enum priority priority;
+    bool opportunistic;
+    bool draining; /* ended, and something of it is left */
+    int64_t granted;
+    int64_t since;                  /* when it was claimed */
+    struct optional_number expires; /* nanoseconds since 1970 */
+    struct optional_number force_at;
+    enum wire_end end; /* why it is being ended; 0: it is not */
+};
+
+struct wire_claim {
+    uint64_t id;
+    uint64_t parent;
+    uint32_t uid;
+    int32_t pid;
+    uint32_t position; /* from 1 */
+    char *name;
+    char *command;
+    char *request; /* in words */
+    int64_t since;
+    char *why;
+    struct optional_number estimate; /* nanoseconds from now */
+    enum priority priority;
+    bool opportunistic;
+};
+
+struct wire_message {
+    enum wire_type type;
+    uint64_t number;
+
+    uint64_t id; /* of a claim; its lease keeps it */
+    uint64_t parent;
+    uint64_t token[2]; /* chosen by the client, the same after reconnecting; never both 0 */
+    struct request *request;
+    enum wire_hold hold;
+    bool resume;              /* the command runs already: do not queue anew */
+    struct string_list masks; /* inherited, as NAME=VALUE */
+    char *command;            /* for people */
+    char *inventory;          /* the file that is wanted, absolute; NULL: any */
+    uint64_t duration;        /* nanoseconds */
+    uint32_t section;
+    uint64_t after;
+
+    uint32_t error; /* the berth_error_code, positive */
+    char *text;
+    uint32_t position;
+    struct optional_number estimate; /* nanoseconds from now */
+    struct device_list devices;      /* replica after replica */
+    uint32_t replicas;
+    bool more;
+    int64_t granted;
+    struct optional_number expires;
+    uint32_t vendors; /* bits of enum vendor: what the host has */
+    char *socket;
+    char *pool; /* the same as long as ids go on counting */
+    char *version_text;
+    int32_t pid;
+    int64_t force_at;
+    enum wire_end end;
+    struct optional_number exit_code;
+
+    uint32_t capacity;
+    uint32_t pending;
+    int64_t time; /* now */
+    struct {
+        VECTOR_OF(struct wire_slot);
+    } slots;
+    struct {
+        VECTOR_OF(struct wire_lease);
+    } leases;
+    struct {
+        VECTOR_OF(struct wire_claim);
+    } claims;
+};
+
+/* Frees what a decoded message owns and zeroes it. */
+void wire_message_finish(struct wire_message *message);
+
+/* Appends the message as bytes. Fails with BERTH_ERROR_LIMIT (too long), _INVALID (a value beyond
+ * its limit) or _MEMORY; the text is as before then. */
+int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error);
+
+/* Reads one packet. The caller finishes *ret_message, which is untouched on failure. Fails with
+ * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MOST) or _MEMORY. A type that this version
+ * does not know is no failure: its fields are read as far as they are known. */
+int wire_decode(const void *bytes, size_t length, struct wire_message *ret_message,
+                struct berth_error *error);
+
+/* "claim" for WIRE_CLAIM; NULL for a type that this version does not know. Static. */
+const char *wire_type_name(enum wire_type type);
+
+/* "released", "the time limit", ...: why something ended, for people; static. */
+const char *wire_end_describe(enum wire_end end);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/tables.h"
+
+#include "base/count.h"
+#include "model/device_tags.h"
+#include "model/request_tags.h"
+#include "wire/message.h"
+
+static const struct tagged_field slot_fields[] = {
+    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(wire_slot, device, inner), .inner = &device_tagged},
+    [WIRE_SLOT_STATE] = {TAGGED_NUMBER(wire_slot, state, UINT32_MAX)},
+    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(wire_slot, sharing, SHARING_TIME_SLICE)},
+    [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(wire_slot, tenants, UINT32_MAX)},
+    [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(wire_slot, share_used, UINT32_MAX)},
+    [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(wire_slot, memory_used, UINT64_MAX)},
+};
+_Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
+
+static const struct tagged_table slot_table = {
+    .fields = slot_fields,
+    .count = COUNT(slot_fields),
+    .size = sizeof(struct wire_slot),
+};
+
+static const struct tagged_field lease_fields[] = {
+    [WIRE_LEASE_ID] = {TAGGED_NUMBER(wire_lease, id, UINT64_MAX)},
+    [WIRE_LEASE_PARENT] = {TAGGED_NUMBER(wire_lease, parent, UINT64_MAX)},
+    [WIRE_LEASE_UID] = {TAGGED_NUMBER(wire_lease, uid, UINT32_MAX)},
+    [WIRE_LEASE_PID] = {TAGGED_NUMBER(wire_lease, pid, INT32_MAX)},
+    [WIRE_LEASE_NAME] = {TAGGED_MEMBER(wire_lease, name, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_LEASE_COMMAND] = {TAGGED_MEMBER(wire_lease, command, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_LEASE_DEVICES] = {TAGGED_MEMBER(wire_lease, devices, ids), .most = DEVICE_ID_LIST_MOST},
+    [WIRE_LEASE_REPLICAS] = {TAGGED_NUMBER(wire_lease, replicas, UINT32_MAX), .by_default = 1},
+    [WIRE_LEASE_SHARE] = {TAGGED_NUMBER(wire_lease, share, UINT32_MAX), .by_default = SHARE_WHOLE},
+    [WIRE_LEASE_MEMORY] = {TAGGED_MEMBER(wire_lease, memory, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(wire_lease, sharing, SHARING_TIME_SLICE)},
+    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(wire_lease, priority, PRIORITY_HIGH)},
+    [WIRE_LEASE_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_lease, opportunistic, true)},
+    [WIRE_LEASE_DRAINING] = {TAGGED_NUMBER(wire_lease, draining, true)},
+    [WIRE_LEASE_GRANTED] = {TAGGED_NUMBER(wire_lease, granted, UINT64_MAX)},
+    [WIRE_LEASE_SINCE] = {TAGGED_NUMBER(wire_lease, since, UINT64_MAX)},
+    [WIRE_LEASE_EXPIRES] = {TAGGED_MEMBER(wire_lease, expires, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_FORCE_AT] = {TAGGED_MEMBER(wire_lease, force_at, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_END] = {TAGGED_NUMBER(wire_lease, end, UINT32_MAX)},
+};
+_Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
+
+static const struct tagged_table lease_table = {
+    .fields = lease_fields,
+    .count = COUNT(lease_fields),
+    .size = sizeof(struct wire_lease),
+};
+
+static const struct tagged_field claim_fields[] = {
+    [WIRE_CLAIM_ID] = {TAGGED_NUMBER(wire_claim, id, UINT64_MAX)},
+    [WIRE_CLAIM_PARENT] = {TAGGED_NUMBER(wire_claim, parent, UINT64_MAX)},
+    [WIRE_CLAIM_UID] = {TAGGED_NUMBER(wire_claim, uid, UINT32_MAX)},
+    [WIRE_CLAIM_PID] = {TAGGED_NUMBER(wire_claim, pid, INT32_MAX)},
+    [WIRE_CLAIM_POSITION] = {TAGGED_NUMBER(wire_claim, position, UINT32_MAX)},
+    [WIRE_CLAIM_NAME] = {TAGGED_MEMBER(wire_claim, name, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_COMMAND] = {TAGGED_MEMBER(wire_claim, command, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_REQUEST] = {TAGGED_MEMBER(wire_claim, request, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_SINCE] = {TAGGED_NUMBER(wire_claim, since, UINT64_MAX)},
+    [WIRE_CLAIM_WHY] = {TAGGED_MEMBER(wire_claim, why, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_ESTIMATE] = {TAGGED_MEMBER(wire_claim, estimate, maybe), .most = UINT64_MAX},
+    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(wire_claim, priority, PRIORITY_HIGH)},
+    [WIRE_CLAIM_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_claim, opportunistic, true)},
+};
+_Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
+
+static const struct tagged_table claim_table = {
+    .fields = claim_fields,
+    .count = COUNT(claim_fields),
+    .size = sizeof(struct wire_claim),
+};
+
+static const struct tagged_field message_fields[] = {
+    [WIRE_TAG_ID] = {TAGGED_NUMBER(wire_message, id, UINT64_MAX)},
+    [WIRE_TAG_PARENT] = {TAGGED_NUMBER(wire_message, parent, UINT64_MAX)},
+    [WIRE_TAG_TOKEN_HIGH] = {TAGGED_NUMBER(wire_message, token[0], UINT64_MAX)},
+    [WIRE_TAG_TOKEN_LOW] = {TAGGED_NUMBER(wire_message, token[1], UINT64_MAX)},
+    [WIRE_TAG_REQUEST] = {TAGGED_MEMBER(wire_message, request, inner), .inner = &request_tagged},
+    [WIRE_TAG_HOLD] = {TAGGED_NUMBER(wire_message, hold, WIRE_HOLD_NOTHING)},
+    [WIRE_TAG_RESUME] = {TAGGED_NUMBER(wire_message, resume, true)},
+    [WIRE_TAG_MASKS] = {TAGGED_MEMBER(wire_message, masks, strings), .most = WIRE_MASKS_MOST},
+    [WIRE_TAG_COMMAND] = {TAGGED_MEMBER(wire_message, command, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_INVENTORY] = {TAGGED_MEMBER(wire_message, inventory, text),
+                            .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_DURATION] = {TAGGED_NUMBER(wire_message, duration, UINT64_MAX)},
+    [WIRE_TAG_SECTION] = {TAGGED_NUMBER(wire_message, section, UINT32_MAX)},
+    [WIRE_TAG_AFTER] = {TAGGED_NUMBER(wire_message, after, UINT64_MAX)},
+    [WIRE_TAG_ERROR] = {TAGGED_NUMBER(wire_message, error, UINT32_MAX)},
+    [WIRE_TAG_TEXT] = {TAGGED_MEMBER(wire_message, text, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_POSITION] = {TAGGED_NUMBER(wire_message, position, UINT32_MAX)},
+    [WIRE_TAG_ESTIMATE] = {TAGGED_MEMBER(wire_message, estimate, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_DEVICES] = {TAGGED_MEMBER(wire_message, devices, items), .most = WIRE_GRANT_DEVICES,
+                          .inner = &device_tagged},
+    [WIRE_TAG_REPLICAS] = {TAGGED_NUMBER(wire_message, replicas, UINT32_MAX), .by_default = 1},
+    [WIRE_TAG_MORE] = {TAGGED_NUMBER(wire_message, more, true)},
+    [WIRE_TAG_GRANTED] = {TAGGED_NUMBER(wire_message, granted, UINT64_MAX)},
+    [WIRE_TAG_EXPIRES] = {TAGGED_MEMBER(wire_message, expires, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_VENDORS] = {TAGGED_NUMBER(wire_message, vendors, UINT32_MAX)},
+    [WIRE_TAG_SOCKET] = {TAGGED_MEMBER(wire_message, socket, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_POOL] = {TAGGED_MEMBER(wire_message, pool, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_VERSION_TEXT] = {TAGGED_MEMBER(wire_message, version_text, text),
+                               .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_PID] = {TAGGED_NUMBER(wire_message, pid, INT32_MAX)},
+    [WIRE_TAG_FORCE_AT] = {TAGGED_NUMBER(wire_message, force_at, UINT64_MAX)},
+    [WIRE_TAG_END] = {TAGGED_NUMBER(wire_message, end, UINT32_MAX)},
+    [WIRE_TAG_EXIT_CODE] = {TAGGED_MEMBER(wire_message, exit_code, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_CAPACITY] = {TAGGED_NUMBER(wire_message, capacity, UINT32_MAX)},
+    [WIRE_TAG_PENDING] = {TAGGED_NUMBER(wire_message, pending, UINT32_MAX)},
+    [WIRE_TAG_TIME] = {TAGGED_NUMBER(wire_message, time, UINT64_MAX)},
+    [WIRE_TAG_SLOTS] = {TAGGED_MEMBER(wire_message, slots, items), .most = WIRE_PAGE_ITEMS,
+                        .inner = &slot_table},
+    [WIRE_TAG_LEASES] = {TAGGED_MEMBER(wire_message, leases, items), .most = WIRE_PAGE_ITEMS,
+                         .inner = &lease_table},
+    [WIRE_TAG_CLAIMS] = {TAGGED_MEMBER(wire_message, claims, items), .most = WIRE_PAGE_ITEMS,
+                         .inner = &claim_table},
+};
+_Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
+
+const struct tagged_table wire_tagged = {
+    .fields = message_fields,
+    .count = COUNT(message_fields),
+    .size = sizeof(struct wire_message),
+};
