@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the pool lives: BERTH_SOCKET; else /run/berth/berth.sock if it exists; else the user's own
+ * daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>. With an inventory and no BERTH_SOCKET it
+ * is always the user's own, in a directory for that inventory below that one.
+ */
+#ifndef CLIENT_ADDRESS_H
+#define CLIENT_ADDRESS_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+
+struct pool_address {
+    char *directory; /* of the socket; for our own, in what BERTH_RUNTIME_DIR names */
+    char *socket;    /* the whole path */
+    char *inventory; /* the file, absolute and without symlinks; NULL: the hardware */
+    bool own;        /* the user's own daemon: started on demand */
+};
+
+#define POOL_SOCKET_NAME "berth.sock"
+
+/* Finds it by the rules above. `inventory` is --inventory's, NULL: none was given (then
+ * BERTH_INVENTORY counts). Makes nothing. The caller finishes *ret_address, which is untouched on
+ * failure. Fails with BERTH_ERROR_INVALID (an empty or relative path where none is allowed),
+ * _NOT_FOUND (no such inventory), _PERMISSION, _IO or _MEMORY. */
+int pool_address_find(const char *inventory, struct pool_address *ret_address,
+                      struct berth_error *error);
+void pool_address_finish(struct pool_address *address);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A conversation with the daemon that outlives the daemon: when it goes away, the session dials
+ * again for 30 s. One thread at a time.
+ */
+#ifndef CLIENT_SESSION_H
+#define CLIENT_SESSION_H
+
+#include <berth/error.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "client/address.h"
+#include "client/dial.h"
+#include "wire/message.h"
+
+struct session {
+    const struct pool_address *address; /* the caller's */
+    enum dial_how how;
+    int socket; /* -1: not connected */
+    uint64_t last_number;
+    struct text out;
+    unsigned char *in; /* room for the longest message */
+};
+
+/* Dials. Fails as dial; the session needs no clean-up then. */
+int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
+                 struct berth_error *error);
+void session_close(struct session *session);
+
+/* A number that this session has not used yet. */
+uint64_t session_number(struct session *session);
+
+/* Sends one message. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps), or as
+ * wire_encode. Blocks while the daemon takes no more. */
+int session_send(struct session *session, const struct wire_message *message,
+                 struct berth_error *error);
+
+enum { SESSION_NOTHING = 0, SESSION_MESSAGE = 1 };
+
+/* Waits for the next message, at most `timeout` nanoseconds (-1: for ever). Returns SESSION_MESSAGE
+ * with the message, which the caller finishes; or SESSION_NOTHING. Fails with BERTH_ERROR_IO when
+ * the daemon is gone, with what it said when it closed us (WIRE_CLOSING) as its error, or as
+ * wire_decode. Interrupted by a signal: SESSION_NOTHING. */
+int session_receive(struct session *session, int64_t timeout, struct wire_message *ret_message,
+                    struct berth_error *error);
+
+/* The daemon is gone: dials again, for 30 s in all, with growing pauses. What was asked is to be
+ * asked again. Fails with the last error. */
+int session_again(struct session *session, struct berth_error *error);
+
+/* Asks one thing and waits for its answer: the next message of that number, which must be of type
+ * `wanted`; WIRE_REFUSED becomes its error. The number is chosen here. Dials again when the daemon
+ * goes away before it answered. The caller finishes *ret_answer. */
+int session_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+                struct wire_message *ret_answer, struct berth_error *error);
+
+/* WIRE_REFUSED and WIRE_CLOSING as an error: returns the code. */
+int session_refusal(const struct wire_message *message, struct berth_error *error);
+
+#endif

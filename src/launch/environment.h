@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a lease puts into the environment of a command (contract: docs/ENVIRONMENT in berth-run(1)).
+ */
+#ifndef LAUNCH_ENVIRONMENT_H
+#define LAUNCH_ENVIRONMENT_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/string_list.h"
+#include "model/device.h"
+#include "model/request.h"
+
+/* What a command is started with. Points to the caller's. */
+struct launch_facts {
+    uint64_t lease;               /* 0: none, every GPU is hidden (--or-cpu) */
+    const struct device *devices; /* that the command may use */
+    size_t device_count;
+    uint32_t vendors;   /* bits of enum vendor: what the host has */
+    const char *socket; /* of the pool, for berth within the command; NULL: as inherited */
+    bool uuid;          /* UUIDs instead of indices in the masks */
+    bool has_replica;   /* sets BERTH_REPLICA */
+    uint32_t replica;
+};
+
+/* The environment `inherited` (ended by NULL) as the command is to see it: an own list, ended by a
+ * NULL entry that counts as the last item, so that ret_environment->items is an envp. Fails with
+ * BERTH_ERROR_INVALID (--uuid, or a MIG instance, where the UUID is unknown) or _MEMORY. The caller
+ * finishes the list, which is untouched on failure. */
+int launch_environment(const struct launch_facts *facts, char *const *inherited,
+                       struct string_list *ret_environment, struct berth_error *error);
+
+#endif
