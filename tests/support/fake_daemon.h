@@ -213,7 +213,7 @@ static inline void fake_serve_one(int connection, const char *directory)
     close(connection);
 }
 
-/* One connection after the other is enough for the tests; a child for each lets many stay open. */
+/* One connection after the other. */
 static inline void fake_serve(const char *directory)
 {
     for (;;) {
@@ -244,6 +244,8 @@ static inline void fake_daemon_main(int argc, char **argv)
         dprintf(STDOUT_FILENO, "inventory.yaml:3:1: wanted a device, found nothing\n");
         _exit(1);
     }
+    if (fake_is("ends at once"))
+        close(FAKE_LISTENING);
     dprintf(STDOUT_FILENO, "ready\n");
     close(STDOUT_FILENO);
     if (fake_is("ends at once"))
