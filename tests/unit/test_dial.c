@@ -545,6 +545,7 @@ static void the_host_sees_no_child(void **state)
     struct sigaction before;
 
     children_ended = 0;
+    fake_adopt(false);
     assert_int_equal(sigaction(SIGCHLD, &counting, &before), 0);
     check_dials(&address, DIAL_START);
     assert_int_equal(children_ended, 0);
