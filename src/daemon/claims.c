@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/quote.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"

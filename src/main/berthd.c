@@ -2,6 +2,7 @@
  *
  * berthd: the pool's daemon.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
