@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/clock.h"
+#include "base/clock.h"
 #include "client/futex.h"
 
 enum {

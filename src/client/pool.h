@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "client/clock.h"
+#include "base/clock.h"
 #include "client/compiled.h"
 #include "client/fork.h"
 #include "client/keeper.h"

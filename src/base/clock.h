@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The time of a pool inside a program: CLOCK_MONOTONIC, in nanoseconds.
+ * Reading the kernel's clocks, in nanoseconds. Any thread may call these.
  */
-#ifndef CLIENT_CLOCK_H
-#define CLIENT_CLOCK_H
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
@@ -16,12 +16,13 @@ static inline int64_t clock_read(clockid_t which)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* CLOCK_MONOTONIC. */
 static inline int64_t clock_now(void)
 {
     return clock_read(CLOCK_MONOTONIC);
 }
 
-/* A few milliseconds late at most, and several times cheaper. */
+/* The same, a few milliseconds late at most, and several times cheaper. */
 static inline int64_t clock_roughly(void)
 {
     return clock_read(CLOCK_MONOTONIC_COARSE);

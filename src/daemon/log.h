@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The daemon's log: one line for each happening, its time, a word and key=value pairs, to a
+ * descriptor. Lines are kept for a moment and written together, so that a busy daemon does not wait
+ * for its disk with every one; log_flush writes what there is.
+ */
+#ifndef DAEMON_LOG_H
+#define DAEMON_LOG_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+#include "daemon/loop.h"
+
+struct log {
+    int descriptor;
+    struct loop *loop;
+    struct timer flush;
+    struct text lines;
+};
+
+/* `descriptor` stays the caller's. */
+void log_init(struct log *log, struct loop *loop, int descriptor);
+void log_finish(struct log *log);
+
+/* Adds a line: log_line(log, now, "granted", "id=%llu uid=%u", ...); texts of others are to be
+ * quoted. `now` is nanoseconds since 1970 UTC. */
+void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void log_flush(struct log *log);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes by number, without ever mistaking one for a later one of the same number.
+ */
+#ifndef DAEMON_PROCESS_H
+#define DAEMON_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
+ * and is only waited for. */
+uint64_t process_started(pid_t pid);
+
+/* A descriptor of the process, close-on-exec, if it is the one that began then (0: whichever it
+ * is); -1: it is gone. */
+int process_open(pid_t pid, uint64_t started);
+
+/* Of whoever is on the other side of a connected socket; -1: it is gone. */
+int process_open_peer(int connection, pid_t pid);
+
+/* Whether the process has ended. */
+bool process_has_ended(int descriptor);
+
+/* Sends a signal; a process that is gone is fine. */
+void process_signal(int descriptor, int number);
+
+#endif
