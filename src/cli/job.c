@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "client/clock.h"
 
 #define BETWEEN_CALLS (1 * DURATION_SECOND)
 /* Every so many calls, the first among them, the user's own daemon is started where none runs. Not
