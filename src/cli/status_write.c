@@ -8,8 +8,6 @@
 #include "base/utf8.h"
 #include "cli/status_output.h"
 
-#define MACHINE_SOCKET "/run/berth/" POOL_SOCKET_NAME
-
 int64_t status_span(int64_t from, int64_t to)
 {
     int64_t span;
@@ -90,7 +88,7 @@ static void append_pool(const struct status_picture *picture, struct text *out)
         text_append_format(out, "pool of %s", inventory);
     else if (address->own)
         text_append(out, "your own pool");
-    else if (strcmp(address->socket, MACHINE_SOCKET) == 0)
+    else if (address->machine || strcmp(address->socket, POOL_MACHINE_SOCKET) == 0)
         text_append(out, "the machine's pool");
     else
         text_append_format(out, "pool at %s", address->socket);

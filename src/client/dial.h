@@ -6,6 +6,7 @@
 #define CLIENT_DIAL_H
 
 #include <berth/error.h>
+#include <stdint.h>
 
 #include "client/address.h"
 
@@ -14,7 +15,8 @@ enum dial_how {
     DIAL_ONLY,  /* somebody listens, or it is an error (BERTH_ERROR_NOT_FOUND) */
 };
 
-/* Connects. *ret_socket is a blocking SEQPACKET socket, close-on-exec, the caller's.
+/* Connects. *ret_socket is a blocking SEQPACKET socket, close-on-exec, the caller's, untouched on
+ * failure.
  *
  * The user's own directory is made (0700) or checked: it must be a directory, not a symlink, ours
  * and closed to others. Two commands that start a daemon at once start one; a socket that nobody
@@ -22,9 +24,27 @@ enum dial_how {
  * directory, without our terminal, descriptors and GPU masks. What it says when it cannot start is
  * our error.
  *
- * Fails with BERTH_ERROR_PERMISSION, _IO, _NOT_FOUND (DIAL_ONLY, or BERTH_SOCKET: nobody listens)
- * or _MEMORY; the message starts with the path. Blocks until the daemon is ready, at most 10 s. */
+ * A socket that is not our own and refuses is tried again for 5 s, and never replaced by our own
+ * daemon.
+ *
+ * Fails with BERTH_ERROR_PERMISSION, _IO, _NOT_FOUND (DIAL_ONLY, BERTH_SOCKET or the machine's:
+ * nobody listens) or _MEMORY; the message starts with a path, unless the daemon said it. Blocks
+ * until the daemon is ready, at most 10 s. Neither signals nor children of the process are touched.
+ * Any thread may call it. */
 int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
          struct berth_error *error);
+
+/* The same with another time, in nanoseconds, for a socket that refuses. */
+int dial_for(const struct pool_address *address, enum dial_how how, int64_t patience,
+             int *ret_socket, struct berth_error *error);
+
+/* What tests change before they dial, and nobody else. Times in nanoseconds. */
+struct dial_settings {
+    const char *program; /* the daemon; NULL: berthd beside our program, else the installed one */
+    int64_t refusal_patience; /* how long a socket that refuses is tried */
+    int64_t start_patience;   /* how long a daemon may take to start */
+    int64_t again_patience;   /* how long a session looks for its daemon */
+};
+extern struct dial_settings dial_settings;
 
 #endif

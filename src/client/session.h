@@ -7,18 +7,22 @@
 #define CLIENT_SESSION_H
 
 #include <berth/error.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text.h"
 #include "client/address.h"
 #include "client/dial.h"
+#include "client/patience.h"
 #include "wire/message.h"
 
 struct session {
     const struct pool_address *address; /* the caller's */
     enum dial_how how;
-    int socket; /* -1: not connected */
+    int socket;  /* -1: not connected */
+    bool closed; /* the daemon closed the connection and said why: dialling again hardly helps */
     uint64_t last_number;
+    struct patience looking; /* since the daemon said its last word, when we dialled again */
     struct text out;
     unsigned char *in; /* room for the longest message */
 };
@@ -31,27 +35,33 @@ void session_close(struct session *session);
 /* A number that this session has not used yet. */
 uint64_t session_number(struct session *session);
 
-/* Sends one message. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps), or as
- * wire_encode. Blocks while the daemon takes no more. */
+/* Sends one message. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps), with
+ * what it said when it closed us as session_receive does, or as wire_encode. Blocks while the
+ * daemon takes no more. */
 int session_send(struct session *session, const struct wire_message *message,
                  struct berth_error *error);
 
 enum { SESSION_NOTHING = 0, SESSION_MESSAGE = 1 };
 
 /* Waits for the next message, at most `timeout` nanoseconds (-1: for ever). Returns SESSION_MESSAGE
- * with the message, which the caller finishes; or SESSION_NOTHING. Fails with BERTH_ERROR_IO when
- * the daemon is gone, with what it said when it closed us (WIRE_CLOSING) as its error, or as
- * wire_decode. Interrupted by a signal: SESSION_NOTHING. */
+ * with the message, which the caller finishes; or SESSION_NOTHING. Messages of types that this
+ * version does not know are passed over. Fails with BERTH_ERROR_IO when the daemon is gone; with
+ * what it said when it closed us (WIRE_CLOSING) as its error, and `closed` is true then; or as
+ * wire_decode. The session is not connected any more after a failure, but for BERTH_ERROR_MEMORY.
+ * Interrupted by a signal: SESSION_NOTHING (with -1, only where its handler has no SA_RESTART). */
 int session_receive(struct session *session, int64_t timeout, struct wire_message *ret_message,
                     struct berth_error *error);
 
-/* The daemon is gone: dials again, for 30 s in all, with growing pauses. What was asked is to be
- * asked again. Fails with the last error. */
+/* The daemon is gone: dials again, for 30 s in all, with growing pauses; our own daemon is started
+ * where none runs, whatever `how` is. What was asked is to be asked again. The time counts from the
+ * first call since the daemon last said something, so that a daemon that dies of every question is
+ * not asked for ever. Fails with the last error. */
 int session_again(struct session *session, struct berth_error *error);
 
 /* Asks one thing and waits for its answer: the next message of that number, which must be of type
- * `wanted`; WIRE_REFUSED becomes its error. The number is chosen here. Dials again when the daemon
- * goes away before it answered. The caller finishes *ret_answer. */
+ * `wanted` (else BERTH_ERROR_SYNTAX); WIRE_REFUSED becomes its error. The number is chosen here.
+ * Dials again when the daemon goes away before it answered, unless it said why. Messages of other
+ * numbers are passed over. The caller finishes *ret_answer. */
 int session_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
                 struct wire_message *ret_answer, struct berth_error *error);
 

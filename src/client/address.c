@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/address.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/text.h"
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value == NULL || *value == '\0' ? NULL : value;
+}
+
+/* FNV-1a. The name must stay the same from version to version, so it is no matter of taste. */
+static uint64_t hash(const char *string)
+{
+    uint64_t value = UINT64_C(14695981039346656037);
+
+    for (; *string != '\0'; string++)
+        value = (value ^ (unsigned char)*string) * UINT64_C(1099511628211);
+    return value;
+}
+
+static int find_inventory(const char *option, char **ret_path, struct berth_error *error)
+{
+    const char *path = option != NULL ? option : variable("BERTH_INVENTORY");
+    char *real;
+
+    if (path == NULL)
+        return 0;
+    if (*path == '\0')
+        return error_set(error, BERTH_ERROR_INVALID, "--inventory: wanted a file, found nothing");
+    real = realpath(path, NULL);
+    if (real == NULL)
+        return error_set_errno(error, errno, "%s", path);
+    *ret_path = real;
+    return 0;
+}
+
+static int check_absolute(const char *name, const char *value, struct berth_error *error)
+{
+    if (*value == '/')
+        return 0;
+    return error_set(error, BERTH_ERROR_INVALID, "%s: wanted an absolute path, found %s", name,
+                     quote(value).text);
+}
+
+/* Of somebody else's making: the path is the socket's, the directory is what is left of it. */
+static int take_socket(struct pool_address *address, const char *path, struct berth_error *error)
+{
+    size_t length = (size_t)(strrchr(path, '/') - path);
+
+    address->socket = strdup(path);
+    address->directory = strndup(path, length > 0 ? length : 1);
+    if (address->socket == NULL || address->directory == NULL)
+        return error_set_memory(error);
+    return 0;
+}
+
+/* Somebody who may not look into the machine's directory is not meant to start a pool of the same
+ * devices beside it, so only what is certainly absent is. */
+static int look_for_machine(const char *path, bool *ret_there, struct berth_error *error)
+{
+    struct stat status;
+
+    if (lstat(path, &status) == 0) {
+        *ret_there = true;
+        return 0;
+    }
+    if (errno != ENOENT && errno != ENOTDIR)
+        return error_set_errno(error, errno, "%s", path);
+    return 0;
+}
+
+/* One spelling of a directory, so that equal ones compare as equal. */
+static size_t length_without_slashes(const char *path)
+{
+    size_t length = strlen(path);
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return length;
+}
+
+static int take_own(struct pool_address *address, struct berth_error *error)
+{
+    const char *named = variable("BERTH_RUNTIME_DIR");
+    struct text directory = {0};
+    struct text socket = {0};
+
+    if (named != NULL && check_absolute("BERTH_RUNTIME_DIR", named, error) < 0)
+        return BERTH_ERROR_INVALID;
+    if (named != NULL)
+        text_append_bytes(&directory, named, length_without_slashes(named));
+    else
+        text_append_format(&directory, "/tmp/berth-%ju", (uintmax_t)geteuid());
+    if (address->inventory != NULL)
+        text_append_format(&directory, "/%016" PRIx64, hash(address->inventory));
+    text_append_bytes(&socket, text_string(&directory), directory.length);
+    text_append(&socket, "/" POOL_SOCKET_NAME);
+    address->own = true;
+    address->directory = text_take(&directory);
+    address->socket = text_take(&socket);
+    text_finish(&directory);
+    text_finish(&socket);
+    if (address->directory == NULL || address->socket == NULL)
+        return error_set_memory(error);
+    return 0;
+}
+
+static int choose(const char *machine_socket, struct pool_address *address,
+                  struct berth_error *error)
+{
+    const char *named = variable("BERTH_SOCKET");
+    int code = 0;
+
+    if (named != NULL) {
+        code = check_absolute("BERTH_SOCKET", named, error);
+        return code < 0 ? code : take_socket(address, named, error);
+    }
+    if (address->inventory == NULL)
+        code = look_for_machine(machine_socket, &address->machine, error);
+    if (code < 0)
+        return code;
+    return address->machine ? take_socket(address, machine_socket, error)
+                            : take_own(address, error);
+}
+
+int pool_address_find_beside(const char *machine_socket, const char *inventory,
+                             struct pool_address *ret_address, struct berth_error *error)
+{
+    struct pool_address address = {0};
+    int code = find_inventory(inventory, &address.inventory, error);
+
+    if (code == 0)
+        code = choose(machine_socket, &address, error);
+    if (code < 0) {
+        pool_address_finish(&address);
+        return code;
+    }
+    *ret_address = address;
+    return 0;
+}
+
+int pool_address_find(const char *inventory, struct pool_address *ret_address,
+                      struct berth_error *error)
+{
+    return pool_address_find_beside(POOL_MACHINE_SOCKET, inventory, ret_address, error);
+}
+
+void pool_address_finish(struct pool_address *address)
+{
+    free(address->directory);
+    free(address->socket);
+    free(address->inventory);
+    *address = (struct pool_address){0};
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/dial.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "client/own_directory.h"
+#include "client/patience.h"
+#include "client/start.h"
+#include "client/unix_socket.h"
+
+/* A daemon may idle out or be killed between its start and our connecting. */
+enum { STARTS_MOST = 5 };
+
+struct dial_settings dial_settings = {
+    .refusal_patience = 5 * DURATION_SECOND,
+    .start_patience = 10 * DURATION_SECOND,
+    .again_patience = 30 * DURATION_SECOND,
+};
+
+/* That who answers in our own directory is us. The directory is looked at too: in somebody else's
+ * the socket may be a symlink to one of ours that belongs to something else. */
+static int check_own(const struct pool_address *address, int socket, struct berth_error *error)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return error_set_errno(error, errno, "%s", address->socket);
+    if (peer.uid != geteuid())
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "%s: wanted a daemon of user %ju, found one of user %ju", address->socket,
+                         (uintmax_t)geteuid(), (uintmax_t)peer.uid);
+    return own_directory_glance(address, error);
+}
+
+static int keep(const struct pool_address *address, int socket, int *ret_socket,
+                struct berth_error *error)
+{
+    int code = address->own ? check_own(address, socket, error) : 0;
+
+    if (code == 0)
+        *ret_socket = socket;
+    else
+        close(socket);
+    return code;
+}
+
+static bool is_absence(int number)
+{
+    return number == ENOENT || number == ECONNREFUSED || number == ENOTDIR;
+}
+
+/* A busy daemon takes us in a moment. One that refuses is being replaced, if it is not our own,
+ * which we replace ourselves. While that happens the machine's has no file for a moment; that of a
+ * name without a file is more likely a wrong name. */
+static bool is_passing(const struct pool_address *address, int number)
+{
+    if (number == EAGAIN)
+        return true;
+    if (address->own)
+        return false;
+    return number == ECONNREFUSED || (address->machine && number == ENOENT);
+}
+
+static int explain(const struct pool_address *address, int number, struct berth_error *error)
+{
+    int code = address->own ? own_directory_check(address, error) : 0;
+
+    if (code < 0)
+        return code;
+    if (number == EAGAIN)
+        return error_set(error, BERTH_ERROR_IO, "%s: the daemon takes no more connections",
+                         address->socket);
+    if (number == ECONNREFUSED)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "%s: wanted a running daemon, found a socket that nobody listens on",
+                         address->socket);
+    if (is_absence(number))
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "%s: wanted a running daemon, found no socket", address->socket);
+    return error_set_errno(error, number, "%s", address->socket);
+}
+
+int dial_for(const struct pool_address *address, enum dial_how how, int64_t patience,
+             int *ret_socket, struct berth_error *error)
+{
+    bool may_start = address->own && how == DIAL_START;
+    struct patience waiting = {0};
+    unsigned starts = 0;
+
+    for (;;) {
+        int socket = -1;
+        int number = unix_connect(address->socket, &socket);
+
+        if (number == 0)
+            return keep(address, socket, ret_socket, error);
+        if (may_start && is_absence(number) && starts++ < STARTS_MOST) {
+            int code = start_own(address, error);
+
+            if (code < 0)
+                return code;
+            continue;
+        }
+        if (waiting.until == 0)
+            patience_begin(&waiting, patience);
+        if (!is_passing(address, number) || !patience_pause(&waiting))
+            return explain(address, number, error);
+    }
+}
+
+int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
+         struct berth_error *error)
+{
+    return dial_for(address, how, dial_settings.refusal_patience, ret_socket, error);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starting the user's own daemon.
+ */
+#ifndef CLIENT_START_H
+#define CLIENT_START_H
+
+#include <berth/error.h>
+
+#include "client/address.h"
+
+/* Sees to it that somebody listens at our own socket: makes or checks the directory, and unless
+ * another command has done it meanwhile, makes the socket and starts a daemon for it:
+ *
+ *     berthd --own DIRECTORY [--inventory FILE]
+ *
+ * with the listening socket as descriptor 3 (LISTEN_FDS=1, LISTEN_PID), nothing as stdin, a pipe as
+ * stdout, on which it says one line, "ready" or what is wrong, and DIRECTORY/log as stderr. Blocks
+ * until it has said so, 10 s at most, or until another command that starts one is done. Fails as
+ * dial does. Any thread may call it. */
+int start_own(const struct pool_address *address, struct berth_error *error);
+
+#endif

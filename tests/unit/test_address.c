@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "client/address.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/assert_error.h"
+#include "support/failing_allocator.h"
+#include "support/temporary_directory.h"
+
+static const char nowhere[] = "/nonexistent/berth.sock";
+
+/* A temporary directory, and an environment that names nothing. */
+static int enter(void **state)
+{
+    unsetenv("BERTH_SOCKET");
+    unsetenv("BERTH_RUNTIME_DIR");
+    unsetenv("BERTH_INVENTORY");
+    return temporary_directory_enter(state);
+}
+
+static void make_file(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(file >= 0);
+    close(file);
+}
+
+static struct pool_address found(const char *machine, const char *inventory)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct pool_address address = {0};
+    int code = pool_address_find_beside(machine, inventory, &address, &error);
+
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    return address;
+}
+
+static void the_named_socket_comes_first(void **state)
+{
+    struct pool_address address;
+
+    setenv("BERTH_SOCKET", "/some/where/pool.sock", 1);
+    setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
+    make_file("machine.sock");
+    make_file("inventory.yaml");
+    address = found("machine.sock", "inventory.yaml");
+    assert_string_equal(address.socket, "/some/where/pool.sock");
+    assert_string_equal(address.directory, "/some/where");
+    assert_false(address.own);
+    assert_false(address.machine);
+    assert_int_equal(address.inventory[0], '/');
+    assert_string_equal(strrchr(address.inventory, '/'), "/inventory.yaml");
+    pool_address_finish(&address);
+    assert_null(address.socket);
+    setenv("BERTH_SOCKET", "/pool.sock", 1);
+    address = found(nowhere, NULL);
+    assert_string_equal(address.directory, "/");
+    assert_null(address.inventory);
+    pool_address_finish(&address);
+    (void)state;
+}
+
+static void then_the_machines(void **state)
+{
+    struct pool_address address;
+    char *path;
+
+    assert_true(asprintf(&path, "%s/berth.sock", (char *)*state) > 0);
+    assert_int_equal(symlink("/nonexistent", path), 0);
+    setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
+    setenv("BERTH_SOCKET", "", 1);
+    address = found(path, NULL);
+    assert_string_equal(address.socket, path);
+    assert_string_equal(address.directory, *state);
+    assert_false(address.own);
+    assert_true(address.machine);
+    pool_address_finish(&address);
+    free(path);
+}
+
+static void then_the_users_own(void **state)
+{
+    struct pool_address address = found(nowhere, NULL);
+    char wanted[64];
+
+    (void)state;
+    snprintf(wanted, sizeof(wanted), "/tmp/berth-%ju", (uintmax_t)geteuid());
+    assert_string_equal(address.directory, wanted);
+    strcat(wanted, "/berth.sock");
+    assert_string_equal(address.socket, wanted);
+    assert_true(address.own);
+    assert_false(address.machine);
+    pool_address_finish(&address);
+    setenv("BERTH_RUNTIME_DIR", "/else/where//", 1);
+    address = found("machine.sock/below", NULL);
+    assert_string_equal(address.directory, "/else/where");
+    assert_string_equal(address.socket, "/else/where/berth.sock");
+    pool_address_finish(&address);
+    setenv("BERTH_RUNTIME_DIR", "", 1);
+    setenv("BERTH_INVENTORY", "", 1);
+    address = found(nowhere, NULL);
+    assert_memory_equal(address.directory, "/tmp/berth-", 11);
+    assert_null(address.inventory);
+    pool_address_finish(&address);
+}
+
+static void an_inventory_has_a_pool_of_its_own(void **state)
+{
+    struct pool_address first;
+    struct pool_address second;
+    const char *name;
+
+    (void)state;
+    setenv("BERTH_RUNTIME_DIR", "/run/me", 1);
+    make_file("machine.sock");
+    make_file("a.yaml");
+    make_file("b.yaml");
+    assert_int_equal(symlink("a.yaml", "link.yaml"), 0);
+    setenv("BERTH_INVENTORY", "b.yaml", 1);
+    first = found("machine.sock", "./a.yaml");
+    second = found("machine.sock", "link.yaml");
+    assert_true(first.own);
+    assert_string_equal(first.directory, second.directory);
+    assert_string_equal(first.inventory, second.inventory);
+    assert_memory_equal(first.directory, "/run/me/", 8);
+    name = first.directory + 8;
+    assert_int_equal(strlen(name), 16);
+    assert_int_equal(strspn(name, "0123456789abcdef"), 16);
+    pool_address_finish(&second);
+    second = found("machine.sock", NULL);
+    assert_string_not_equal(first.directory, second.directory);
+    assert_string_equal(strrchr(second.inventory, '/'), "/b.yaml");
+    pool_address_finish(&first);
+    pool_address_finish(&second);
+}
+
+/* The name of the directory is the same for every version. */
+static void the_name_of_an_inventory_stays(void **state)
+{
+    struct pool_address address;
+
+    (void)state;
+    setenv("BERTH_RUNTIME_DIR", "/run/me", 1);
+    address = found(nowhere, "/dev/null");
+    assert_string_equal(address.directory, "/run/me/8cd2d180bbd995df");
+    pool_address_finish(&address);
+}
+
+static void wrong_paths_are_refused(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct pool_address address = {.own = true};
+
+    (void)state;
+    assert_fails(pool_address_find_beside(nowhere, "", &address, &error), BERTH_ERROR_INVALID,
+                 &error, "--inventory: wanted a file, found nothing");
+    assert_fails(pool_address_find_beside(nowhere, "absent.yaml", &address, &error),
+                 BERTH_ERROR_NOT_FOUND, &error, "absent.yaml: No such file or directory");
+    setenv("BERTH_RUNTIME_DIR", "here", 1);
+    assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
+                 &error, "BERTH_RUNTIME_DIR: wanted an absolute path, found 'here'");
+    setenv("BERTH_SOCKET", "there", 1);
+    assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
+                 &error, "BERTH_SOCKET: wanted an absolute path, found 'there'");
+    assert_true(address.own);
+    assert_null(address.socket);
+}
+
+/* What we may not look at is not passed by. */
+static void a_closed_directory_of_the_machine_is_an_error(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct pool_address address = {0};
+    char *path;
+
+    if (geteuid() == 0 && seteuid(12345) < 0) {
+        print_message("skip: root cannot become somebody else here\n");
+        skip();
+    }
+    assert_true(asprintf(&path, "%s/closed/berth.sock", (char *)*state) > 0);
+    if (getuid() == 0)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(mkdir("closed", 0), 0);
+    if (getuid() == 0)
+        assert_int_equal(seteuid(12345), 0);
+    assert_int_equal(pool_address_find_beside(path, NULL, &address, &error),
+                     BERTH_ERROR_PERMISSION);
+    if (getuid() == 0)
+        assert_int_equal(seteuid(0), 0);
+    free(path);
+}
+
+static int find_with_little_memory(void *context)
+{
+    struct pool_address address = {0};
+    int code = pool_address_find_beside(context, "/dev/null", &address, NULL);
+
+    if (code == 0)
+        pool_address_finish(&address);
+    return code;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    char path[] = "/nonexistent";
+
+    (void)state;
+    failing_allocator_try_all(find_with_little_memory, path);
+    setenv("BERTH_SOCKET", "/somewhere/berth.sock", 1);
+    failing_allocator_try_all(find_with_little_memory, path);
+}
+
+#define address_test(test) cmocka_unit_test_setup_teardown(test, enter, temporary_directory_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        address_test(the_named_socket_comes_first),
+        address_test(then_the_machines),
+        address_test(then_the_users_own),
+        address_test(an_inventory_has_a_pool_of_its_own),
+        address_test(the_name_of_an_inventory_stays),
+        address_test(wrong_paths_are_refused),
+        address_test(a_closed_directory_of_the_machine_is_an_error),
+        address_test(every_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
