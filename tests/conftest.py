@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+from pool import Pool, inventory_of  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
 
@@ -23,3 +24,26 @@ def sandbox():
     place = Sandbox()
     yield place
     place.close()
+
+
+@pytest.fixture
+def pool_of(sandbox):
+    """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) those of an inventory.
+
+    Its daemon is ended with the test; see support/pool.py."""
+    pools = []
+
+    def make(devices):
+        assert not pools, "a sandbox has one pool"
+        pools.append(Pool(sandbox, inventory_of(devices) if isinstance(devices, int) else devices))
+        return pools[0]
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+@pytest.fixture
+def pool(pool_of, source_root):
+    """A pool of eight devices: examples/dgx-a100.yaml."""
+    return pool_of((source_root / "examples/dgx-a100.yaml").read_text())

@@ -7,13 +7,24 @@
 #include "base/error.h"
 #include "cli/exit_codes.h"
 
-int output_error(const struct berth_error *error)
+static void print_error(const struct berth_error *error)
 {
     const char *message =
         error->message[0] == '\0' ? berth_error_describe(error->code) : error->message;
 
     fprintf(stderr, "berth: %s\n", message);
+}
+
+int output_error(const struct berth_error *error)
+{
+    print_error(error);
     return error->code == BERTH_ERROR_MEMORY ? EXIT_BERTH : EXIT_USAGE;
+}
+
+int output_refusal(const struct berth_error *error)
+{
+    print_error(error);
+    return exit_code_of_refusal(error->code);
 }
 
 int output_write(const struct text *text)

@@ -17,4 +17,8 @@ int output_write(const struct text *text);
  * or output failed, else EXIT_USAGE. */
 int output_error(const struct berth_error *error);
 
+/* The same for an error of the pool or of reaching it, or one of a verb that talks to it: the exit
+ * code is exit_code_of_refusal's. */
+int output_refusal(const struct berth_error *error);
+
 #endif

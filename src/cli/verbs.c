@@ -11,10 +11,9 @@
 #include "cli/output.h"
 
 const struct verb *const verbs[] = {
-    &verb_devices,
-    &verb_plan,
-    &verb_help,
-    NULL,
+    &verb_run,    &verb_submit,  &verb_logs,    &verb_wait,    &verb_reserve,
+    &verb_extend, &verb_release, &verb_cancel,  &verb_devices, &verb_plan,
+    &verb_daemon, &verb_help,    &verb_replica, NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -32,7 +31,7 @@ int verb_fail_unknown(const char *name)
     struct nearest nearest = {.wanted = name};
 
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
-        nearest_offer(&nearest, (*verb)->name);
+        nearest_offer(&nearest, (*verb)->hidden ? "" : (*verb)->name);
     if (nearest.best != NULL)
         error_set(&error, BERTH_ERROR_INVALID, "no verb %s, did you mean '%s'?", quote(name).text,
                   nearest.best);
@@ -42,26 +41,44 @@ int verb_fail_unknown(const char *name)
     return output_error(&error);
 }
 
+/* Says on stderr what is wrong with the words of a verb. */
+static void fail(const struct verb *verb, struct berth_error *error, int *ret_exit)
+{
+    error_wrap(error, error->code, "%s", verb->name);
+    *ret_exit = output_error(error);
+}
+
+bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
+                         size_t count, int argc, char **argv, int *ret_operand, int *ret_exit)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    switch (options_parse(bindings, count, argc, argv, ret_operand, &error)) {
+    case OPTIONS_GO_ON:
+        return true;
+    case OPTIONS_HELP:
+        *ret_exit = help_print_verb(verb);
+        return false;
+    default:
+        fail(verb, &error, ret_exit);
+        return false;
+    }
+}
+
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,
                 int argc, char **argv, int *ret_exit)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;
-    int code = options_parse(bindings, count, argc, argv, &operand, &error);
 
-    if (code == OPTIONS_HELP) {
-        *ret_exit = help_print_verb(verb);
+    if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
-    }
-    if (code == OPTIONS_GO_ON && operand < argc)
-        code = error_set(&error, BERTH_ERROR_INVALID, "wanted only options, found %s",
-                         quote(argv[operand]).text);
-    if (code < 0) {
-        error_wrap(&error, code, "%s", verb->name);
-        *ret_exit = output_error(&error);
-        return false;
-    }
-    return true;
+    if (operand == argc)
+        return true;
+    error_set(&error, BERTH_ERROR_INVALID, "wanted only options, found %s",
+              quote(argv[operand]).text);
+    fail(verb, &error, ret_exit);
+    return false;
 }
 
 static int print_version(void)

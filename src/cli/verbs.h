@@ -5,6 +5,8 @@
 #ifndef CLI_VERBS_H
 #define CLI_VERBS_H
 
+#include <stdbool.h>
+
 #include "cli/options.h"
 
 struct verb {
@@ -13,14 +15,25 @@ struct verb {
     const char *summary;                  /* a line in the list of verbs */
     const char *description;              /* a paragraph in the verb's own help */
     const struct option_set *const *sets; /* ended by NULL */
+    bool hidden;                          /* not for people: help does not list it */
 
     /* Runs the verb; argv[0] is its name. Returns the exit code. */
     int (*run)(int argc, char **argv);
 };
 
+extern const struct verb verb_cancel;
+extern const struct verb verb_daemon;
 extern const struct verb verb_devices;
-extern const struct verb verb_plan;
+extern const struct verb verb_extend;
 extern const struct verb verb_help;
+extern const struct verb verb_logs;
+extern const struct verb verb_plan;
+extern const struct verb verb_release;
+extern const struct verb verb_replica;
+extern const struct verb verb_reserve;
+extern const struct verb verb_run;
+extern const struct verb verb_submit;
+extern const struct verb verb_wait;
 
 /* All verbs in the order in which help lists them, ended by NULL. */
 extern const struct verb *const verbs[];
@@ -42,5 +55,9 @@ int help_print_verb(const struct verb *verb);
  * Returns true when the verb is to go on; else *ret_exit is the exit code. */
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,
                 int argc, char **argv, int *ret_exit);
+
+/* The same for a verb that takes operands, which begin at argv[*ret_operand]; there may be none. */
+bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
+                         size_t count, int argc, char **argv, int *ret_operand, int *ret_exit);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/string_list.h"
 #include "model/device.h"
-#include "model/request.h"
 
 /* What a command is started with. Points to the caller's. */
 struct launch_facts {
@@ -27,9 +26,14 @@ struct launch_facts {
 };
 
 /* The environment `inherited` (ended by NULL) as the command is to see it: an own list, ended by a
- * NULL entry that counts as the last item, so that ret_environment->items is an envp. Fails with
- * BERTH_ERROR_INVALID (--uuid, or a MIG instance, where the UUID is unknown) or _MEMORY. The caller
- * finishes the list, which is untouched on failure. */
+ * NULL entry that counts as the last item, so that ret_environment->items is an envp.
+ *
+ * Without a lease the command stays within the one that it was started in, if any: BERTH_LEASE is
+ * as inherited, but BERTH_DEVICES and its kin are empty. BERTH_REPLICA is never inherited: it
+ * speaks of another lease.
+ *
+ * Fails with BERTH_ERROR_INVALID (--uuid, or a MIG instance, where the UUID is unknown) or _MEMORY.
+ * The caller finishes the list, which is untouched on failure. */
 int launch_environment(const struct launch_facts *facts, char *const *inherited,
                        struct string_list *ret_environment, struct berth_error *error);
 

@@ -12,16 +12,27 @@
 #include "base/string_list.h"
 #include "model/machine.h"
 
-/* Adds the masks of the environment as NAME=VALUE. Fails with BERTH_ERROR_MEMORY. */
+/* The masks of the environment (ended by NULL), as NAME=VALUE, each name once. The caller finishes
+ * the list. Fails with BERTH_ERROR_MEMORY; the list is untouched then. */
 int mask_collect(char *const *environment, struct string_list *ret_masks,
                  struct berth_error *error);
 
-/* The devices that the masks leave, as the vendors read them: CUDA_VISIBLE_DEVICES and
- * NVIDIA_VISIBLE_DEVICES name nvidia's, ROCR_VISIBLE_DEVICES (then HIP_VISIBLE_DEVICES,
- * GPU_DEVICE_ORDINAL within it) amd's, ZE_AFFINITY_MASK intel's; a vendor without a mask is not
- * limited. *ret_has_mask is false, and the list empty, when nothing is. What no vendor would
- * understand hides what follows it, as theirs do. The caller finishes the list. Fails with
- * BERTH_ERROR_MEMORY. */
+/* The devices that the masks leave, in the machine's order, as the vendors read them:
+ *
+ * - nvidia: CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES; a device must pass both. Indices or
+ * the beginnings of UUIDs; a GPU's name stands for all its MIG instances. What tells only that a
+ *   container runtime has chosen already (all, a directory, a CDI name, as many indices as there
+ * are GPUs, but others) is no limit.
+ * - amd: ROCR_VISIBLE_DEVICES, indices or UUIDs; HIP_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL count
+ *   what that leaves, in its order; so does CUDA_VISIBLE_DEVICES where HIP has no mask of its own
+ *   and the machine no nvidia device.
+ * - intel: ZE_AFFINITY_MASK, device or device.tile.
+ *
+ * A vendor without a mask is not limited. *ret_has_mask is false, and the list empty, when none is;
+ * true with an empty list: nothing may be used. What the vendor would not understand, what is not
+ * here and what is named twice ends a list (intel's goes on after the latter two). Of several
+ * values of one variable the first counts. The masks may be anybody's text. The caller finishes the
+ * list. Fails with BERTH_ERROR_MEMORY; the results are untouched then. */
 int mask_resolve(const struct string_list *masks, const struct machine *machine,
                  struct device_id_list *ret_ids, bool *ret_has_mask, struct berth_error *error);
 

@@ -20,7 +20,8 @@ struct launch_copy {
     char *const *environment; /* ended by NULL */
 };
 
-/* One process group of copies being run. Only one supervisor in a process, and no other children. */
+/* One process group of copies being run. Only one supervisor in a process, and no other children.
+ */
 struct supervisor;
 
 /* Blocks the signals that it passes on, becomes a child subreaper, so that what the commands leave
@@ -57,8 +58,8 @@ int64_t supervisor_next_time(const struct supervisor *supervisor);
  * is ended first: SIGTERM, then SIGKILL after the grace. */
 bool supervisor_is_done(const struct supervisor *supervisor);
 
-/* The exit code of the whole, once it is done: that of the first copy that failed, else 0; 128+N for
- * a signal N. */
+/* The exit code of the whole, once it is done: that of the first copy that failed, else 0; 128+N
+ * for a signal N. */
 int supervisor_exit_code(const struct supervisor *supervisor);
 
 #endif

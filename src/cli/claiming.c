@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/claiming.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+#include "client/clock.h"
+#include "launch/mask.h"
+
+/* How long a daemon may be away, and the pause before dialling one that hangs up at once. */
+#define AWAY_LONGEST  (30 * DURATION_SECOND)
+#define BETWEEN_CALLS (100 * (DURATION_SECOND / 1000))
+
+static int choose_token(uint64_t token[2], struct berth_error *error)
+{
+    token[0] = token[1] = 0;
+    while (token[0] == 0 && token[1] == 0) {
+        ssize_t got = getrandom(token, 2 * sizeof(token[0]), 0);
+
+        if (got < 0 && errno != EINTR)
+            return error_set(error, BERTH_ERROR_IO, "random bits: %s", strerror(errno));
+    }
+    return 0;
+}
+
+/* The lease that we were started within, 0: none. */
+static int find_parent(uint64_t *ret_parent, struct berth_error *error)
+{
+    const char *lease = getenv("BERTH_LEASE");
+
+    *ret_parent = 0;
+    if (lease == NULL || *lease == '\0')
+        return 0;
+    if (quantity_parse_number(lease, 1, UINT64_MAX, ret_parent, NULL) < 0)
+        return error_set(error, BERTH_ERROR_IO, "BERTH_LEASE: wanted the id of a lease, found %s",
+                         quote(lease).text);
+    return 0;
+}
+
+/* The words as one line for people; what is too long is cut. */
+static int join_words(char *const *words, struct text *out, struct berth_error *error)
+{
+    for (char *const *word = words; *word != NULL && out->length <= WIRE_TEXT_LONGEST; word++) {
+        text_append(out, word == words ? "" : " ");
+        text_append_bytes(out, *word, strnlen(*word, WIRE_TEXT_LONGEST + 1));
+    }
+    if (text_failed(out))
+        return error_set_memory(error);
+    if (out->length > WIRE_TEXT_LONGEST)
+        out->bytes[utf8_boundary(out->bytes, WIRE_TEXT_LONGEST)] = '\0';
+    return 0;
+}
+
+int claim_init(struct claim *claim, const struct claim_facts *facts, struct berth_error *error)
+{
+    struct wire_message *question = &claim->question;
+    int code;
+
+    *claim = (struct claim){
+        .question =
+            {
+                .type = WIRE_CLAIM,
+                .request = facts->request,
+                .hold = facts->hold,
+                .inventory = facts->inventory,
+            },
+    };
+    code = choose_token(question->token, error);
+    if (code == 0)
+        code = find_parent(&question->parent, error);
+    if (code == 0)
+        code = mask_collect(environ, &claim->masks, error);
+    if (code == 0 && facts->words != NULL)
+        code = join_words(facts->words, &claim->command, error);
+    if (code < 0)
+        return code;
+    question->masks = claim->masks;
+    question->command = claim->command.bytes;
+    return 0;
+}
+
+void claim_finish(struct claim *claim)
+{
+    string_list_finish(&claim->masks);
+    text_finish(&claim->command);
+    if (claim->grant.type != 0)
+        wire_message_finish(&claim->grant);
+    *claim = (struct claim){0};
+}
+
+/* Forgets a grant of which only a part has come. */
+static void forget_grant(struct claim *claim)
+{
+    if (claim->grant.type != 0)
+        wire_message_finish(&claim->grant);
+    claim->grant = (struct wire_message){0};
+    claim->granted = false;
+}
+
+static int ask(struct claim *claim, struct session *session, struct berth_error *error)
+{
+    forget_grant(claim);
+    claim->explaining = 0;
+    claim->question.number = session_number(session);
+    return session_send(session, &claim->question, error);
+}
+
+int claim_resume(struct claim *claim, struct session *session, struct berth_error *error)
+{
+    claim->question.resume = true;
+    claim->question.number = session_number(session);
+    return session_send(session, &claim->question, error);
+}
+
+/* A claim while it waits. */
+struct waiting {
+    struct claim *claim;
+    struct session *session;
+    const struct claim_listener *listener;
+    bool lost;          /* the daemon is gone: to be asked again */
+    int64_t lost_since; /* when it was first found to be gone since its last word; 0: it is not */
+};
+
+/* The code, having noted whether it says that the daemon is gone. */
+static int note_loss(struct waiting *waiting, int code)
+{
+    waiting->lost = code == BERTH_ERROR_IO;
+    return code;
+}
+
+/* Dials and asks again. What fails here for good leaves nothing to be done. */
+static int ask_again(struct waiting *waiting, struct berth_error *error)
+{
+    const struct timespec pause = {.tv_nsec = BETWEEN_CALLS};
+    int64_t now = clock_now();
+    int code;
+
+    waiting->lost = false;
+    if (waiting->lost_since == 0)
+        waiting->lost_since = now;
+    else if (now - waiting->lost_since > AWAY_LONGEST)
+        return BERTH_ERROR_IO;
+    else
+        nanosleep(&pause, NULL);
+    code = session_again(waiting->session, error);
+    if (code < 0)
+        return code;
+    return note_loss(waiting, ask(waiting->claim, waiting->session, error));
+}
+
+/* Moves the devices of a later part behind those that are there. */
+static int add_devices(struct wire_message *grant, struct wire_message *part)
+{
+    size_t count = grant->devices.count + part->devices.count;
+
+    if (vector_reserve(&grant->devices, count) < 0)
+        return BERTH_ERROR_MEMORY;
+    memcpy(grant->devices.items + grant->devices.count, part->devices.items,
+           part->devices.count * sizeof(*part->devices.items));
+    grant->devices.count = count;
+    part->devices.count = 0;
+    return 0;
+}
+
+/* Takes one part of the grant, whose contents are the claim's afterwards. */
+static int take_grant(struct claim *claim, struct wire_message *part, struct berth_error *error)
+{
+    struct wire_message *grant = &claim->grant;
+
+    if (grant->type == 0) {
+        *grant = *part;
+        *part = (struct wire_message){0};
+    } else if (part->devices.count > 0 && add_devices(grant, part) < 0) {
+        return error_set_memory(error);
+    } else {
+        grant->more = part->more;
+    }
+    if (grant->more)
+        return 0;
+    if (grant->id == 0 || grant->devices.count == 0 || grant->replicas == 0 ||
+        grant->devices.count % grant->replicas != 0)
+        return error_set(
+            error, BERTH_ERROR_SYNTAX,
+            "wanted a lease on devices from the pool, found %zu devices for %u replicas",
+            grant->devices.count, grant->replicas);
+    claim->id = grant->id;
+    claim->granted = true;
+    return 0;
+}
+
+/* Takes note of what the daemon said, if it is about this claim. */
+static int take(struct claim *claim, struct wire_message *message,
+                const struct claim_listener *listener, struct berth_error *error)
+{
+    bool answer = message->number == claim->question.number;
+    bool explained = claim->explaining != 0 && message->number == claim->explaining;
+
+    if (message->type == WIRE_WAITING && (answer || explained)) {
+        claim->id = message->id;
+        return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
+    }
+    if (message->type == WIRE_GRANTED && answer)
+        return take_grant(claim, message, error);
+    if (message->type == WIRE_REFUSED && answer)
+        return session_refusal(message, error);
+    return 0;
+}
+
+/* Asks how things stand; the answer is told to the listener. */
+static int ask_for_news(struct claim *claim, struct session *session, struct berth_error *error)
+{
+    const struct wire_message question = {
+        .type = WIRE_EXPLAIN,
+        .number = session_number(session),
+        .id = claim->id,
+    };
+
+    claim->explaining = question.number;
+    return session_send(session, &question, error);
+}
+
+/* Waits for the next thing to happen. */
+static int turn(struct waiting *waiting, struct berth_error *error)
+{
+    struct claim *claim = waiting->claim;
+    bool curious = claim->id != 0 && waiting->listener->pause > 0;
+    struct wire_message message;
+    int code =
+        session_receive(waiting->session, curious ? waiting->listener->pause : -1, &message, error);
+
+    if (code == SESSION_NOTHING && curious)
+        code = ask_for_news(claim, waiting->session, error);
+    if (code != SESSION_MESSAGE)
+        return note_loss(waiting, code);
+    waiting->lost_since = 0;
+    code = take(claim, &message, waiting->listener, error);
+    wire_message_finish(&message);
+    return code;
+}
+
+int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
+               struct berth_error *error)
+{
+    struct waiting waiting = {.claim = claim, .session = session, .listener = listener};
+    int code = note_loss(&waiting, ask(claim, session, error));
+
+    while (!claim->granted && (code == 0 || waiting.lost))
+        code = waiting.lost ? ask_again(&waiting, error) : turn(&waiting, error);
+    return code;
+}
+
+const struct device *claim_devices(const struct claim *claim, uint32_t replica, size_t *ret_count)
+{
+    const struct device_list *devices = &claim->grant.devices;
+    size_t each = devices->count / claim->grant.replicas;
+
+    *ret_count = each;
+    return devices->items + replica * each;
+}

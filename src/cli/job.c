@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/job.h"
+
+#include <limits.h>
+#include <poll.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "client/clock.h"
+
+#define BETWEEN_CALLS (1 * DURATION_SECOND)
+/* Every so many calls, the first among them, the user's own daemon is started where none runs. Not
+ * every time: waiting for one that does not come up keeps us from the commands. */
+#define CALLS_PER_START 10
+/* How long a command may go on after we know that its lease is no more. */
+#define GRACE (10 * DURATION_SECOND)
+/* How long the last answer is waited for. */
+#define RELEASE_LONGEST (2 * DURATION_SECOND)
+
+struct job {
+    const char *verb;
+    job_start *start;
+    const void *context;
+    uint32_t count;          /* of copies */
+    struct claim *claim;     /* NULL: none */
+    struct session *session; /* open as long as it is connected */
+    const struct pool_address *address;
+    struct supervisor *supervisor;
+    bool connected;
+    int64_t next_call; /* while it is not */
+    unsigned calls;
+    enum wire_end end; /* why the lease ends; 0: it does not */
+    int failure;       /* an exit code of berth's own; 0: none */
+};
+
+static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
+{
+    if (job->end == 0)
+        job->end = end;
+    supervisor_stop(job->supervisor, force_at);
+}
+
+/* The daemon's time of day as CLOCK_MONOTONIC, and never before now. */
+static int64_t monotonic_of(int64_t time_of_day)
+{
+    int64_t left = time_of_day - clock_read(CLOCK_REALTIME);
+
+    return clock_after(clock_now(), left);
+}
+
+static void take(struct job *job, const struct wire_message *message)
+{
+    bool answer = message->number == job->claim->question.number;
+
+    if (message->type == WIRE_NOTICE && message->id == job->claim->id)
+        stop_by(job, message->end, monotonic_of(message->force_at));
+    else if (message->type == WIRE_REFUSED && answer)
+        /* The pool has no such lease any more: somebody else may have the devices. */
+        stop_by(job, WIRE_END_REVOKED, clock_after(clock_now(), GRACE));
+}
+
+static void lose(struct job *job)
+{
+    session_close(job->session);
+    job->connected = false;
+    job->calls = 0;
+    job->next_call = clock_after(clock_now(), BETWEEN_CALLS);
+}
+
+/* Takes in all that the daemon has said. */
+static void listen_to_daemon(struct job *job)
+{
+    struct wire_message message;
+    int code;
+
+    while ((code = session_receive(job->session, 0, &message, NULL)) == SESSION_MESSAGE) {
+        take(job, &message);
+        wire_message_finish(&message);
+    }
+    if (code < 0)
+        lose(job);
+}
+
+/* Tries to reach the daemon that was away, and tells it of our lease. */
+static void call_again(struct job *job)
+{
+    enum dial_how how = job->calls++ % CALLS_PER_START == 0 ? DIAL_START : DIAL_ONLY;
+
+    job->next_call = clock_after(clock_now(), BETWEEN_CALLS);
+    if (session_open(job->session, job->address, how, NULL) < 0)
+        return;
+    if (claim_resume(job->claim, job->session, NULL) < 0)
+        session_close(job->session);
+    else
+        job->connected = true;
+}
+
+static int poll_timeout(const struct job *job)
+{
+    int64_t next = supervisor_next_time(job->supervisor);
+    int64_t left;
+
+    if (job->claim != NULL && !job->connected && job->next_call < next)
+        next = job->next_call;
+    if (next == INT64_MAX)
+        return -1;
+    left = next - clock_now();
+    if (left <= 0)
+        return 0;
+    left = left / (DURATION_SECOND / 1000) + 1;
+    return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static void turn(struct job *job)
+{
+    struct pollfd waiting[] = {
+        {.fd = supervisor_descriptor(job->supervisor), .events = POLLIN},
+        {.fd = job->connected ? job->session->socket : -1, .events = POLLIN},
+    };
+
+    poll(waiting, 2, poll_timeout(job));
+    supervisor_turn(job->supervisor);
+    if (job->connected && waiting[1].revents != 0)
+        listen_to_daemon(job);
+    if (job->claim != NULL && !job->connected && clock_now() >= job->next_call)
+        call_again(job);
+}
+
+/* Starts one copy after the other. When one cannot be started, the others are stopped. */
+static void start(struct job *job)
+{
+    for (uint32_t number = 0; number < job->count && job->failure == 0; number++)
+        job->failure = job->start(job->context, job->supervisor, number);
+    if (job->failure != 0)
+        supervisor_stop(job->supervisor, clock_after(clock_now(), GRACE));
+}
+
+static int exit_code_of(const struct job *job)
+{
+    if (job->failure != 0)
+        return job->failure;
+    if (job->end != 0)
+        return exit_code_of_end(job->end);
+    return supervisor_exit_code(job->supervisor);
+}
+
+static int run(struct job *job)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code;
+
+    if (supervisor_create(&job->supervisor, &error) < 0) {
+        error_wrap(&error, error.code, "%s", job->verb);
+        return output_refusal(&error);
+    }
+    start(job);
+    while (!supervisor_is_done(job->supervisor))
+        turn(job);
+    code = exit_code_of(job);
+    supervisor_destroy(job->supervisor);
+    return code;
+}
+
+int job_run_copies(const char *verb, job_start *start_copy, const void *context, uint32_t count)
+{
+    struct job job = {.verb = verb, .start = start_copy, .context = context, .count = count};
+
+    return run(&job);
+}
+
+/* A job_start of a launch: one replica with its environment. */
+static int start_replica(const void *context, struct supervisor *supervisor, uint32_t number)
+{
+    const struct launch *launch = context;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct string_list environment = {0};
+    struct launch_copy copy = {.arguments = launch->words};
+    int code = 0;
+
+    if (launch_make_environment(launch, number, &environment, &error) < 0)
+        return launch_fail(launch, &error);
+    copy.environment = environment.items;
+    if (supervisor_start(supervisor, &copy, &error) < 0)
+        code = launch_fail_start(launch, &error);
+    string_list_finish(&environment);
+    return code;
+}
+
+int job_run(const struct launch *launch, struct session *session)
+{
+    struct job job = {
+        .verb = launch->verb,
+        .start = start_replica,
+        .context = launch,
+        .count = launch->replicas,
+        .claim = launch->claim,
+        .session = session,
+        .address = launch->claim != NULL ? session->address : NULL,
+        .connected = launch->claim != NULL,
+    };
+
+    return run(&job);
+}
+
+void job_release(const struct claim *claim, struct session *session, int exit_code)
+{
+    struct wire_message release = {
+        .type = WIRE_RELEASE,
+        .id = claim->id,
+        .exit_code = {.known = true, .value = (uint64_t)exit_code},
+    };
+    int64_t deadline = clock_after(clock_now(), RELEASE_LONGEST);
+    struct wire_message message;
+    bool answered = false;
+
+    if (session->socket < 0)
+        return;
+    release.number = session_number(session);
+    if (session_send(session, &release, NULL) < 0)
+        return;
+    while (!answered && clock_now() < deadline &&
+           session_receive(session, deadline - clock_now(), &message, NULL) == SESSION_MESSAGE) {
+        answered = message.number == release.number;
+        wire_message_finish(&message);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands that run under a lease which may be taken back, with the pool's daemon listened to all
+ * the while. A daemon that goes away does not disturb them: it is dialled again once a second, and
+ * told of the lease when it is back.
+ */
+#ifndef CLI_JOB_H
+#define CLI_JOB_H
+
+#include "cli/launching.h"
+#include "client/session.h"
+#include "launch/supervise.h"
+
+/* Starts one copy. Returns 0, or an exit code having said what failed. */
+typedef int job_start(const void *context, struct supervisor *supervisor, uint32_t number);
+
+/* Runs copies under no lease of ours to their end. Returns the exit code, as job_run; the verb is
+ * for messages. */
+int job_run_copies(const char *verb, job_start *start, const void *context, uint32_t count);
+
+/* Runs all replicas to their end, and that of everything that they started. Returns the exit code:
+ * that of the first that failed, what the end of the lease stands for, or what berth failed with,
+ * having said so. Without a claim nobody is listened to, and the session may be NULL. */
+int job_run(const struct launch *launch, struct session *session);
+
+/* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
+ */
+void job_release(const struct claim *claim, struct session *session, int exit_code);
+
+#endif

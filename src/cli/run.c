@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth run: a command under a lease. Where nothing has to be watched, berth becomes the command,
+ * which then holds the lease itself: one process, one exec.
+ */
+#include "cli/run.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "cli/claiming.h"
+#include "cli/exit_codes.h"
+#include "cli/job.h"
+#include "cli/launching.h"
+#include "cli/output.h"
+#include "cli/reach.h"
+#include "cli/waiting_line.h"
+
+/* A copy of a run whose replicas are claims of their own. */
+struct replica {
+    bool is_one;
+    uint32_t number;
+};
+
+/* Whether somebody has to stay beside the command: to end it, or because there are several. */
+static bool needs_supervisor(const struct launch *launch, const struct request *request)
+{
+    if (launch->replicas > 1)
+        return true;
+    return launch->claim != NULL && (request->opportunistic || launch->claim->grant.expires.known);
+}
+
+static void say_granted(const struct claim *claim)
+{
+    const struct device *device;
+
+    fprintf(stderr, "berth: lease %llu:", (unsigned long long)claim->id);
+    vector_for_each (device, &claim->grant.devices)
+        fprintf(stderr, " %s", device_id_format(device->id).text);
+    fprintf(stderr, "\n");
+}
+
+/* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
+static int launch(const struct run_line *line, struct launch *launch, struct session *session)
+{
+    int code;
+
+    if (line->verbose && launch->claim != NULL)
+        say_granted(launch->claim);
+    else if (line->verbose)
+        fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
+    if (!needs_supervisor(launch, &line->request.request))
+        return launch_exec(launch);
+    code = job_run(launch, session);
+    if (launch->claim != NULL)
+        job_release(launch->claim, session, code);
+    return code;
+}
+
+static bool is_impossible(int code)
+{
+    return code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE;
+}
+
+/* Waits for the claim, showing so where there is somebody to see it. */
+static int wait_for(struct claim *claim, struct session *session, bool verbose, bool quiet,
+                    struct berth_error *error)
+{
+    struct waiting_line line = {0};
+    struct claim_listener listener;
+    int code;
+
+    if (!quiet || verbose)
+        waiting_line_init(&line, verbose);
+    listener = waiting_line_listener(&line);
+    code = claim_wait(claim, session, &listener, error);
+    waiting_line_finish(&line);
+    return code;
+}
+
+/* With a connection: claims and launches. Returns the exit code, or a negative error code. */
+static int claim_and_launch(struct run_line *line, struct reach *reach,
+                            const struct replica *replica, struct launch *how,
+                            struct berth_error *error)
+{
+    const struct claim_facts facts = {
+        .request = &line->request.request,
+        .hold = WIRE_HOLD_PROCESS,
+        .words = line->words,
+        .inventory = reach->address.inventory,
+    };
+    struct claim claim;
+    int code = claim_init(&claim, &facts, error);
+
+    /* One line is enough for all copies. */
+    if (code == 0)
+        code = wait_for(&claim, &reach->session, line->verbose, replica->number > 0, error);
+    if (code == 0)
+        how->claim = &claim;
+    if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
+        code = launch(line, how, &reach->session);
+    claim_finish(&claim);
+    return code;
+}
+
+static int run_line(const struct verb *verb, struct run_line *line, const struct replica *replica)
+{
+    struct launch how = {
+        .verb = verb->name,
+        .words = line->words,
+        .uuid = line->request.uuid,
+        .replicas = line->request.request.replicas,
+        .has_replica = replica->is_one || line->request.request.replicas > 1,
+        .first_replica = replica->number,
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct reach reach;
+    int code = reach_open(&reach, line->request.inventory, &error);
+
+    if (code == 0) {
+        code = claim_and_launch(line, &reach, replica, &how, &error);
+        reach_close(&reach);
+    }
+    return code < 0 ? run_fail(verb, &error) : code;
+}
+
+static int run(int argc, char **argv)
+{
+    const struct replica none = {0};
+    struct run_line line;
+    int code;
+
+    if (run_line_parse(&verb_run, &line, argc, argv, &code))
+        code = run_line_is_best_effort(&line) ? run_replicas(&line, argc, argv)
+                                              : run_line(&verb_run, &line, &none);
+    run_line_finish(&line);
+    return code;
+}
+
+/* argv is that of the run, with the number of the copy in front. */
+static int run_replica(int argc, char **argv)
+{
+    struct replica replica = {.is_one = true};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct run_line line;
+    uint64_t number;
+    int code;
+
+    code = argc < 2 ? BERTH_ERROR_INVALID
+                    : quantity_parse_number(argv[1], 0, REQUEST_COUNT_MOST, &number, NULL);
+    if (code < 0) {
+        error_set(&error, BERTH_ERROR_INVALID, "wanted the number of a copy, found none");
+        return run_fail(&verb_replica, &error);
+    }
+    replica.number = (uint32_t)number;
+    if (run_line_parse(&verb_run, &line, argc - 1, argv + 1, &code)) {
+        line.request.request.replicas = 1;
+        line.request.request.scheduling = SCHEDULING_UNSAID;
+        code = run_line(&verb_run, &line, &replica);
+    }
+    run_line_finish(&line);
+    return code;
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .usage = "[options] [request] [--] COMMAND [ARGUMENT...]",
+    .summary = "run a command with devices of its own",
+    .description =
+        "Waits for devices, runs the command with them visible and no others, and gives them back "
+        "when it ends, however it ends. The exit code is the command's own, or 120 when no device "
+        "here could ever satisfy the request, 122 when the lease was taken back, 123 when it was "
+        "not granted in time or cancelled, 124 when the time limit ended it, 125 when berth itself "
+        "failed, 126 or 127 when the command could not be executed or was not found.",
+    .sets = run_sets,
+    .run = run,
+};
+
+const struct verb verb_replica = {
+    .name = "replica",
+    .usage = "NUMBER [options] [request] [--] COMMAND [ARGUMENT...]",
+    .summary = "one copy of a run",
+    .description = "One of the copies of a run with best-effort scheduling, which starts them.",
+    .sets = run_sets,
+    .hidden = true,
+    .run = run_replica,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the verbs that run a command share: run, submit, and the copies of a run.
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include "cli/verbs.h"
+#include "spec/request_options.h"
+
+/* A command line [options] [request] [--] CMD... */
+struct run_line {
+    struct request_options request;
+    bool verbose;
+    char **words; /* CMD..., ended by NULL */
+};
+
+/* -v, --verbose; fills in a struct run_line. */
+extern const struct option_set run_option_set;
+/* That and the request. */
+extern const struct option_set *const run_sets[];
+
+/* Parses it. Returns true when the verb is to go on, with the request complete and only what this
+ * version can run; else *ret_exit is the exit code. The caller finishes the line either way. */
+bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
+                    int *ret_exit);
+void run_line_finish(struct run_line *line);
+
+/* Whether each replica is a claim of its own. */
+bool run_line_is_best_effort(const struct run_line *line);
+
+/* Says that something of the verb's failed: exit_code_of_refusal. */
+int run_fail(const struct verb *verb, struct berth_error *error);
+
+/* Runs replicas that are claims of their own: each as a berth of its own, which `argv` gave the
+ * options and the command. Returns the exit code. */
+int run_replicas(struct run_line *line, int argc, char **argv);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/count.h"
+#include "base/error.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "spec/option_types.h"
+
+static const struct option run_rows[] = {
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "say on standard error what is waited for and what was granted",
+     .offset = offsetof(struct run_line, verbose),
+     .take = option_flag},
+};
+
+const struct option_set run_option_set = {
+    .heading = "Options",
+    .options = run_rows,
+    .count = COUNT(run_rows),
+};
+
+const struct option_set *const run_sets[] = {
+    &run_option_set,
+    &request_option_set,
+    NULL,
+};
+
+int run_fail(const struct verb *verb, struct berth_error *error)
+{
+    error_wrap(error, error->code, "%s", verb->name);
+    return output_refusal(error);
+}
+
+/* What can be asked for but not run yet. */
+static int refuse_later_capabilities(const struct request_options *options,
+                                     struct berth_error *error)
+{
+    const char *option = NULL;
+
+    if (options->request.ranks)
+        option = "--ranks";
+    else if (options->label)
+        option = "--label";
+    else if (options->request.sharing == SHARING_MPS)
+        option = "--sharing mps";
+    return option == NULL
+               ? 0
+               : error_set(error, BERTH_ERROR_INVALID, "%s: not in this version yet", option);
+}
+
+bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
+                    int *ret_exit)
+{
+    const struct option_binding bindings[] = {
+        {&run_option_set, line},
+        {&request_option_set, &line->request},
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    int operand;
+    int code;
+
+    *line = (struct run_line){0};
+    request_options_init(&line->request);
+    if (!verb_begin_operands(verb, bindings, COUNT(bindings), argc, argv, &operand, ret_exit))
+        return false;
+    line->words = argv + operand;
+    if (operand == argc)
+        code = error_set(&error, BERTH_ERROR_INVALID, "wanted a command, found none");
+    else
+        code = request_options_complete(&line->request, &error);
+    if (code == 0)
+        code = refuse_later_capabilities(&line->request, &error);
+    if (code < 0)
+        *ret_exit = run_fail(verb, &error);
+    return code == 0;
+}
+
+void run_line_finish(struct run_line *line)
+{
+    request_options_finish(&line->request);
+}
+
+bool run_line_is_best_effort(const struct run_line *line)
+{
+    const struct request *request = &line->request.request;
+
+    return request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT;
+}

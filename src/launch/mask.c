@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/mask.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/bitset.h"
+#include "base/count.h"
+#include "base/error.h"
+
+/* Devices of one vendor by their slots, in the order in which its runtime counts them. */
+struct view {
+    VECTOR_OF(size_t);
+};
+
+struct resolving {
+    const struct string_list *masks;
+    const struct machine *machine;
+    struct view view;      /* of the vendor that it is about; what its first mask leaves */
+    struct bitset allowed; /* slots */
+    bool has_mask;
+};
+
+/* Whether a mask counts at all beside the others. */
+enum mask_condition {
+    ALWAYS,
+    WITHOUT_HIP, /* HIP reads CUDA's mask where there is none of its own, and nothing of CUDA */
+};
+
+static const struct mask_rule {
+    const char *name;
+    enum vendor vendor;
+    bool is_first;      /* the vendor's other masks count what it leaves */
+    bool by_ordinal;    /* it does so; others name devices by their indices */
+    bool empty_is_none; /* an empty mask hides all, instead of saying nothing */
+    bool is_lenient;    /* what is not here, or named twice, does not end the list */
+    bool of_container;  /* the container runtime's */
+    char part_mark;     /* before the number of a part; 0: parts have none */
+    enum mask_condition condition;
+} rules[] = {
+    {"CUDA_VISIBLE_DEVICES", VENDOR_NVIDIA, .empty_is_none = true},
+    {"NVIDIA_VISIBLE_DEVICES", VENDOR_NVIDIA, .of_container = true, .part_mark = ':'},
+    {"ROCR_VISIBLE_DEVICES", VENDOR_AMD, .is_first = true, .empty_is_none = true},
+    {"HIP_VISIBLE_DEVICES", VENDOR_AMD, .by_ordinal = true},
+    {"CUDA_VISIBLE_DEVICES", VENDOR_AMD, .by_ordinal = true, .condition = WITHOUT_HIP},
+    {"GPU_DEVICE_ORDINAL", VENDOR_AMD, .by_ordinal = true},
+    {"ZE_AFFINITY_MASK", VENDOR_INTEL, .is_lenient = true, .part_mark = '.'},
+};
+
+/* The value of NAME=VALUE; NULL when the entry has another name. */
+static const char *value_in(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+/* The value of the first entry with this name, as getenv finds it; NULL when there is none. */
+static const char *find_mask(const struct string_list *masks, const char *name)
+{
+    char *const *entry;
+
+    vector_for_each (entry, masks) {
+        const char *value = value_in(*entry, name);
+
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+int mask_collect(char *const *environment, struct string_list *ret_masks, struct berth_error *error)
+{
+    struct string_list masks = {0};
+
+    for (; *environment != NULL; environment++) {
+        for (size_t i = 0; i < COUNT(rules); i++) {
+            if (value_in(*environment, rules[i].name) == NULL)
+                continue;
+            if (find_mask(&masks, rules[i].name) == NULL &&
+                string_list_append(&masks, *environment) < 0) {
+                string_list_finish(&masks);
+                return error_set_memory(error);
+            }
+            break;
+        }
+    }
+    *ret_masks = masks;
+    return 0;
+}
+
+/* One entry of a mask, without the blanks around it. */
+struct entry {
+    const char *text;
+    size_t length;
+};
+
+/* Takes the entry at *cursor, up to the next comma, and moves there. False after the last one. */
+static bool take_entry(const char **cursor, struct entry *ret_entry)
+{
+    const char *text = *cursor;
+    size_t length;
+
+    if (text == NULL)
+        return false;
+    length = strcspn(text, ",");
+    *cursor = text[length] == ',' ? text + length + 1 : NULL;
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    while (length > 0 && isspace((unsigned char)*text)) {
+        text++;
+        length--;
+    }
+    *ret_entry = (struct entry){text, length};
+    return true;
+}
+
+/* Takes the number that the entry starts with. False when it starts with none, or with a larger one
+ * than devices have. */
+static bool take_number(struct entry *entry, uint32_t *ret_number)
+{
+    uint32_t number = 0;
+    size_t length = 0;
+
+    for (; length < entry->length && isdigit((unsigned char)entry->text[length]); length++) {
+        number = number * 10 + (uint32_t)(entry->text[length] - '0');
+        if (number > DEVICE_INDEX_MOST)
+            return false;
+    }
+    *ret_number = number;
+    entry->text += length;
+    entry->length -= length;
+    return length > 0;
+}
+
+/* What an entry names. */
+struct named {
+    bool is_number;
+    bool has_part;
+    uint32_t number;
+    uint32_t part;     /* MIG instance or tile */
+    struct entry uuid; /* its beginning */
+};
+
+static bool parse_entry(const struct mask_rule *rule, struct entry entry, struct named *ret_named)
+{
+    *ret_named = (struct named){.uuid = entry};
+    if (entry.length > 4 &&
+        (strncasecmp(entry.text, "GPU-", 4) == 0 || strncasecmp(entry.text, "MIG-", 4) == 0))
+        return true;
+    ret_named->is_number = true;
+    if (!take_number(&entry, &ret_named->number))
+        return false;
+    if (entry.length == 0)
+        return true;
+    if (rule->part_mark == '\0' || entry.text[0] != rule->part_mark)
+        return false;
+    ret_named->has_part = true;
+    entry.text++;
+    entry.length--;
+    return take_number(&entry, &ret_named->part) && entry.length == 0;
+}
+
+static const struct device *device_at(const struct resolving *resolving, size_t place)
+{
+    return &resolving->machine->devices.items[resolving->view.items[place]];
+}
+
+static bool is_named(const struct mask_rule *rule, const struct named *named,
+                     const struct device *device)
+{
+    if (!named->is_number)
+        return device->uuid != NULL &&
+               strncasecmp(device->uuid, named->uuid.text, named->uuid.length) == 0;
+    if (device->id.index != named->number)
+        return false;
+    /* A tile stands for its card: no less is leased. */
+    return !named->has_part || rule->vendor == VENDOR_INTEL || device->id.mig == named->part;
+}
+
+/* The place in the view of what an entry names, of several partitions the first; the view's count
+ * when it is nothing, or the beginning of several UUIDs. */
+static size_t find_named(const struct resolving *resolving, const struct mask_rule *rule,
+                         const struct named *named)
+{
+    size_t none = resolving->view.count;
+    size_t found = none;
+
+    if (named->is_number && rule->by_ordinal)
+        return named->number < none ? named->number : none;
+    for (size_t place = 0; place < none; place++) {
+        if (!is_named(rule, named, device_at(resolving, place)))
+            continue;
+        if (named->is_number || strlen(device_at(resolving, place)->uuid) == named->uuid.length)
+            return place;
+        if (found != none)
+            return none;
+        found = place;
+    }
+    return found;
+}
+
+struct selection {
+    struct view order;
+    struct bitset members; /* slots */
+};
+
+static int select_place(const struct resolving *resolving, size_t place,
+                        struct selection *selection)
+{
+    size_t slot = resolving->view.items[place];
+    size_t *added = vector_append(&selection->order);
+
+    if (added == NULL)
+        return BERTH_ERROR_MEMORY;
+    *added = slot;
+    bitset_add(&selection->members, slot);
+    return 0;
+}
+
+/* Selects what was found; a GPU with all its partitions. */
+static int select_found(const struct resolving *resolving, size_t found, const struct named *named,
+                        struct selection *selection)
+{
+    const struct device *device = device_at(resolving, found);
+    bool is_whole = device->id.mig == DEVICE_NO_MIG || (named->is_number && !named->has_part);
+    int code = select_place(resolving, found, selection);
+
+    for (size_t place = 0; is_whole && code == 0 && place < resolving->view.count; place++) {
+        if (place != found && device_at(resolving, place)->id.index == device->id.index &&
+            !bitset_has(&selection->members, resolving->view.items[place]))
+            code = select_place(resolving, place, selection);
+    }
+    return code;
+}
+
+/* Selects what a list names, up to the first entry that is none, names nothing here or something
+ * again. */
+static int select_listed(const struct resolving *resolving, const struct mask_rule *rule,
+                         const char *list, struct selection *selection)
+{
+    struct entry entry;
+    struct named named;
+    int code = 0;
+
+    while (code == 0 && take_entry(&list, &entry) && parse_entry(rule, entry, &named)) {
+        size_t found = find_named(resolving, rule, &named);
+
+        if (found < resolving->view.count &&
+            !bitset_has(&selection->members, resolving->view.items[found]))
+            code = select_found(resolving, found, &named, selection);
+        else if (!rule->is_lenient)
+            break;
+    }
+    return code;
+}
+
+/* Whether a list names, by numbers, exactly as many GPUs as there are here, but others: then a
+ * container runtime chose from its host's, and what it chose is what is here. */
+static bool is_chosen_already(const struct resolving *resolving, const struct mask_rule *rule,
+                              const char *list)
+{
+    size_t listed = 0;
+    size_t here = 0;
+    bool all_here = true;
+    struct entry entry;
+    struct named named;
+
+    while (take_entry(&list, &entry)) {
+        if (!parse_entry(rule, entry, &named) || !named.is_number || named.has_part)
+            return false;
+        all_here = all_here && find_named(resolving, rule, &named) < resolving->view.count;
+        listed++;
+    }
+    for (size_t place = 0; place < resolving->view.count; place++)
+        here += place == 0 ||
+                device_at(resolving, place)->id.index != device_at(resolving, place - 1)->id.index;
+    return !all_here && listed == here;
+}
+
+/* Whether a mask leaves everything as it is. */
+static bool says_nothing(const struct resolving *resolving, const struct mask_rule *rule,
+                         const char *value)
+{
+    if (value[strspn(value, " \t")] == '\0')
+        return !rule->empty_is_none;
+    if (!rule->of_container)
+        return false;
+    /* A slash: a directory of mounts or a CDI name, which only the runtime understands. */
+    return strcmp(value, "all") == 0 || strchr(value, '/') != NULL ||
+           is_chosen_already(resolving, rule, value);
+}
+
+static bool has_vendor(const struct machine *machine, enum vendor vendor)
+{
+    const struct device *device;
+
+    vector_for_each (device, &machine->devices) {
+        if (device->id.vendor == vendor)
+            return true;
+    }
+    return false;
+}
+
+static bool counts(const struct resolving *resolving, const struct mask_rule *rule)
+{
+    const char *of_hip;
+
+    if (rule->condition == ALWAYS)
+        return true;
+    of_hip = find_mask(resolving->masks, "HIP_VISIBLE_DEVICES");
+    return (of_hip == NULL || of_hip[0] == '\0') && !has_vendor(resolving->machine, VENDOR_NVIDIA);
+}
+
+static int apply(struct resolving *resolving, const struct mask_rule *rule)
+{
+    const char *value = find_mask(resolving->masks, rule->name);
+    struct selection selection = {0};
+    int code;
+
+    if (value == NULL || resolving->view.count == 0 || !counts(resolving, rule) ||
+        says_nothing(resolving, rule, value))
+        return 0;
+    resolving->has_mask = true;
+    code = bitset_init(&selection.members, resolving->machine->devices.count);
+    if (code < 0)
+        return code;
+    code = select_listed(resolving, rule, value, &selection);
+    for (size_t place = 0; place < resolving->view.count; place++) {
+        if (!bitset_has(&selection.members, resolving->view.items[place]))
+            bitset_remove(&resolving->allowed, resolving->view.items[place]);
+    }
+    if (rule->is_first) {
+        vector_finish(&resolving->view);
+        resolving->view = selection.order;
+        selection.order = (struct view){0};
+    }
+    vector_finish(&selection.order);
+    bitset_finish(&selection.members);
+    return code;
+}
+
+/* By index, then MIG number; a GPU comes before its partitions. */
+static int compare_slots(const void *one, const void *other, void *context)
+{
+    const struct device *devices = context;
+    struct device_id left = devices[*(const size_t *)one].id;
+    struct device_id right = devices[*(const size_t *)other].id;
+
+    if (left.index != right.index)
+        return left.index < right.index ? -1 : 1;
+    /* DEVICE_NO_MIG is the largest number, and the next one is 0. */
+    return left.mig + 1 < right.mig + 1 ? -1 : left.mig + 1 > right.mig + 1;
+}
+
+static int fill_view(struct resolving *resolving, enum vendor vendor)
+{
+    const struct device_list *devices = &resolving->machine->devices;
+
+    resolving->view.count = 0;
+    for (size_t slot = 0; slot < devices->count; slot++) {
+        size_t *place;
+
+        if (devices->items[slot].id.vendor != vendor)
+            continue;
+        place = vector_append(&resolving->view);
+        if (place == NULL)
+            return BERTH_ERROR_MEMORY;
+        *place = slot;
+    }
+    if (resolving->view.count > 1)
+        qsort_r(resolving->view.items, resolving->view.count, sizeof(size_t), compare_slots,
+                devices->items);
+    return 0;
+}
+
+static int apply_all(struct resolving *resolving)
+{
+    int code = bitset_init(&resolving->allowed, resolving->machine->devices.count);
+
+    if (code < 0)
+        return code;
+    bitset_fill(&resolving->allowed);
+    for (size_t i = 0; i < COUNT(rules) && code == 0; i++) {
+        if (i == 0 || rules[i].vendor != rules[i - 1].vendor)
+            code = fill_view(resolving, rules[i].vendor);
+        if (code == 0)
+            code = apply(resolving, &rules[i]);
+    }
+    return code;
+}
+
+static int list_allowed(const struct resolving *resolving, struct device_id_list *ids)
+{
+    bitset_for_each (slot, &resolving->allowed) {
+        struct device_id *id = vector_append(ids);
+
+        if (id == NULL)
+            return BERTH_ERROR_MEMORY;
+        *id = resolving->machine->devices.items[slot].id;
+    }
+    return 0;
+}
+
+int mask_resolve(const struct string_list *masks, const struct machine *machine,
+                 struct device_id_list *ret_ids, bool *ret_has_mask, struct berth_error *error)
+{
+    struct resolving resolving = {.masks = masks, .machine = machine};
+    struct device_id_list ids = {0};
+    int code = masks->count == 0 ? 0 : apply_all(&resolving);
+
+    if (code == 0 && resolving.has_mask)
+        code = list_allowed(&resolving, &ids);
+    vector_finish(&resolving.view);
+    bitset_finish(&resolving.allowed);
+    if (code < 0) {
+        vector_finish(&ids);
+        return error_set_memory(error);
+    }
+    *ret_ids = ids;
+    *ret_has_mask = resolving.has_mask;
+    return 0;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pool of made-up devices in a sandbox, with a daemon of its own that berth starts on demand."""
+import os
+import signal
+
+import processes
+
+DEVICE = "- {{vendor: nvidia, index: {0}, name: NVIDIA A100, memory: 80GiB, uuid: GPU-{0}, health: ok}}\n"
+
+
+def inventory_of(count):
+    """The text of an inventory with this many equal devices: nvidia0, nvidia1, ..."""
+    return "devices:\n" + "".join(DEVICE.format(index) for index in range(count))
+
+
+def fnv1a(data):
+    number = 0xCBF29CE484222325
+    for byte in data:
+        number = (number ^ byte) * 0x100000001B3 % 2**64
+    return number
+
+
+class Pool:
+    """The sandbox's environment names an inventory in it and a private directory for the daemon, so
+    that every berth started in the sandbox meets in this pool. What has started is to have ended
+    before close(), but for the daemon."""
+
+    def __init__(self, sandbox, inventory):
+        self.sandbox = sandbox
+        self.inventory = sandbox.directory / "inventory.yaml"
+        self.inventory.write_text(inventory)
+        self.runtime = sandbox.directory / "run"
+        self.state = sandbox.home / ".local/state/berth"
+        name = f"{fnv1a(os.path.realpath(self.inventory).encode()):016x}"
+        self.directory = self.runtime / name
+        self.socket = self.directory / "berth.sock"
+        sandbox.environment["BERTH_RUNTIME_DIR"] = str(self.runtime)
+        sandbox.environment["BERTH_INVENTORY"] = str(self.inventory)
+
+    def berth(self, *args, **options):
+        """Runs a verb to its end."""
+        return self.sandbox.run(["berth", *args], **options)
+
+    def start(self, *args, **options):
+        """Starts a verb; it is the test's to end it."""
+        return self.sandbox.start(["berth", *args], **options)
+
+    def terminal(self, *args, **options):
+        """Starts a verb on a new terminal."""
+        return self.sandbox.terminal(["berth", *args], **options)
+
+    def hold(self, *args, **options):
+        """Starts a `berth run` that says "holding" once it has its devices, and holds them until its
+        input ends."""
+        holder = self.start("run", *args, "--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat", **options)
+        holder.lease = holder.wait_for_line("^holding ").split()[1]
+        return holder
+
+    def let_go(self, holder):
+        """Ends what hold() has started."""
+        holder.process.stdin.close()
+        holder.process.stdin = None
+        assert holder.wait() == 0
+
+    def daemons(self):
+        """The process ids of this pool's daemons that run; there should never be two for long."""
+        found = []
+        for pid, zombie in processes.descendants(os.getpid()):
+            line = processes.command_line(pid)
+            if not zombie and "berthd" in line.split(" ")[0] and str(self.sandbox.directory) in line:
+                found.append(pid)
+        return found
+
+    def end_daemon(self, number=signal.SIGTERM):
+        """Signals the daemon, if one runs, and waits for its end."""
+        for pid in self.daemons():
+            os.kill(pid, number)
+            processes.wait_for_end(pid)
+
+    def close(self):
+        self.end_daemon()

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "launch/mask.h"
+
+#include <berth/error.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/text.h"
+#include "launch/environment.h"
+#include "support/failing_allocator.h"
+#include "support/machines.h"
+
+/* Up to two masks, and what they leave: ids, "" for nothing, NULL: they are no limit. */
+struct row {
+    const char *masks[2];
+    const char *left;
+};
+
+static void check_row(const struct machine *machine, const struct row *row)
+{
+    struct string_list masks = {0};
+    struct device_id_list ids = {0};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text left = {0};
+    bool has_mask = false;
+    const struct device_id *id;
+
+    for (size_t i = 0; i < COUNT(row->masks) && row->masks[i] != NULL; i++)
+        assert_int_equal(string_list_append(&masks, row->masks[i]), 0);
+    assert_int_equal(mask_resolve(&masks, machine, &ids, &has_mask, &error), 0);
+    assert_string_equal(error.message, "");
+    vector_for_each (id, &ids)
+        text_append_format(&left, "%s%s", left.length > 0 ? "," : "", device_id_format(*id).text);
+    if (has_mask != (row->left != NULL) ||
+        strcmp(text_string(&left), row->left == NULL ? "" : row->left) != 0)
+        fail_msg("%s %s left %s", row->masks[0], row->masks[1] == NULL ? "" : row->masks[1],
+                 has_mask ? text_string(&left) : "all");
+    text_finish(&left);
+    vector_finish(&ids);
+    string_list_finish(&masks);
+}
+
+static void check_rows(const char *ids, const struct row *rows, size_t count)
+{
+    struct machine machine = {0};
+
+    machine_add_ids(&machine, ids);
+    for (size_t i = 0; i < count; i++)
+        check_row(&machine, &rows[i]);
+    machine_finish(&machine);
+}
+
+static void cuda_by_index(void **state)
+{
+    static const struct row rows[] = {
+        {{NULL}, NULL},
+        {{"CUDA_VISIBLE_DEVICES=0"}, "nvidia0"},
+        {{"CUDA_VISIBLE_DEVICES=5,0"}, "nvidia0,nvidia5"},
+        {{"CUDA_VISIBLE_DEVICES= 0 ,\t2 "}, "nvidia0,nvidia2"},
+        {{"CUDA_VISIBLE_DEVICES="}, ""},
+        {{"CUDA_VISIBLE_DEVICES= "}, ""},
+        {{"CUDA_VISIBLE_DEVICES=-1"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=0,-1,2"}, "nvidia0"},
+        {{"CUDA_VISIBLE_DEVICES=0,1,2"}, "nvidia0"},
+        {{"CUDA_VISIBLE_DEVICES=0,2,0,5"}, "nvidia0,nvidia2"},
+        {{"CUDA_VISIBLE_DEVICES=0,,2"}, "nvidia0"},
+        {{"CUDA_VISIBLE_DEVICES=2,"}, "nvidia2"},
+        {{"CUDA_VISIBLE_DEVICES=2x,0"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=0.0"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=0:0"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=4294967296"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=99999999999999999999"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=all"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=GPU-"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=GPU-1"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=2", "CUDA_VISIBLE_DEVICES=0"}, "nvidia2"},
+        {{"CUDA_VISIBLE_DEVICES", "OTHER=0"}, NULL},
+        {{"ROCR_VISIBLE_DEVICES=-1", "ZE_AFFINITY_MASK=99999"}, NULL},
+    };
+
+    (void)state;
+    check_rows("nvidia0,nvidia2,nvidia5", rows, COUNT(rows));
+}
+
+static void the_container_runtime(void **state)
+{
+    static const struct row rows[] = {
+        {{"NVIDIA_VISIBLE_DEVICES=all"}, NULL},
+        {{"NVIDIA_VISIBLE_DEVICES="}, NULL},
+        {{"NVIDIA_VISIBLE_DEVICES=void"}, ""},
+        {{"NVIDIA_VISIBLE_DEVICES=none"}, ""},
+        {{"NVIDIA_VISIBLE_DEVICES=1"}, "nvidia1"},
+        {{"NVIDIA_VISIBLE_DEVICES=1,2"}, "nvidia1,nvidia2"},
+        {{"NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices"}, NULL},
+        {{"NVIDIA_VISIBLE_DEVICES=k8s.device-plugin.nvidia.com/gpu=0"}, NULL},
+        /* Three of the host's are the three that are here. */
+        {{"NVIDIA_VISIBLE_DEVICES=4,5,6"}, NULL},
+        {{"NVIDIA_VISIBLE_DEVICES=2,3,4"}, NULL},
+        {{"NVIDIA_VISIBLE_DEVICES=4"}, ""},
+        {{"NVIDIA_VISIBLE_DEVICES=0,1,2"}, "nvidia0,nvidia1,nvidia2"},
+        {{"NVIDIA_VISIBLE_DEVICES=0,1,x"}, "nvidia0,nvidia1"},
+        {{"CUDA_VISIBLE_DEVICES=0,1", "NVIDIA_VISIBLE_DEVICES=1,2"}, "nvidia1"},
+        {{"CUDA_VISIBLE_DEVICES=0", "NVIDIA_VISIBLE_DEVICES=1"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=0", "NVIDIA_VISIBLE_DEVICES=all"}, "nvidia0"},
+    };
+
+    (void)state;
+    check_rows("nvidia0,nvidia1,nvidia2", rows, COUNT(rows));
+}
+
+static struct machine machine_with_uuids(void)
+{
+    static const char *const devices[][2] = {
+        {"nvidia0", "GPU-aaaa-1111"},   {"nvidia0.1", "MIG-bbbb-2222"},
+        {"nvidia0.2", "MIG-bbbb-3333"}, {"nvidia1", "GPU-aaaa-4444"},
+        {"nvidia2", "GPU-aaaa-44445"},  {"amd0", "GPU-2f00"},
+        {"amd1", "GPU-2f01"},
+    };
+    struct machine machine = {0};
+
+    for (size_t i = 0; i < COUNT(devices); i++)
+        machine_add(&machine, id_of(devices[i][0]))->uuid = copy_of(devices[i][1]);
+    machine_device(&machine, "nvidia0")->partitioned = true;
+    return machine;
+}
+
+static void uuids_and_partitions(void **state)
+{
+    static const struct row rows[] = {
+        {{"CUDA_VISIBLE_DEVICES=MIG-bbbb-3"}, "nvidia0.2,amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=MIG-bbbb"}, "amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=MIG-bbbb-2222,MIG-bbbb-3333"}, "nvidia0.1,nvidia0.2,amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=GPU-aaaa"}, "amd0,amd1"},
+        /* The whole of one, and the beginning of another. */
+        {{"CUDA_VISIBLE_DEVICES=gpu-AAAA-4444"}, "nvidia1,amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=GPU-aaaa-444"}, "amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=GPU-aaaa-444450"}, "amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=1,GPU-aaaa-4444"}, "nvidia1,amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=0"}, "nvidia0,nvidia0.1,nvidia0.2,amd0,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=GPU-aaaa-1,1"}, "nvidia0,nvidia0.1,nvidia0.2,nvidia1,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=0:2,1"}, "nvidia0.2,nvidia1,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=0:3,1"}, "amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=0:1:2"}, "amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=GPU-aaaa-44445"}, "nvidia2,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=5,6,7"}, NULL},
+        {{"ROCR_VISIBLE_DEVICES=gpu-2F01"}, "nvidia0,nvidia0.1,nvidia0.2,nvidia1,nvidia2,amd1"},
+        {{"ROCR_VISIBLE_DEVICES=1,GPU-2f00", "HIP_VISIBLE_DEVICES=1"},
+         "nvidia0,nvidia0.1,nvidia0.2,nvidia1,nvidia2,amd0"},
+    };
+    struct machine machine = machine_with_uuids();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_row(&machine, &rows[i]);
+    machine_finish(&machine);
+}
+
+static void amd_within_amd(void **state)
+{
+    static const struct row rows[] = {
+        {{"ROCR_VISIBLE_DEVICES=3,1"}, "amd3,amd1"},
+        {{"ROCR_VISIBLE_DEVICES="}, ""},
+        {{"ROCR_VISIBLE_DEVICES=-1"}, ""},
+        {{"ROCR_VISIBLE_DEVICES=3,1", "HIP_VISIBLE_DEVICES=0"}, "amd3"},
+        {{"ROCR_VISIBLE_DEVICES=3,1", "HIP_VISIBLE_DEVICES=1"}, "amd1"},
+        {{"ROCR_VISIBLE_DEVICES=3,1", "HIP_VISIBLE_DEVICES=2"}, ""},
+        {{"ROCR_VISIBLE_DEVICES=3,1", "GPU_DEVICE_ORDINAL=1,0"}, "amd3,amd1"},
+        {{"ROCR_VISIBLE_DEVICES=3,1", "CUDA_VISIBLE_DEVICES=1"}, "amd1"},
+        {{"ROCR_VISIBLE_DEVICES=-1", "HIP_VISIBLE_DEVICES=0"}, ""},
+        {{"HIP_VISIBLE_DEVICES=0,2"}, "amd3,amd0"},
+        {{"HIP_VISIBLE_DEVICES="}, NULL},
+        {{"HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=0"}, "amd0"},
+        {{"HIP_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=0"}, "amd1"},
+        /* Both count what ROCR leaves, not what the other one does. */
+        {{"HIP_VISIBLE_DEVICES=1,2", "GPU_DEVICE_ORDINAL=1"}, "amd1"},
+        {{"CUDA_VISIBLE_DEVICES=0,1"}, "amd1,amd0"},
+        {{"CUDA_VISIBLE_DEVICES=-1"}, ""},
+        {{"GPU_DEVICE_ORDINAL=0"}, "amd0"},
+        {{"NVIDIA_VISIBLE_DEVICES=void"}, NULL},
+    };
+
+    (void)state;
+    /* Slots in another order than indices: ordinals count 0, 1, 3. */
+    check_rows("amd3,amd1,amd0", rows, COUNT(rows));
+}
+
+static void intel_and_its_tiles(void **state)
+{
+    static const struct row rows[] = {
+        {{"ZE_AFFINITY_MASK=0"}, "intel0"},       {{"ZE_AFFINITY_MASK=1,0"}, "intel0,intel1"},
+        {{"ZE_AFFINITY_MASK=1.0,1.1"}, "intel1"}, {{"ZE_AFFINITY_MASK=7,1"}, "intel1"},
+        {{"ZE_AFFINITY_MASK=99999"}, ""},         {{"ZE_AFFINITY_MASK="}, NULL},
+        {{"ZE_AFFINITY_MASK=0,x,1"}, "intel0"},   {{"ZE_AFFINITY_MASK=0.,1"}, ""},
+        {{"ZE_AFFINITY_MASK=0.1.2"}, ""},         {{"CUDA_VISIBLE_DEVICES=0"}, NULL},
+    };
+
+    (void)state;
+    check_rows("intel0,intel1", rows, COUNT(rows));
+}
+
+static void vendors_do_not_mix(void **state)
+{
+    static const struct row rows[] = {
+        {{"CUDA_VISIBLE_DEVICES=1"}, "nvidia1,amd0,amd1,intel0,apple0,dri0"},
+        {{"CUDA_VISIBLE_DEVICES=-1", "NVIDIA_VISIBLE_DEVICES=void"},
+         "amd0,amd1,intel0,apple0,dri0"},
+        {{"ROCR_VISIBLE_DEVICES=1"}, "nvidia0,nvidia1,amd1,intel0,apple0,dri0"},
+        {{"ROCR_VISIBLE_DEVICES=-1", "ZE_AFFINITY_MASK=99999"}, "nvidia0,nvidia1,apple0,dri0"},
+    };
+
+    (void)state;
+    check_rows("nvidia0,nvidia1,amd0,amd1,intel0,apple0,dri0", rows, COUNT(rows));
+    check_rows("", rows, 0);
+}
+
+/* What a lease sets is what a command within it may see. */
+static void a_lease_is_the_world_within(void **state)
+{
+    static const char *const leases[] = {"nvidia2,nvidia0", "amd1", "amd2,amd0", "intel1",
+                                         "nvidia1,amd1,amd0"};
+    static const char *const nothing[] = {NULL};
+    struct machine host = {0};
+
+    (void)state;
+    machine_add_ids(&host, "nvidia0,nvidia1,nvidia2,amd0,amd1,amd2,intel0,intel1");
+    for (size_t i = 0; i < COUNT(leases); i++) {
+        struct machine lease = {0};
+        struct launch_facts facts = {.lease = 1, .vendors = 7};
+        struct string_list environment = {0}, masks = {0};
+        struct device_id_list ids = {0};
+        bool has_mask = false;
+
+        machine_add_ids(&lease, leases[i]);
+        facts.devices = lease.devices.items;
+        facts.device_count = lease.devices.count;
+        assert_int_equal(launch_environment(&facts, (char *const *)nothing, &environment, NULL), 0);
+        assert_int_equal(mask_collect(environment.items, &masks, NULL), 0);
+        assert_int_equal(mask_resolve(&masks, &host, &ids, &has_mask, NULL), 0);
+        assert_true(has_mask);
+        assert_int_equal(ids.count, lease.devices.count);
+        for (size_t k = 0; k < ids.count; k++)
+            assert_true(device_list_find(&lease.devices, ids.items[k]) < lease.devices.count);
+        vector_finish(&ids);
+        string_list_finish(&masks);
+        string_list_finish(&environment);
+        machine_finish(&lease);
+    }
+    machine_finish(&host);
+}
+
+static void masks_are_collected(void **state)
+{
+    static const char *const environment[] = {
+        "PATH=/bin",
+        "HIP_VISIBLE_DEVICES=1",
+        "CUDA_VISIBLE_DEVICES=",
+        "CUDA_VISIBLE_DEVICES=2",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+        "NVIDIA_VISIBLE_DEVICES=all",
+        "ROCR_VISIBLE_DEVICES=0",
+        "GPU_DEVICE_ORDINAL=0",
+        "ZE_AFFINITY_MASK=0.1",
+        "ZE_AFFINITY_MASKS=0.1",
+        NULL,
+    };
+    static const char *const wanted[] = {
+        "HIP_VISIBLE_DEVICES=1",  "CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=all",
+        "ROCR_VISIBLE_DEVICES=0", "GPU_DEVICE_ORDINAL=0",  "ZE_AFFINITY_MASK=0.1"};
+    struct string_list masks = {0};
+
+    (void)state;
+    assert_int_equal(mask_collect((char *const *)environment, &masks, NULL), 0);
+    assert_int_equal(masks.count, COUNT(wanted));
+    for (size_t i = 0; i < COUNT(wanted); i++)
+        assert_string_equal(masks.items[i], wanted[i]);
+    string_list_finish(&masks);
+}
+
+static int attempt(void *context)
+{
+    static const char *const environment[] = {
+        "CUDA_VISIBLE_DEVICES=0,1", "ROCR_VISIBLE_DEVICES=1,0", "HIP_VISIBLE_DEVICES=0", NULL};
+    struct string_list masks = {0};
+    struct device_id_list ids = {0};
+    bool has_mask;
+    int code = mask_collect((char *const *)environment, &masks, NULL);
+
+    if (code == 0)
+        code = mask_resolve(&masks, context, &ids, &has_mask, NULL);
+    vector_finish(&ids);
+    string_list_finish(&masks);
+    return code;
+}
+
+static void no_memory(void **state)
+{
+    struct machine machine = machine_with_uuids();
+
+    (void)state;
+    assert_true(failing_allocator_try_all(attempt, &machine) > 5);
+    machine_finish(&machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuda_by_index),
+        cmocka_unit_test(the_container_runtime),
+        cmocka_unit_test(uuids_and_partitions),
+        cmocka_unit_test(amd_within_amd),
+        cmocka_unit_test(intel_and_its_tiles),
+        cmocka_unit_test(vendors_do_not_mix),
+        cmocka_unit_test(a_lease_is_the_world_within),
+        cmocka_unit_test(masks_are_collected),
+        cmocka_unit_test(no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
