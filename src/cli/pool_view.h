@@ -34,10 +34,9 @@ struct pool_view {
 
 /* Takes one. Every slot has a device. The pages come one after the other, so that a lease may be
  * there whose device reads as free, and the other way round. The caller finishes *ret_view, which
- * is untouched on failure. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps),
- * _INVALID when it is the pool of another inventory than the address wants, _SYNTAX when it does
- * not make sense, _LIMIT when it does not end, _TIMED_OUT when it does not answer within 10 s, or
- * _MEMORY. */
+ * is untouched on failure. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps)
+ * or does not answer within 10 s, _INVALID when it is the pool of another inventory than the
+ * address wants, _SYNTAX when it does not make sense, _LIMIT when it does not end, or _MEMORY. */
 int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
 /* The same, dialling again while the daemon goes away in the midst, a few times. */

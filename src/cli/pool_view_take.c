@@ -41,7 +41,7 @@ int pool_view_ask(struct session *session, struct wire_message *question, enum w
         struct wire_message message;
 
         if (left <= 0)
-            return error_set(error, BERTH_ERROR_TIMED_OUT,
+            return error_set(error, BERTH_ERROR_IO,
                              "wanted an answer of the pool within %s, found none",
                              quantity_format_duration(patience).text);
         code = session_receive(session, left, &message, error);
@@ -125,7 +125,8 @@ int pool_view_get(struct session *session, struct pool_view *ret_view, struct be
 {
     int code = pool_view_take(session, ret_view, error);
 
-    for (int attempt = 1; code == BERTH_ERROR_IO && attempt < ATTEMPTS; attempt++) {
+    for (int attempt = 1; code == BERTH_ERROR_IO && session->socket < 0 && attempt < ATTEMPTS;
+         attempt++) {
         code = session_again(session, error);
         if (code == 0)
             code = pool_view_take(session, ret_view, error);

@@ -141,7 +141,7 @@ static int look_again(struct watch *watch, struct berth_error *error)
     struct pool_view view;
     int code = pool_view_take(&watch->reach->session, &view, error);
 
-    if (code == BERTH_ERROR_IO || code == BERTH_ERROR_TIMED_OUT) {
+    if (code == BERTH_ERROR_IO) {
         code = reach_again(watch, error);
         if (code == 0)
             code = pool_view_get(&watch->reach->session, &view, error);
