@@ -5,19 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
 #include "base/utf8.h"
-#include "client/clock.h"
 #include "launch/mask.h"
-
-/* How long a daemon may be away, and the pause before dialling one that hangs up at once. */
-#define AWAY_LONGEST  (30 * DURATION_SECOND)
-#define BETWEEN_CALLS (100 * (DURATION_SECOND / 1000))
 
 static int choose_token(uint64_t token[2], struct berth_error *error)
 {
@@ -120,40 +114,10 @@ int claim_resume(struct claim *claim, struct session *session, struct berth_erro
     return session_send(session, &claim->question, error);
 }
 
-/* A claim while it waits. */
-struct waiting {
-    struct claim *claim;
-    struct session *session;
-    const struct claim_listener *listener;
-    bool lost;          /* the daemon is gone: to be asked again */
-    int64_t lost_since; /* when it was first found to be gone since its last word; 0: it is not */
-};
-
-/* The code, having noted whether it says that the daemon is gone. */
-static int note_loss(struct waiting *waiting, int code)
+/* Whether what failed is worth dialling again for: the daemon went away without a word. */
+static bool is_lost(const struct session *session)
 {
-    waiting->lost = code == BERTH_ERROR_IO;
-    return code;
-}
-
-/* Dials and asks again. What fails here for good leaves nothing to be done. */
-static int ask_again(struct waiting *waiting, struct berth_error *error)
-{
-    const struct timespec pause = {.tv_nsec = BETWEEN_CALLS};
-    int64_t now = clock_now();
-    int code;
-
-    waiting->lost = false;
-    if (waiting->lost_since == 0)
-        waiting->lost_since = now;
-    else if (now - waiting->lost_since > AWAY_LONGEST)
-        return BERTH_ERROR_IO;
-    else
-        nanosleep(&pause, NULL);
-    code = session_again(waiting->session, error);
-    if (code < 0)
-        return code;
-    return note_loss(waiting, ask(waiting->claim, waiting->session, error));
+    return session->socket < 0 && !session->closed;
 }
 
 /* Moves the devices of a later part behind those that are there. */
@@ -228,20 +192,18 @@ static int ask_for_news(struct claim *claim, struct session *session, struct ber
 }
 
 /* Waits for the next thing to happen. */
-static int turn(struct waiting *waiting, struct berth_error *error)
+static int turn(struct claim *claim, struct session *session, const struct claim_listener *listener,
+                struct berth_error *error)
 {
-    struct claim *claim = waiting->claim;
-    bool curious = claim->id != 0 && waiting->listener->pause > 0;
+    bool curious = claim->id != 0 && listener->pause > 0;
     struct wire_message message;
-    int code =
-        session_receive(waiting->session, curious ? waiting->listener->pause : -1, &message, error);
+    int code = session_receive(session, curious ? listener->pause : -1, &message, error);
 
     if (code == SESSION_NOTHING && curious)
-        code = ask_for_news(claim, waiting->session, error);
+        return ask_for_news(claim, session, error);
     if (code != SESSION_MESSAGE)
-        return note_loss(waiting, code);
-    waiting->lost_since = 0;
-    code = take(claim, &message, waiting->listener, error);
+        return code;
+    code = take(claim, &message, listener, error);
     wire_message_finish(&message);
     return code;
 }
@@ -249,12 +211,21 @@ static int turn(struct waiting *waiting, struct berth_error *error)
 int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
                struct berth_error *error)
 {
-    struct waiting waiting = {.claim = claim, .session = session, .listener = listener};
-    int code = note_loss(&waiting, ask(claim, session, error));
+    int code = ask(claim, session, error);
 
-    while (!claim->granted && (code == 0 || waiting.lost))
-        code = waiting.lost ? ask_again(&waiting, error) : turn(&waiting, error);
-    return code;
+    while (!claim->granted) {
+        if (code == 0)
+            code = turn(claim, session, listener, error);
+        if (code == BERTH_ERROR_IO && is_lost(session)) {
+            code = session_again(session, error);
+            if (code < 0)
+                return code;
+            code = ask(claim, session, error);
+        } else if (code < 0) {
+            return code;
+        }
+    }
+    return 0;
 }
 
 const struct device *claim_devices(const struct claim *claim, uint32_t replica, size_t *ret_count)

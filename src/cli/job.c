@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "client/clock.h"
 
 #define BETWEEN_CALLS (1 * DURATION_SECOND)
 /* Every so many calls, the first among them, the user's own daemon is started where none runs. Not
@@ -23,13 +23,11 @@ struct job {
     const char *verb;
     job_start *start;
     const void *context;
-    uint32_t count;          /* of copies */
-    struct claim *claim;     /* NULL: none */
-    struct session *session; /* open as long as it is connected */
-    const struct pool_address *address;
+    uint32_t count;      /* of copies */
+    struct claim *claim; /* NULL: none */
+    struct session *session;
     struct supervisor *supervisor;
-    bool connected;
-    int64_t next_call; /* while it is not */
+    int64_t next_call; /* while the session is not connected */
     unsigned calls;
     enum wire_end end; /* why the lease ends; 0: it does not */
     int failure;       /* an exit code of berth's own; 0: none */
@@ -61,26 +59,25 @@ static void take(struct job *job, const struct wire_message *message)
         stop_by(job, WIRE_END_REVOKED, clock_after(clock_now(), GRACE));
 }
 
-static void lose(struct job *job)
+/* Whether the daemon is away. */
+static bool is_alone(const struct job *job)
 {
-    session_close(job->session);
-    job->connected = false;
-    job->calls = 0;
-    job->next_call = clock_after(clock_now(), BETWEEN_CALLS);
+    return job->claim != NULL && job->session->socket < 0;
 }
 
 /* Takes in all that the daemon has said. */
 static void listen_to_daemon(struct job *job)
 {
     struct wire_message message;
-    int code;
 
-    while ((code = session_receive(job->session, 0, &message, NULL)) == SESSION_MESSAGE) {
+    while (session_receive(job->session, 0, &message, NULL) == SESSION_MESSAGE) {
         take(job, &message);
         wire_message_finish(&message);
     }
-    if (code < 0)
-        lose(job);
+    if (is_alone(job)) {
+        job->calls = 0;
+        job->next_call = clock_after(clock_now(), BETWEEN_CALLS);
+    }
 }
 
 /* Tries to reach the daemon that was away, and tells it of our lease. */
@@ -89,12 +86,8 @@ static void call_again(struct job *job)
     enum dial_how how = job->calls++ % CALLS_PER_START == 0 ? DIAL_START : DIAL_ONLY;
 
     job->next_call = clock_after(clock_now(), BETWEEN_CALLS);
-    if (session_open(job->session, job->address, how, NULL) < 0)
-        return;
-    if (claim_resume(job->claim, job->session, NULL) < 0)
-        session_close(job->session);
-    else
-        job->connected = true;
+    if (session_try_again(job->session, how, NULL) == 0)
+        claim_resume(job->claim, job->session, NULL);
 }
 
 static int poll_timeout(const struct job *job)
@@ -102,7 +95,7 @@ static int poll_timeout(const struct job *job)
     int64_t next = supervisor_next_time(job->supervisor);
     int64_t left;
 
-    if (job->claim != NULL && !job->connected && job->next_call < next)
+    if (is_alone(job) && job->next_call < next)
         next = job->next_call;
     if (next == INT64_MAX)
         return -1;
@@ -117,14 +110,14 @@ static void turn(struct job *job)
 {
     struct pollfd waiting[] = {
         {.fd = supervisor_descriptor(job->supervisor), .events = POLLIN},
-        {.fd = job->connected ? job->session->socket : -1, .events = POLLIN},
+        {.fd = job->claim != NULL ? job->session->socket : -1, .events = POLLIN},
     };
 
     poll(waiting, 2, poll_timeout(job));
     supervisor_turn(job->supervisor);
-    if (job->connected && waiting[1].revents != 0)
+    if (waiting[1].revents != 0)
         listen_to_daemon(job);
-    if (job->claim != NULL && !job->connected && clock_now() >= job->next_call)
+    if (is_alone(job) && clock_now() >= job->next_call)
         call_again(job);
 }
 
@@ -197,8 +190,6 @@ int job_run(const struct launch *launch, struct session *session)
         .count = launch->replicas,
         .claim = launch->claim,
         .session = session,
-        .address = launch->claim != NULL ? session->address : NULL,
-        .connected = launch->claim != NULL,
     };
 
     return run(&job);

@@ -163,6 +163,8 @@ static int run_replica(int argc, char **argv)
     return code;
 }
 
+static const struct option_set *const run_sets[] = {&run_option_set, &request_option_set, NULL};
+
 const struct verb verb_run = {
     .name = "run",
     .usage = "[options] [request] [--] COMMAND [ARGUMENT...]",

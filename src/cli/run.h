@@ -17,11 +17,9 @@ struct run_line {
 
 /* -v, --verbose; fills in a struct run_line. */
 extern const struct option_set run_option_set;
-/* That and the request. */
-extern const struct option_set *const run_sets[];
-
-/* Parses it. Returns true when the verb is to go on, with the request complete and only what this
- * version can run; else *ret_exit is the exit code. The caller finishes the line either way. */
+/* Parses it by the verb's sets: request_option_set, and perhaps run_option_set. Returns true when
+ * the verb is to go on, with the request complete and only what this version can run; else
+ * *ret_exit is the exit code. The caller finishes the line either way. */
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit);
 void run_line_finish(struct run_line *line);

@@ -19,12 +19,6 @@ const struct option_set run_option_set = {
     .count = COUNT(run_rows),
 };
 
-const struct option_set *const run_sets[] = {
-    &run_option_set,
-    &request_option_set,
-    NULL,
-};
-
 int run_fail(const struct verb *verb, struct berth_error *error)
 {
     error_wrap(error, error->code, "%s", verb->name);
@@ -51,17 +45,20 @@ static int refuse_later_capabilities(const struct request_options *options,
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit)
 {
-    const struct option_binding bindings[] = {
-        {&run_option_set, line},
-        {&request_option_set, &line->request},
-    };
+    struct option_binding bindings[2] = {0};
+    size_t count = 0;
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;
     int code;
 
     *line = (struct run_line){0};
     request_options_init(&line->request);
-    if (!verb_begin_operands(verb, bindings, COUNT(bindings), argc, argv, &operand, ret_exit))
+    for (; verb->sets[count] != NULL; count++) {
+        bindings[count].set = verb->sets[count];
+        bindings[count].target =
+            verb->sets[count] == &run_option_set ? (void *)line : (void *)&line->request;
+    }
+    if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
     line->words = argv + operand;
     if (operand == argc)

@@ -6,10 +6,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/quantity.h"
 #include "base/terminal.h"
 #include "base/utf8.h"
-#include "client/clock.h"
 
 #define CLEAR_LINE "\r\033[K"
 

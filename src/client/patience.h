@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "client/clock.h"
+#include "base/clock.h"
 
 #define PATIENCE_FIRST   INT64_C(5000000)
 #define PATIENCE_LONGEST INT64_C(500000000)

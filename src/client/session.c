@@ -201,6 +201,13 @@ int session_again(struct session *session, struct berth_error *error)
     return code;
 }
 
+int session_try_again(struct session *session, enum dial_how how, struct berth_error *error)
+{
+    hang_up(session);
+    session->closed = false;
+    return dial_for(session->address, how, 0, &session->socket, error);
+}
+
 /* One try. *ret_gone is set when the daemon went away without a word. */
 static int ask_once(struct session *session, const struct wire_message *question,
                     struct wire_message *ret_answer, bool *ret_gone, struct berth_error *error)

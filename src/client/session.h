@@ -58,6 +58,9 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
  * not asked for ever. Fails with the last error. */
 int session_again(struct session *session, struct berth_error *error);
 
+/* The same with a single try and no pause, for those who have something else to do meanwhile. */
+int session_try_again(struct session *session, enum dial_how how, struct berth_error *error);
+
 /* Asks one thing and waits for its answer: the next message of that number, which must be of type
  * `wanted` (else BERTH_ERROR_SYNTAX); WIRE_REFUSED becomes its error. The number is chosen here.
  * Dials again when the daemon goes away before it answered, unless it said why. Messages of other

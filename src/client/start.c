@@ -172,7 +172,7 @@ static int start_listen(struct start *start, struct berth_error *error)
 
 /* Beside our program: a build that was not installed, or one that was installed elsewhere. When
  * the program has been replaced since, its directory is still right. */
-static void find_program(char *path, size_t size)
+void start_find_program(char *path, size_t size)
 {
     static const char name[] = "berthd";
     ssize_t length = readlink("/proc/self/exe", path, size);
@@ -196,7 +196,7 @@ static int start_program(struct start *start, struct berth_error *error)
     int code;
 
     if (program == NULL) {
-        find_program(found, sizeof(found));
+        start_find_program(found, sizeof(found));
         program = found;
     }
     if (start->address->inventory != NULL) {

@@ -6,6 +6,7 @@
 #define CLIENT_START_H
 
 #include <berth/error.h>
+#include <stddef.h>
 
 #include "client/address.h"
 
@@ -19,5 +20,9 @@
  * until it has said so, 10 s at most, or until another command that starts one is done. Fails as
  * dial does. Any thread may call it. */
 int start_own(const struct pool_address *address, struct berth_error *error);
+
+/* Where the daemon's program is: berthd beside our own program, else the installed one. Any thread
+ * may call it. */
+void start_find_program(char *path, size_t size);
 
 #endif

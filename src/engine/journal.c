@@ -57,6 +57,8 @@ static int encode(unsigned type, int64_t time, uint32_t type_bit, const struct t
     code = tagged_write(table, type_bit, whole, out);
     if (code == 0 && text_failed(out))
         code = BERTH_ERROR_MEMORY;
+    if (code == 0 && out->length - start - JOURNAL_HEADER_SIZE > JOURNAL_LENGTH_MOST)
+        code = BERTH_ERROR_INVALID;
     if (code < 0)
         cut_back(out, start);
     else

@@ -85,7 +85,7 @@ void journal_record_finish(struct journal_record *record);
 int journal_encode(const struct engine_event *event, struct text *out);
 
 /* The same for a record of the door's: a type from JOURNAL_DOOR_TYPES on and what the table says of
- * `whole`. */
+ * `whole`. What is longer than JOURNAL_LENGTH_MOST is BERTH_ERROR_INVALID too. */
 int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
                         const void *whole, struct text *out);
 

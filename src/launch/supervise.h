@@ -3,8 +3,9 @@
  * Running commands that something has to watch: one or several copies (replicas), a time limit, a
  * lease that may be taken back. The supervisor behaves like what it runs: same process group and
  * terminal; the terminal's own signals reach the commands by themselves, others (SIGTERM, SIGHUP,
- * SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT from another process) are passed on; when the commands
- * stop, it stops.
+ * SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU from another process) are
+ * passed on; when all commands stop, it stops, unless it is nobody's job: its parent is of another
+ * session and would not notice.
  */
 #ifndef LAUNCH_SUPERVISE_H
 #define LAUNCH_SUPERVISE_H
@@ -20,13 +21,15 @@ struct launch_copy {
     char *const *environment; /* ended by NULL */
 };
 
-/* One process group of copies being run. Only one supervisor in a process, and no other children.
- */
+/* Copies being run. Only one supervisor in a process, which has one thread and starts no other
+ * children meanwhile; those from before are left alone. */
 struct supervisor;
 
 /* Blocks the signals that it passes on, becomes a child subreaper, so that what the commands leave
  * behind is its own, and makes a descriptor of both. Starts nothing yet. */
 int supervisor_create(struct supervisor **ret_supervisor, struct berth_error *error);
+/* Makes signals what they were; those that came and were not passed on are dropped. Ends nothing
+ * that runs. */
 void supervisor_destroy(struct supervisor *supervisor);
 
 /* A descriptor to poll for reading; then supervisor_turn. */
@@ -34,28 +37,30 @@ int supervisor_descriptor(const struct supervisor *supervisor);
 
 /* Starts one copy with the signal mask and dispositions that we were started with, and
  * PR_SET_PDEATHSIG SIGKILL. Fails with BERTH_ERROR_NOT_FOUND (the command is not found: exit code
- * 127), _PERMISSION or _IO (could not be executed: 126) or _MEMORY; told apart after the exec
- * failed, so nothing runs then. */
+ * 127), _PERMISSION or _IO (could not be executed: 126), _MEMORY or _LIMIT (no process or
+ * descriptor to be had), or _CANCELLED (everything is being stopped); nothing runs then. Returns
+ * after the exec. */
 int supervisor_start(struct supervisor *supervisor, const struct launch_copy *copy,
                      struct berth_error *error);
 
-/* Takes note of what happened: children that ended or stopped, signals to pass on. Does not block.
- * When a copy fails (a code other than 0) the others are sent SIGTERM, and SIGKILL after `grace`
- * (see supervisor_set_grace). */
+/* Takes note of what happened: children that ended or stopped, signals to pass on. Does not block,
+ * but for stopping when all copies have. When a copy fails (a code other than 0) the others are
+ * sent SIGTERM, and SIGKILL after `grace` (see supervisor_set_grace). */
 void supervisor_turn(struct supervisor *supervisor);
 
+/* 10 s unless set. */
 void supervisor_set_grace(struct supervisor *supervisor, int64_t nanoseconds);
 
-/* Ends all that runs: SIGTERM (and SIGCONT) to every process below us, SIGKILL at `force_at`
- * (CLOCK_MONOTONIC nanoseconds). A second call can only bring the force nearer. */
+/* Ends all that runs, for good: SIGTERM (and SIGCONT) to every process below us, SIGKILL at
+ * `force_at` (CLOCK_MONOTONIC nanoseconds). A second call can only bring the force nearer. */
 void supervisor_stop(struct supervisor *supervisor, int64_t force_at);
 
 /* When supervisor_turn has something to do by itself (CLOCK_MONOTONIC nanoseconds); INT64_MAX:
  * never. */
 int64_t supervisor_next_time(const struct supervisor *supervisor);
 
-/* Whether every copy has ended and nobody of their descendants is left. What the copies left behind
- * is ended first: SIGTERM, then SIGKILL after the grace. */
+/* Whether every copy that was started has ended and nobody of their descendants is left. What the
+ * copies left behind is ended first: SIGTERM, then SIGKILL after the grace. */
 bool supervisor_is_done(const struct supervisor *supervisor);
 
 /* The exit code of the whole, once it is done: that of the first copy that failed, else 0; 128+N

@@ -9,7 +9,7 @@
 
 /* Never renumber, only append. */
 enum device_tag {
-    DEVICE_TAG_ID = 1,           /* ids: one */
+    DEVICE_TAG_ID = 1,           /* ids: exactly one; required */
     DEVICE_TAG_NAME = 2,         /* text */
     DEVICE_TAG_UUID = 3,         /* text */
     DEVICE_TAG_PARENT = 4,       /* text */
@@ -19,7 +19,7 @@ enum device_tag {
     DEVICE_TAG_NUMA = 8,         /* maybe */
     DEVICE_TAG_MINOR = 9,        /* maybe */
     DEVICE_TAG_CAP = 10,         /* maybe: major * 65536 + minor */
-    DEVICE_TAG_HEALTH = 11,      /* number: enum health */
+    DEVICE_TAG_HEALTH = 11,      /* number: enum health; unknown ones are kept */
     DEVICE_TAG_PARTITIONED = 12, /* flag */
     DEVICE_TAG_NODES = 13,       /* strings */
     DEVICE_TAG_MEMORY_FREE = 14, /* figure: bytes */

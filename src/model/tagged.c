@@ -26,8 +26,10 @@ static int write_field(const struct tagged_table *table, size_t tag, uint32_t ty
     size_t start = out->length;
     int code;
 
-    if (field->kind == NULL || field->kind->is_default(field, type_bit, whole))
+    if (field->kind == NULL)
         return 0;
+    if (field->kind->is_default(field, type_bit, whole))
+        return field->required ? BERTH_ERROR_INVALID : 0;
     text_append_bytes(out, lead, sizeof(lead));
     code = field->kind->write(field, whole, out);
     if (code < 0 || text_failed(out))
@@ -92,9 +94,27 @@ static int read_field(const struct tagged_reading *reading, const struct tagged_
     return field->kind->read(reading, field, value, whole);
 }
 
+/* Whether nothing is missing that was to be within the span. */
+static int check_required(const struct tagged_reading *reading, const struct tagged_table *table,
+                          struct tagged_span span, uint64_t seen, const void *whole)
+{
+    for (size_t tag = 0; tag < table->count; tag++) {
+        const struct tagged_field *field = &table->fields[tag];
+
+        if (field->kind == NULL || !field->required)
+            continue;
+        if ((seen >> tag & 1) == 0 || field->kind->is_default(field, reading->type_bit, whole))
+            return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                             "wanted %s, found none in the %zu bytes at byte %zu", field->name,
+                             span.end - span.at, span.at);
+    }
+    return 0;
+}
+
 int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
                 struct tagged_span span, void *whole)
 {
+    const struct tagged_span all = span;
     uint64_t seen = 0;
     int code = 0;
 
@@ -112,7 +132,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
         if (code == 0)
             code = read_field(reading, table, tag, value, &seen, whole);
     }
-    return code;
+    return code < 0 ? code : check_required(reading, table, all, seen, whole);
 }
 
 void tagged_finish(const struct tagged_table *table, void *whole)

@@ -30,8 +30,10 @@
  *     fields    fields within, with tags of their own
  *     items     structs, each: u32 length, fields
  *
- * A value that is longer or larger than its limit, or no value of its enum, is refused. Pure; any
- * thread may call these.
+ * A value that is longer or larger than its limit is refused, and so is a struct without a field
+ * that it requires. For an enum, the table chooses: where a reader has to act by the value, the
+ * limit is the largest that it knows; where it only shows it, any number is kept, so that a later
+ * version may say more. Pure; any thread may call these.
  */
 #ifndef MODEL_TAGGED_H
 #define MODEL_TAGGED_H
@@ -94,6 +96,7 @@ struct tagged_field {
     size_t offset; /* of the member */
     size_t size;   /* of a number, in bytes */
     uint64_t most; /* the largest number, the longest list or text */
+    bool required; /* no struct is without it: refused when missing or none, 0, empty */
 
     /* What a number is when the field is missing, in records of these types (0: all); 0 in
      * others. */
@@ -146,7 +149,8 @@ extern const struct tagged_kind tagged_items;
 void tagged_put(unsigned char *bytes, uint64_t number, size_t size);
 uint64_t tagged_get(const unsigned char *bytes, size_t size);
 
-/* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID; the text
+/* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID, for what
+ * could not be read again: a value beyond its limit, a required field at its default. The text
  * remembers a failed allocation. */
 int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void *whole,
                  struct text *out);

@@ -82,6 +82,8 @@ static int pci_write(const struct tagged_field *field, const void *whole, struct
     const struct pci_address *pci = tagged_const_member(whole, field->offset);
     unsigned char bytes[PCI_SIZE];
 
+    if (pci->device >= PCI_DEVICES || pci->function >= PCI_FUNCTIONS)
+        return BERTH_ERROR_INVALID;
     tagged_put(bytes, pci->domain, 4);
     bytes[4] = pci->bus;
     bytes[5] = pci->device;

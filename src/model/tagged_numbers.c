@@ -102,6 +102,8 @@ static int maybe_write(const struct tagged_field *field, const void *whole, stru
 {
     const struct optional_number *member = tagged_const_member(whole, field->offset);
 
+    if (member->value > field->most)
+        return BERTH_ERROR_INVALID;
     append_number(out, member->value);
     return 0;
 }

@@ -60,6 +60,29 @@ const char *wire_end_describe(enum wire_end end)
     return words == NULL ? "it ended" : words;
 }
 
+static const char *known_or_not(const struct choice *table, int value)
+{
+    const char *name = choice_name(table, value);
+
+    return name == NULL ? "unknown" : name;
+}
+
+const char *wire_state_name(enum wire_state state)
+{
+    return known_or_not(wire_state_names, (int)state);
+}
+
+const char *wire_sharing_name(enum sharing sharing)
+{
+    return known_or_not(sharing_names, (int)sharing);
+}
+
+const char *wire_priority_name(enum priority priority)
+{
+    return known_or_not(priority_names,
+                        (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
+}
+
 void wire_message_finish(struct wire_message *message)
 {
     tagged_finish(&wire_tagged, message);
@@ -68,16 +91,18 @@ void wire_message_finish(struct wire_message *message)
 
 static int give_up(struct text *out, size_t start, int code, struct berth_error *error)
 {
+    size_t length = out->length - start;
+
     out->length = start;
     out->failed = false;
     if (out->bytes != NULL)
         out->bytes[start] = '\0';
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(error);
-    return error_set(error, code,
-                     "message: wanted one of at most %d bytes and values in their "
-                     "limits, found more",
-                     WIRE_MESSAGE_MOST);
+    if (code == BERTH_ERROR_LIMIT)
+        return error_set(error, code, "message: wanted at most %d bytes, found %zu",
+                         WIRE_MESSAGE_MOST, length);
+    return error_set(error, code, "message: wanted values within their limits, found one beyond");
 }
 
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error)
@@ -88,6 +113,10 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
 
     if (text_failed(out))
         return error_set_memory(error);
+    if (message->type == 0 || message->type > UINT8_MAX)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "message: wanted a type from 1 to %d, found %u", UINT8_MAX,
+                         (unsigned)message->type);
     text_append_repeated(out, '\0', WIRE_HEADER_SIZE);
     code = tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, out);
     if (code == 0 && text_failed(out))
@@ -139,7 +168,7 @@ int wire_decode(const void *bytes, size_t length, struct wire_message *ret_messa
                        &message);
     if (code < 0) {
         wire_message_finish(&message);
-        return error_wrap(error, code, "message");
+        return code == BERTH_ERROR_SYNTAX ? error_wrap(error, code, "message") : code;
     }
     *ret_message = message;
     return 0;

@@ -34,8 +34,10 @@
 #define WIRE_MESSAGE_MOST  (128 * 1024)
 #define WIRE_TEXT_LONGEST  4096
 #define WIRE_MASKS_MOST    16
-#define WIRE_PAGE_ITEMS    4096 /* in one message at most */
+#define WIRE_PAGE_ITEMS    1024 /* of each kind in one message at most */
 #define WIRE_GRANT_DEVICES 128  /* in one WIRE_GRANTED at most */
+/* What a message takes at most when it is read, whatever its bytes say. */
+#define WIRE_MEMORY_MOST (2 * 1024 * 1024)
 
 /* Never renumber, only append. */
 enum wire_type {
@@ -100,7 +102,7 @@ enum wire_state {
     WIRE_STATE_ASLEEP = 8,
     WIRE_STATE_GONE = 9,
 };
-/* free, leased, ... */
+/* free, leased, ...; a daemon that is newer may say others. */
 extern const struct choice wire_state_names[];
 
 /* The parts of a look at the pool, in this order. */
@@ -112,9 +114,9 @@ enum wire_section {
 };
 
 struct wire_slot {
-    struct device *device; /* never NULL in a good page */
-    enum wire_state state;
-    enum sharing sharing; /* of its leases */
+    struct device *device; /* never NULL in what was read */
+    enum wire_state state; /* this and other enums in pages: perhaps none that we know */
+    enum sharing sharing;  /* of its leases */
     uint32_t tenants;
     uint32_t share_used;  /* millionths */
     uint64_t memory_used; /* reserved */
@@ -180,7 +182,7 @@ struct wire_message {
     uint32_t position;
     struct optional_number estimate; /* nanoseconds from now */
     struct device_list devices;      /* replica after replica */
-    uint32_t replicas;
+    uint32_t replicas;               /* 0 is 1 */
     bool more;
     int64_t granted;
     struct optional_number expires;
@@ -216,14 +218,24 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
 
 /* Reads one packet. The caller finishes *ret_message, which is untouched on failure. Fails with
  * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MOST) or _MEMORY. A type that this version
- * does not know is no failure: its fields are read as far as they are known. */
+ * does not know is no failure: its fields are read as far as they are known. Nor is a state, end,
+ * sharing, priority, health or section beyond those: they stay the numbers that they are. Whether
+ * all is there that a type needs (a request, a token), and whether it makes sense, the caller
+ * looks. */
 int wire_decode(const void *bytes, size_t length, struct wire_message *ret_message,
                 struct berth_error *error);
 
 /* "claim" for WIRE_CLAIM; NULL for a type that this version does not know. Static. */
 const char *wire_type_name(enum wire_type type);
 
-/* "released", "the time limit", ...: why something ended, for people; static. */
+/* "given back", "the time limit", ...: why something ended, for people; "it ended" for one that
+ * this version does not know. Static. */
 const char *wire_end_describe(enum wire_end end);
+
+/* The same from these tables, and for numbers that this version does not know "unknown": the state
+ * of a device, and how leases are shared and ranked ("normal" for PRIORITY_UNSAID). */
+const char *wire_state_name(enum wire_state state);
+const char *wire_sharing_name(enum sharing sharing);
+const char *wire_priority_name(enum priority priority);
 
 #endif

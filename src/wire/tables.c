@@ -6,10 +6,18 @@
 #include "model/request_tags.h"
 #include "wire/message.h"
 
+/* What only the daemon says and a client only shows (state, end, sharing, priority of others) may
+ * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
+ * request) may not. */
+_Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_PARENT == 9 && WIRE_HOLD_NOTHING == 2 &&
+                   WIRE_SECTION_QUEUE == 3 && WIRE_LOOK == 10 && WIRE_CLOSING == 72,
+               "what messages say is part of the format");
+
 static const struct tagged_field slot_fields[] = {
-    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(wire_slot, device, inner), .inner = &device_tagged},
+    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(wire_slot, device, inner), .required = true,
+                          .inner = &device_tagged},
     [WIRE_SLOT_STATE] = {TAGGED_NUMBER(wire_slot, state, UINT32_MAX)},
-    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(wire_slot, sharing, SHARING_TIME_SLICE)},
+    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(wire_slot, sharing, UINT32_MAX)},
     [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(wire_slot, tenants, UINT32_MAX)},
     [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(wire_slot, share_used, UINT32_MAX)},
     [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(wire_slot, memory_used, UINT64_MAX)},
@@ -33,8 +41,8 @@ static const struct tagged_field lease_fields[] = {
     [WIRE_LEASE_REPLICAS] = {TAGGED_NUMBER(wire_lease, replicas, UINT32_MAX), .by_default = 1},
     [WIRE_LEASE_SHARE] = {TAGGED_NUMBER(wire_lease, share, UINT32_MAX), .by_default = SHARE_WHOLE},
     [WIRE_LEASE_MEMORY] = {TAGGED_MEMBER(wire_lease, memory, maybe), .most = UINT64_MAX},
-    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(wire_lease, sharing, SHARING_TIME_SLICE)},
-    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(wire_lease, priority, PRIORITY_HIGH)},
+    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(wire_lease, sharing, UINT32_MAX)},
+    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(wire_lease, priority, UINT32_MAX)},
     [WIRE_LEASE_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_lease, opportunistic, true)},
     [WIRE_LEASE_DRAINING] = {TAGGED_NUMBER(wire_lease, draining, true)},
     [WIRE_LEASE_GRANTED] = {TAGGED_NUMBER(wire_lease, granted, UINT64_MAX)},
@@ -63,7 +71,7 @@ static const struct tagged_field claim_fields[] = {
     [WIRE_CLAIM_SINCE] = {TAGGED_NUMBER(wire_claim, since, UINT64_MAX)},
     [WIRE_CLAIM_WHY] = {TAGGED_MEMBER(wire_claim, why, text), .most = WIRE_TEXT_LONGEST},
     [WIRE_CLAIM_ESTIMATE] = {TAGGED_MEMBER(wire_claim, estimate, maybe), .most = UINT64_MAX},
-    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(wire_claim, priority, PRIORITY_HIGH)},
+    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(wire_claim, priority, UINT32_MAX)},
     [WIRE_CLAIM_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_claim, opportunistic, true)},
 };
 _Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
@@ -95,7 +103,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_ESTIMATE] = {TAGGED_MEMBER(wire_message, estimate, maybe), .most = UINT64_MAX},
     [WIRE_TAG_DEVICES] = {TAGGED_MEMBER(wire_message, devices, items), .most = WIRE_GRANT_DEVICES,
                           .inner = &device_tagged},
-    [WIRE_TAG_REPLICAS] = {TAGGED_NUMBER(wire_message, replicas, UINT32_MAX), .by_default = 1},
+    [WIRE_TAG_REPLICAS] = {TAGGED_NUMBER(wire_message, replicas, UINT32_MAX)},
     [WIRE_TAG_MORE] = {TAGGED_NUMBER(wire_message, more, true)},
     [WIRE_TAG_GRANTED] = {TAGGED_NUMBER(wire_message, granted, UINT64_MAX)},
     [WIRE_TAG_EXPIRES] = {TAGGED_MEMBER(wire_message, expires, maybe), .most = UINT64_MAX},
@@ -107,7 +115,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_PID] = {TAGGED_NUMBER(wire_message, pid, INT32_MAX)},
     [WIRE_TAG_FORCE_AT] = {TAGGED_NUMBER(wire_message, force_at, UINT64_MAX)},
     [WIRE_TAG_END] = {TAGGED_NUMBER(wire_message, end, UINT32_MAX)},
-    [WIRE_TAG_EXIT_CODE] = {TAGGED_MEMBER(wire_message, exit_code, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_EXIT_CODE] = {TAGGED_MEMBER(wire_message, exit_code, maybe), .most = UINT8_MAX},
     [WIRE_TAG_CAPACITY] = {TAGGED_NUMBER(wire_message, capacity, UINT32_MAX)},
     [WIRE_TAG_PENDING] = {TAGGED_NUMBER(wire_message, pending, UINT32_MAX)},
     [WIRE_TAG_TIME] = {TAGGED_NUMBER(wire_message, time, UINT64_MAX)},

@@ -27,7 +27,7 @@ enum wire_tag {
     WIRE_TAG_POSITION = 16,     /* number */
     WIRE_TAG_ESTIMATE = 17,     /* maybe: nanoseconds from now */
     WIRE_TAG_DEVICES = 18,      /* items: enum device_tag */
-    WIRE_TAG_REPLICAS = 19,     /* number; 1 by default */
+    WIRE_TAG_REPLICAS = 19,     /* number */
     WIRE_TAG_MORE = 20,         /* flag */
     WIRE_TAG_GRANTED = 21,      /* number: nanoseconds since 1970 UTC */
     WIRE_TAG_EXPIRES = 22,      /* maybe: nanoseconds since 1970 UTC */
@@ -38,7 +38,7 @@ enum wire_tag {
     WIRE_TAG_PID = 27,          /* number */
     WIRE_TAG_FORCE_AT = 28,     /* number: nanoseconds since 1970 UTC */
     WIRE_TAG_END = 29,          /* number: enum wire_end */
-    WIRE_TAG_EXIT_CODE = 30,    /* maybe */
+    WIRE_TAG_EXIT_CODE = 30,    /* maybe: 0 to 255 */
     WIRE_TAG_CAPACITY = 31,     /* number */
     WIRE_TAG_PENDING = 32,      /* number */
     WIRE_TAG_TIME = 33,         /* number: nanoseconds since 1970 UTC */
@@ -48,7 +48,7 @@ enum wire_tag {
 };
 
 enum wire_slot_tag {
-    WIRE_SLOT_DEVICE = 1,      /* fields: enum device_tag */
+    WIRE_SLOT_DEVICE = 1,      /* fields: enum device_tag; required */
     WIRE_SLOT_STATE = 2,       /* number: enum wire_state */
     WIRE_SLOT_SHARING = 3,     /* number: enum sharing */
     WIRE_SLOT_TENANTS = 4,     /* number */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */
+
+void signals_restore(const struct signals_before *before)
+{
+    sigaction(SIGCHLD, &before->child_action, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* The child's part: becomes the command, or writes why not. */
+static _Noreturn void become(const struct launch_copy *copy, const struct signals_before *before,
+                             pid_t parent, int report)
+{
+    int number = 0;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* Had it died before that, nobody would tell us. */
+    if (getppid() != parent)
+        _exit(NEVER_SEEN);
+    /* So that execvp takes the command's own PATH. */
+    environ = (char **)copy->environment;
+    signals_restore(before);
+    execvp(copy->arguments[0], copy->arguments);
+    number = errno;
+    while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
+        ;
+    _exit(NEVER_SEEN);
+}
+
+/* The errno of a child that could not become the command; 0 once it has. */
+static int read_report(int report)
+{
+    int number = 0;
+    ssize_t length;
+
+    do
+        length = read(report, &number, sizeof(number));
+    while (length < 0 && errno == EINTR);
+    return length == sizeof(number) ? number : 0;
+}
+
+/* Not the command's fault, so not one of its codes. */
+static int no_room(struct berth_error *error, const char *wanted, int number)
+{
+    if (number == ENOMEM)
+        return error_set_memory(error);
+    return error_set(error, BERTH_ERROR_LIMIT, "wanted %s to run a command: %s", wanted,
+                     strerror(number));
+}
+
+static int not_executed(struct berth_error *error, const char *command, int number)
+{
+    struct quoted name = quote(command);
+
+    if (number == ENOENT)
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted to run %s, found no such command",
+                         name.text);
+    /* Found, but not what can be run: ENOTDIR is not what error_set_errno takes it for. */
+    if (number == EACCES || number == EPERM || number == ENOMEM)
+        return error_set_errno(error, number, "wanted to run %s", name.text);
+    return error_set(error, BERTH_ERROR_IO, "wanted to run %s: %s", name.text, strerror(number));
+}
+
+int spawn(const struct launch_copy *copy, const struct signals_before *before, pid_t *ret_pid,
+          struct berth_error *error)
+{
+    pid_t parent = getpid();
+    int report[2];
+    int number;
+    pid_t pid;
+
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return no_room(error, "a pipe", errno);
+    pid = fork();
+    if (pid == 0)
+        become(copy, before, parent, report[1]);
+    number = errno;
+    close(report[1]);
+    if (pid > 0)
+        number = read_report(report[0]);
+    close(report[0]);
+    if (pid < 0)
+        return no_room(error, "a process", number);
+    if (number != 0) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        return not_executed(error, copy->arguments[0], number);
+    }
+    *ret_pid = pid;
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tagged fields made by hand from what model/tagged.h says of the bytes.
+ */
+#ifndef TESTS_FIELDS_H
+#define TESTS_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+static inline void append_little(struct text *out, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        text_append_char(out, (char)(number >> 8 * i));
+}
+
+static inline void append_field(struct text *out, unsigned tag, const void *value, size_t length)
+{
+    append_little(out, tag, 2);
+    append_little(out, length, 4);
+    text_append_bytes(out, value, length);
+}
+
+/* A field of a number of so many bytes. */
+static inline void append_number_field(struct text *out, unsigned tag, uint64_t number, size_t size)
+{
+    append_little(out, tag, 2);
+    append_little(out, size, 4);
+    append_little(out, number, size);
+}
+
+#endif

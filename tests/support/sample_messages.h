@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages of which every member is set, and random ones.
+ */
+#ifndef TESTS_SAMPLE_MESSAGES_H
+#define TESTS_SAMPLE_MESSAGES_H
+
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "support/machines.h"
+#include "support/random.h"
+#include "support/requests.h"
+#include "wire/message.h"
+
+/* Every type that this version knows. */
+static const enum wire_type sample_types[] = {
+    WIRE_HELLO, WIRE_CLAIM, WIRE_RELEASE, WIRE_CANCEL, WIRE_STOP,    WIRE_EXTEND,  WIRE_EXPLAIN,
+    WIRE_WATCH, WIRE_TEST,  WIRE_LOOK,    WIRE_POOL,   WIRE_WAITING, WIRE_GRANTED, WIRE_REFUSED,
+    WIRE_DONE,  WIRE_PAGE,  WIRE_NOTICE,  WIRE_ENDED,  WIRE_CLOSING,
+};
+
+/* Fills a zeroed device. */
+static inline void device_fill(struct device *device, struct device_id id)
+{
+    *device = (struct device){
+        .id = id,
+        .name = copy_of("NVIDIA A100-SXM4-80GB"),
+        .uuid = copy_of("GPU-1"),
+        .parent = copy_of("nvidia0"),
+        .cpus = copy_of("0-15,32-47"),
+        .pci = {.known = true, .domain = 1, .bus = 7, .device = 2, .function = 3},
+        .memory_total = optional_number_of(80 * GIB),
+        .numa = optional_number_of(3),
+        .minor = optional_number_of(0),
+        .cap = {.known = true, .major = 8, .minor = 0},
+        .health = HEALTH_SICK,
+        .partitioned = true,
+        .load = {.memory_free = figure_declared(1),
+                 .utilization = figure_sampled(2, 3),
+                 .temperature = figure_sampled(-4, 5),
+                 .power = figure_sampled(6, -7)},
+    };
+    assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);
+    assert_int_equal(string_list_append(&device->nodes, "/dev/nvidiactl"), 0);
+}
+
+static inline struct wire_slot *message_add_slot(struct wire_message *message)
+{
+    struct wire_slot *slot = vector_append(&message->slots);
+
+    assert_non_null(slot);
+    slot->device = calloc(1, sizeof(*slot->device));
+    assert_non_null(slot->device);
+    return slot;
+}
+
+static inline void fill_slots(struct wire_message *message)
+{
+    struct wire_slot *slot = message_add_slot(message);
+    struct device *device = slot->device;
+
+    device_fill(device, id_of("nvidia0.1"));
+    *slot = (struct wire_slot){
+        .device = device,
+        .state = WIRE_STATE_GONE,
+        .sharing = SHARING_TIME_SLICE,
+        .tenants = 4,
+        .share_used = 750000,
+        .memory_used = 60 * GIB,
+    };
+    message_add_slot(message)->device->id = id_of("amd1"); /* and one of which little is known */
+}
+
+static inline void fill_leases(struct wire_message *message)
+{
+    struct wire_lease *lease = vector_append(&message->leases);
+
+    assert_non_null(lease);
+    *lease = (struct wire_lease){
+        .id = 12,
+        .parent = 11,
+        .uid = 1000,
+        .pid = INT32_MAX,
+        .name = copy_of("train"),
+        .command = copy_of("python train.py"),
+        .replicas = 2,
+        .share = 250000,
+        .memory = optional_number_of(GIB),
+        .sharing = SHARING_MPS,
+        .priority = PRIORITY_HIGH,
+        .opportunistic = true,
+        .draining = true,
+        .granted = 2,
+        .since = 1,
+        .expires = optional_number_of(INT64_MAX),
+        .force_at = optional_number_of(0),
+        .end = WIRE_END_PARENT,
+    };
+    assert_int_equal(device_id_list_parse(&lease->devices, "nvidia0,nvidia1", NULL), 0);
+    assert_non_null(vector_append(&message->leases));
+}
+
+static inline void fill_claims(struct wire_message *message)
+{
+    struct wire_claim *claim = vector_append(&message->claims);
+
+    assert_non_null(claim);
+    *claim = (struct wire_claim){
+        .id = 13,
+        .parent = 12,
+        .uid = 1001,
+        .pid = 77,
+        .position = 1,
+        .name = copy_of(""),
+        .command = copy_of("sleep 1"),
+        .request = copy_of("2 devices"),
+        .since = -1,
+        .why = copy_of("2 of 2 are leased"),
+        .estimate = optional_number_of(90),
+        .priority = PRIORITY_LOW,
+        .opportunistic = true,
+    };
+    assert_non_null(vector_append(&message->claims));
+}
+
+/* A message with every member set, also such as its type does not use. The caller finishes it. */
+static inline void message_fill(struct wire_message *message, enum wire_type type)
+{
+    *message = (struct wire_message){
+        .type = type,
+        .number = UINT64_MAX,
+        .id = 12,
+        .parent = 11,
+        .token = {UINT64_MAX, 1},
+        .request = calloc(1, sizeof(*message->request)),
+        .hold = WIRE_HOLD_NOTHING,
+        .resume = true,
+        .command = copy_of("python train.py"),
+        .inventory = copy_of("/tmp/machine.yaml"),
+        .duration = 5,
+        .section = WIRE_SECTION_QUEUE,
+        .after = 6,
+        .error = 8,
+        .text = copy_of("why"),
+        .position = 7,
+        .estimate = optional_number_of(0),
+        .replicas = 2,
+        .more = true,
+        .granted = 8,
+        .expires = optional_number_of(9),
+        .vendors = 31,
+        .socket = copy_of("/run/berth/berth.sock"),
+        .pool = copy_of("0123456789abcdef"),
+        .version_text = copy_of("0.1.0"),
+        .pid = 4711,
+        .force_at = 10,
+        .end = WIRE_END_REVOKED,
+        .exit_code = optional_number_of(255),
+        .capacity = 8,
+        .pending = 3,
+        .time = INT64_MAX,
+    };
+    assert_non_null(message->request);
+    request_fill(message->request);
+    assert_int_equal(string_list_append(&message->masks, "CUDA_VISIBLE_DEVICES=0,1"), 0);
+    assert_int_equal(string_list_append(&message->masks, "ZE_AFFINITY_MASK="), 0);
+    device_fill(vector_append(&message->devices), id_of("nvidia0"));
+    ((struct device *)vector_append(&message->devices))->id = id_of("dri5");
+    fill_slots(message);
+    fill_leases(message);
+    fill_claims(message);
+}
+
+/* A message of any type with any members. The caller finishes it. */
+static inline void message_randomise(struct wire_message *message, struct test_random *random)
+{
+    uint64_t bits = test_random_next(random);
+
+    *message = (struct wire_message){
+        .type = (enum wire_type)(1 + test_random_below(random, 255)),
+        .number = test_random_any_length(random),
+        .id = test_random_any_length(random),
+        .parent = test_random_any_length(random),
+        .token = {test_random_any_length(random), test_random_any_length(random)},
+        .hold = (enum wire_hold)test_random_below(random, WIRE_HOLD_NOTHING + 1),
+        .resume = (bits & 1) != 0,
+        .command = random_text(random),
+        .inventory = random_text(random),
+        .duration = test_random_any_length(random),
+        .section = (uint32_t)test_random_any_length(random),
+        .after = test_random_any_length(random),
+        .error = (uint32_t)test_random_any_length(random),
+        .text = random_text(random),
+        .position = (uint32_t)test_random_any_length(random),
+        .estimate = random_optional(random),
+        .replicas = (uint32_t)test_random_any_length(random),
+        .more = (bits & 2) != 0,
+        .granted = (int64_t)test_random_any_length(random),
+        .expires = random_optional(random),
+        .vendors = (uint32_t)test_random_any_length(random),
+        .socket = random_text(random),
+        .pool = random_text(random),
+        .version_text = random_text(random),
+        .pid = (int32_t)(test_random_any_length(random) & INT32_MAX),
+        .force_at = (int64_t)test_random_any_length(random),
+        .end = (enum wire_end)(test_random_any_length(random) & UINT32_MAX),
+        .capacity = (uint32_t)test_random_any_length(random),
+        .pending = (uint32_t)test_random_any_length(random),
+        .time = (int64_t)test_random_any_length(random),
+    };
+    if ((bits & 4) != 0) {
+        message->request = calloc(1, sizeof(*message->request));
+        assert_non_null(message->request);
+        request_randomise(message->request, random);
+    }
+    if ((bits & 8) != 0)
+        fill_slots(message);
+    if ((bits & 16) != 0)
+        fill_leases(message);
+    if ((bits & 32) != 0)
+        fill_claims(message);
+}
+
+#endif

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages of docs/PROTOCOL.md as Python values and as bytes, written from that page.
+
+A message is a dict: `type` and `number`, and the fields that are there by their names in the
+document's tables. Nothing here checks what it encodes, so that tests can make what nobody should;
+decode() is as strict as the document.
+"""
+import struct
+
+VERSION = 1
+HEADER = struct.Struct("<BBHIQ")
+FIELD = struct.Struct("<HI")
+MESSAGE_MOST = 128 * 1024
+MANDATORY = 0x8000
+NO_MIG = 0xFFFFFFFF
+
+TYPES = {
+    "HELLO": 1,
+    "CLAIM": 2,
+    "RELEASE": 3,
+    "CANCEL": 4,
+    "STOP": 5,
+    "EXTEND": 6,
+    "EXPLAIN": 7,
+    "WATCH": 8,
+    "TEST": 9,
+    "LOOK": 10,
+    "POOL": 64,
+    "WAITING": 65,
+    "GRANTED": 66,
+    "REFUSED": 67,
+    "DONE": 68,
+    "PAGE": 69,
+    "NOTICE": 70,
+    "ENDED": 71,
+    "CLOSING": 72,
+}
+TYPE_NAMES = {number: name for name, number in TYPES.items()}
+
+HOLDS = {"CONNECTION": 0, "PROCESS": 1, "NOTHING": 2}
+ENDS = {
+    "RELEASED": 1,
+    "DIED": 2,
+    "EXPIRED": 3,
+    "REVOKED": 4,
+    "STOPPED": 5,
+    "CANCELLED": 6,
+    "TIMED_OUT": 7,
+    "IMPOSSIBLE": 8,
+    "PARENT": 9,
+}
+STATES = {
+    "FREE": 0,
+    "LEASED": 1,
+    "SHARED": 2,
+    "DRAINING": 3,
+    "DRAINED": 4,
+    "SICK": 5,
+    "SQUATTED": 6,
+    "ELSEWHERE": 7,
+    "ASLEEP": 8,
+    "GONE": 9,
+}
+SECTIONS = {"END": 0, "DEVICES": 1, "LEASES": 2, "QUEUE": 3}
+VENDORS = ("nvidia", "amd", "intel", "apple", "dri")
+ERRORS = {
+    "INVALID": 1,
+    "MEMORY": 2,
+    "IO": 3,
+    "NOT_FOUND": 4,
+    "SYNTAX": 5,
+    "RANGE": 6,
+    "LIMIT": 7,
+    "IMPOSSIBLE": 8,
+    "PERMISSION": 9,
+    "NO_DEVICE": 10,
+    "BUSY": 11,
+    "TIMED_OUT": 12,
+    "CANCELLED": 13,
+    "FORKED": 14,
+}
+
+
+class WireError(Exception):
+    """Bytes that are no message."""
+
+
+# ---- Values: a pair of functions for each kind ----
+
+
+def write_number(value):
+    value &= 0xFFFFFFFFFFFFFFFF  # two's complement
+    return value.to_bytes((value.bit_length() + 7) // 8, "little")
+
+
+def read_number(data):
+    if len(data) > 8:
+        raise WireError(f"a number of {len(data)} bytes")
+    return int.from_bytes(data, "little")
+
+
+def read_time(data):
+    number = read_number(data)
+    return number - (1 << 64) if number >> 63 else number
+
+
+def write_text(value):
+    return value if isinstance(value, bytes) else value.encode(errors="surrogateescape")
+
+
+def read_text(data):
+    if b"\0" in data:
+        raise WireError("a text with a zero byte")
+    return data.decode(errors="surrogateescape")
+
+
+def write_id(name):
+    """nvidia0, or nvidia0.3 for a MIG instance."""
+    [vendor] = [vendor for vendor in VENDORS if name.startswith(vendor)]
+    index, _, mig = name[len(vendor) :].partition(".")
+    return struct.pack("<BII", VENDORS.index(vendor), int(index), int(mig) if mig else NO_MIG)
+
+
+def read_id(data):
+    if len(data) != 9:
+        raise WireError(f"a device id of {len(data)} bytes")
+    vendor, index, mig = struct.unpack("<BII", data)
+    if vendor >= len(VENDORS):
+        raise WireError(f"a device id with vendor {vendor}")
+    return f"{VENDORS[vendor]}{index}" + ("" if mig == NO_MIG else f".{mig}")
+
+
+def write_ids(names):
+    return b"".join(map(write_id, names))
+
+
+def read_ids(data):
+    return [read_id(data[at : at + 9]) for at in range(0, len(data), 9)]
+
+
+def write_pci(value):
+    return struct.pack("<IBBB", *value)
+
+
+def read_pci(data):
+    if len(data) != 7:
+        raise WireError(f"a PCI address of {len(data)} bytes")
+    return struct.unpack("<IBBB", data)
+
+
+def write_figure(value):
+    return struct.pack("<qq", *value)
+
+
+def read_figure(data):
+    if len(data) != 16:
+        raise WireError(f"a figure of {len(data)} bytes")
+    return struct.unpack("<qq", data)
+
+
+def write_parts(parts):
+    return b"".join(struct.pack("<I", len(part)) + part for part in parts)
+
+
+def read_parts(data):
+    at = 0
+    while at < len(data):
+        if len(data) - at < 4:
+            raise WireError("a part without a length")
+        [length] = struct.unpack_from("<I", data, at)
+        at += 4
+        if length > len(data) - at:
+            raise WireError("a part that is longer than what it is in")
+        yield data[at : at + length]
+        at += length
+
+
+def write_strings(values):
+    return write_parts(map(write_text, values))
+
+
+def read_strings(data):
+    return [read_text(part) for part in read_parts(data)]
+
+
+def fields_of(table):
+    return (lambda value: encode_fields(value, table)), (lambda data: decode_fields(data, table))
+
+
+def items_of(table):
+    return (
+        lambda values: write_parts(encode_fields(value, table) for value in values),
+        lambda data: [decode_fields(part, table) for part in read_parts(data)],
+    )
+
+
+NUMBER = (write_number, read_number)
+FLAG = (write_number, lambda data: bool(read_number(data)))
+MAYBE = NUMBER
+TIME = (write_number, read_time)
+TEXT = (write_text, read_text)
+ID = (write_id, read_id)
+IDS = (write_ids, read_ids)
+PCI = (write_pci, read_pci)
+FIGURE = (write_figure, read_figure)
+STRINGS = (write_strings, read_strings)
+
+
+# ---- Tables: the name of a field, its tag and how it is written and read ----
+
+REQUEST = {
+    "least": (1, NUMBER),
+    "most": (2, NUMBER),
+    "all": (3, FLAG),
+    "replicas": (4, NUMBER),
+    "wanted": (5, IDS),
+    "avoided": (6, IDS),
+    "vendor_rule": (7, NUMBER),
+    "vendor": (8, NUMBER),
+    "model": (9, TEXT),
+    "min_free": (10, MAYBE),
+    "min_memory": (11, MAYBE),
+    "min_cap": (12, MAYBE),
+    "sharing": (13, NUMBER),
+    "share": (14, MAYBE),
+    "memory": (15, MAYBE),
+    "scheduling": (16, NUMBER),
+    "priority": (17, NUMBER),
+    "policy": (18, TEXT),
+    "affinity": (19, TEXT),
+    "opportunistic": (20, FLAG),
+    "ranks": (21, FLAG),
+    "or_cpu": (22, FLAG),
+    "nonblock": (23, FLAG),
+    "wait": (24, MAYBE),
+    "time": (25, MAYBE),
+    "name": (26, TEXT),
+    "cpus": (27, MAYBE),
+    "host_memory": (28, MAYBE),
+}
+
+DEVICE = {
+    "id": (1, ID),
+    "name": (2, TEXT),
+    "uuid": (3, TEXT),
+    "parent": (4, TEXT),
+    "cpus": (5, TEXT),
+    "pci": (6, PCI),
+    "memory_total": (7, MAYBE),
+    "numa": (8, MAYBE),
+    "minor": (9, MAYBE),
+    "cap": (10, MAYBE),
+    "health": (11, NUMBER),
+    "partitioned": (12, FLAG),
+    "nodes": (13, STRINGS),
+    "memory_free": (14, FIGURE),
+    "utilization": (15, FIGURE),
+    "temperature": (16, FIGURE),
+    "power": (17, FIGURE),
+}
+
+SLOT = {
+    "device": (1, fields_of(DEVICE)),
+    "state": (2, NUMBER),
+    "sharing": (3, NUMBER),
+    "tenants": (4, NUMBER),
+    "share_used": (5, NUMBER),
+    "memory_used": (6, NUMBER),
+}
+
+LEASE = {
+    "id": (1, NUMBER),
+    "parent": (2, NUMBER),
+    "uid": (3, NUMBER),
+    "pid": (4, NUMBER),
+    "name": (5, TEXT),
+    "command": (6, TEXT),
+    "devices": (7, IDS),
+    "replicas": (8, NUMBER),
+    "share": (9, NUMBER),
+    "memory": (10, MAYBE),
+    "sharing": (11, NUMBER),
+    "priority": (12, NUMBER),
+    "opportunistic": (13, FLAG),
+    "draining": (14, FLAG),
+    "granted": (15, TIME),
+    "since": (16, TIME),
+    "expires": (17, TIME),
+    "force_at": (18, TIME),
+    "end": (19, NUMBER),
+}
+
+CLAIM = {
+    "id": (1, NUMBER),
+    "parent": (2, NUMBER),
+    "uid": (3, NUMBER),
+    "pid": (4, NUMBER),
+    "position": (5, NUMBER),
+    "name": (6, TEXT),
+    "command": (7, TEXT),
+    "request": (8, TEXT),
+    "since": (9, TIME),
+    "why": (10, TEXT),
+    "estimate": (11, MAYBE),
+    "priority": (12, NUMBER),
+    "opportunistic": (13, FLAG),
+}
+
+MESSAGE = {
+    "id": (1, NUMBER),
+    "parent": (2, NUMBER),
+    "token_high": (3, NUMBER),
+    "token_low": (4, NUMBER),
+    "request": (5, fields_of(REQUEST)),
+    "hold": (6, NUMBER),
+    "resume": (7, FLAG),
+    "masks": (8, STRINGS),
+    "command": (9, TEXT),
+    "inventory": (10, TEXT),
+    "duration": (11, NUMBER),
+    "section": (12, NUMBER),
+    "after": (13, NUMBER),
+    "error": (14, NUMBER),
+    "text": (15, TEXT),
+    "position": (16, NUMBER),
+    "estimate": (17, MAYBE),
+    "devices": (18, items_of(DEVICE)),
+    "replicas": (19, NUMBER),
+    "more": (20, FLAG),
+    "granted": (21, TIME),
+    "expires": (22, TIME),
+    "vendors": (23, NUMBER),
+    "socket": (24, TEXT),
+    "pool": (25, TEXT),
+    "version_text": (26, TEXT),
+    "pid": (27, NUMBER),
+    "force_at": (28, TIME),
+    "end": (29, NUMBER),
+    "exit_code": (30, MAYBE),
+    "capacity": (31, NUMBER),
+    "pending": (32, NUMBER),
+    "time": (33, TIME),
+    "slots": (34, items_of(SLOT)),
+    "leases": (35, items_of(LEASE)),
+    "claims": (36, items_of(CLAIM)),
+}
+
+
+# ---- Messages ----
+
+
+def field(tag, value):
+    """One field, whose value is bytes."""
+    return FIELD.pack(tag, len(value)) + value
+
+
+def encode_fields(values, table):
+    encoded = [(table[name][0], table[name][1][0](value)) for name, value in values.items() if value is not None]
+    return b"".join(field(tag, value) for tag, value in sorted(encoded))
+
+
+def decode_fields(data, table):
+    """The fields that are there and that the table knows."""
+    names = {tag: (name, kind) for name, (tag, kind) in table.items()}
+    values = {}
+    at = 0
+    while at < len(data):
+        if len(data) - at < FIELD.size:
+            raise WireError(f"{len(data) - at} bytes after the last field")
+        tag, length = FIELD.unpack_from(data, at)
+        at += FIELD.size
+        if length > len(data) - at:
+            raise WireError(f"a field {tag} of {length} bytes where {len(data) - at} are left")
+        if tag in names:
+            name, (_, read) = names[tag]
+            if name in values:
+                raise WireError(f"{name} twice")
+            values[name] = read(data[at : at + length])
+        elif tag >= MANDATORY:
+            raise WireError(f"an unknown mandatory field {tag}")
+        at += length
+    return values
+
+
+def packet(kind, number=0, body=b"", version=VERSION, length=None):
+    """A packet of any header and bytes; `kind` is a type's name or number."""
+    kind = TYPES.get(kind, kind)
+    return HEADER.pack(version, kind, 0, len(body) if length is None else length, number) + body
+
+
+def encode(kind, number=0, raw=b"", **values):
+    return packet(kind, number, encode_fields(values, MESSAGE) + raw)
+
+
+def decode(data):
+    if len(data) < HEADER.size:
+        raise WireError(f"a packet of {len(data)} bytes")
+    version, kind, _, length, number = HEADER.unpack_from(data)
+    if version != VERSION or kind == 0 or length != len(data) - HEADER.size:
+        raise WireError(f"a header with version {version}, type {kind}, length {length}")
+    return {"type": TYPE_NAMES.get(kind, kind), "number": number, **decode_fields(data[HEADER.size :], MESSAGE)}

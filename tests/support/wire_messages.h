@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether two messages say the same, and what memory one takes, for unit tests and fuzz targets.
+ */
+#ifndef TESTS_WIRE_MESSAGES_H
+#define TESTS_WIRE_MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "wire/message.h"
+
+static inline bool same_text(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
+
+static inline bool same_maybe(struct optional_number one, struct optional_number other)
+{
+    return one.known == other.known && (!one.known || one.value == other.value);
+}
+
+static inline bool same_figure(struct figure one, struct figure other)
+{
+    return one.known == other.known &&
+           (!one.known || (one.value == other.value && one.sampled_at == other.sampled_at));
+}
+
+static inline bool same_pci(struct pci_address one, struct pci_address other)
+{
+    return one.known == other.known && (!one.known || pci_compare(one, other) == 0);
+}
+
+static inline bool same_capability(struct capability one, struct capability other)
+{
+    return one.known == other.known &&
+           (!one.known || (one.major == other.major && one.minor == other.minor));
+}
+
+static inline bool same_strings(const struct string_list *one, const struct string_list *other)
+{
+    bool same = one->count == other->count;
+
+    for (size_t i = 0; same && i < one->count; i++)
+        same = same_text(one->items[i], other->items[i]);
+    return same;
+}
+
+static inline bool same_load(const struct load *one, const struct load *other)
+{
+    return same_figure(one->memory_free, other->memory_free) &&
+           same_figure(one->utilization, other->utilization) &&
+           same_figure(one->temperature, other->temperature) &&
+           same_figure(one->power, other->power);
+}
+
+/* But for the host, which no message has. */
+static inline bool same_device(const struct device *one, const struct device *other)
+{
+    return device_id_equals(one->id, other->id) && same_text(one->name, other->name) &&
+           same_text(one->uuid, other->uuid) && same_text(one->parent, other->parent) &&
+           same_text(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
+           same_maybe(one->memory_total, other->memory_total) &&
+           same_maybe(one->numa, other->numa) && same_maybe(one->minor, other->minor) &&
+           same_capability(one->cap, other->cap) && one->health == other->health &&
+           one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes) &&
+           same_load(&one->load, &other->load);
+}
+
+static inline bool same_slot(const struct wire_slot *one, const struct wire_slot *other)
+{
+    return same_device(one->device, other->device) && one->state == other->state &&
+           one->sharing == other->sharing && one->tenants == other->tenants &&
+           one->share_used == other->share_used && one->memory_used == other->memory_used;
+}
+
+static inline bool same_lease(const struct wire_lease *one, const struct wire_lease *other)
+{
+    return one->id == other->id && one->parent == other->parent && one->uid == other->uid &&
+           one->pid == other->pid && same_text(one->name, other->name) &&
+           same_text(one->command, other->command) &&
+           device_id_list_equals(&one->devices, &other->devices) &&
+           one->replicas == other->replicas && one->share == other->share &&
+           same_maybe(one->memory, other->memory) && one->sharing == other->sharing &&
+           one->priority == other->priority && one->opportunistic == other->opportunistic &&
+           one->draining == other->draining && one->granted == other->granted &&
+           one->since == other->since && same_maybe(one->expires, other->expires) &&
+           same_maybe(one->force_at, other->force_at) && one->end == other->end;
+}
+
+static inline bool same_claim(const struct wire_claim *one, const struct wire_claim *other)
+{
+    return one->id == other->id && one->parent == other->parent && one->uid == other->uid &&
+           one->pid == other->pid && one->position == other->position &&
+           same_text(one->name, other->name) && same_text(one->command, other->command) &&
+           same_text(one->request, other->request) && one->since == other->since &&
+           same_text(one->why, other->why) && same_maybe(one->estimate, other->estimate) &&
+           one->priority == other->priority && one->opportunistic == other->opportunistic;
+}
+
+/* What a client says. */
+static inline bool same_question(const struct wire_message *one, const struct wire_message *other)
+{
+    if (one->request == NULL || other->request == NULL) {
+        if (one->request != other->request)
+            return false;
+    } else if (!request_equals(one->request, other->request)) {
+        return false;
+    }
+    return one->type == other->type && one->number == other->number && one->id == other->id &&
+           one->parent == other->parent && one->token[0] == other->token[0] &&
+           one->token[1] == other->token[1] && one->hold == other->hold &&
+           one->resume == other->resume && same_strings(&one->masks, &other->masks) &&
+           same_text(one->command, other->command) && same_text(one->inventory, other->inventory) &&
+           one->duration == other->duration && one->section == other->section &&
+           one->after == other->after;
+}
+
+/* What the daemon says, but for lists. */
+static inline bool same_answer(const struct wire_message *one, const struct wire_message *other)
+{
+    return one->error == other->error && same_text(one->text, other->text) &&
+           one->position == other->position && same_maybe(one->estimate, other->estimate) &&
+           one->replicas == other->replicas && one->more == other->more &&
+           one->granted == other->granted && same_maybe(one->expires, other->expires) &&
+           one->vendors == other->vendors && same_text(one->socket, other->socket) &&
+           same_text(one->pool, other->pool) && same_text(one->version_text, other->version_text) &&
+           one->pid == other->pid && one->force_at == other->force_at && one->end == other->end &&
+           same_maybe(one->exit_code, other->exit_code) && one->capacity == other->capacity &&
+           one->pending == other->pending && one->time == other->time;
+}
+
+static inline bool wire_message_equals(const struct wire_message *one,
+                                       const struct wire_message *other)
+{
+    bool same =
+        same_question(one, other) && same_answer(one, other) &&
+        one->devices.count == other->devices.count && one->slots.count == other->slots.count &&
+        one->leases.count == other->leases.count && one->claims.count == other->claims.count;
+
+    for (size_t i = 0; same && i < one->devices.count; i++)
+        same = same_device(&one->devices.items[i], &other->devices.items[i]);
+    for (size_t i = 0; same && i < one->slots.count; i++)
+        same = same_slot(&one->slots.items[i], &other->slots.items[i]);
+    for (size_t i = 0; same && i < one->leases.count; i++)
+        same = same_lease(&one->leases.items[i], &other->leases.items[i]);
+    for (size_t i = 0; same && i < one->claims.count; i++)
+        same = same_claim(&one->claims.items[i], &other->claims.items[i]);
+    return same;
+}
+
+/* ---- Memory ---- */
+
+/* What an allocator adds to each piece, roughly. */
+enum { PIECE = 32 };
+
+static inline size_t text_memory(const char *text)
+{
+    return text == NULL ? 0 : PIECE + strlen(text);
+}
+
+static inline size_t strings_memory(const struct string_list *list)
+{
+    size_t sum = PIECE + list->capacity * sizeof(*list->items);
+
+    for (size_t i = 0; i < list->count; i++)
+        sum += text_memory(list->items[i]);
+    return sum;
+}
+
+static inline size_t ids_memory(const struct device_id_list *list)
+{
+    return PIECE + list->capacity * sizeof(*list->items);
+}
+
+/* Of what a device owns. */
+static inline size_t device_memory(const struct device *device)
+{
+    return text_memory(device->name) + text_memory(device->uuid) + text_memory(device->parent) +
+           text_memory(device->cpus) + strings_memory(&device->nodes);
+}
+
+static inline size_t request_memory(const struct request *request)
+{
+    if (request == NULL)
+        return 0;
+    return PIECE + sizeof(*request) + ids_memory(&request->wanted) + ids_memory(&request->avoided) +
+           text_memory(request->model) + text_memory(request->policy) +
+           text_memory(request->affinity) + text_memory(request->name);
+}
+
+/* How many bytes the message owns. */
+static inline size_t wire_message_memory(const struct wire_message *message)
+{
+    size_t sum = request_memory(message->request) + strings_memory(&message->masks) +
+                 text_memory(message->command) + text_memory(message->inventory) +
+                 text_memory(message->text) + text_memory(message->socket) +
+                 text_memory(message->pool) + text_memory(message->version_text) +
+                 message->devices.capacity * sizeof(*message->devices.items) +
+                 message->slots.capacity * sizeof(*message->slots.items) +
+                 message->leases.capacity * sizeof(*message->leases.items) +
+                 message->claims.capacity * sizeof(*message->claims.items);
+
+    for (size_t i = 0; i < message->devices.count; i++)
+        sum += device_memory(&message->devices.items[i]);
+    for (size_t i = 0; i < message->slots.count; i++)
+        sum += PIECE + sizeof(struct device) + device_memory(message->slots.items[i].device);
+    for (size_t i = 0; i < message->leases.count; i++) {
+        const struct wire_lease *lease = &message->leases.items[i];
+
+        sum += text_memory(lease->name) + text_memory(lease->command) + ids_memory(&lease->devices);
+    }
+    for (size_t i = 0; i < message->claims.count; i++) {
+        const struct wire_claim *claim = &message->claims.items[i];
+
+        sum += text_memory(claim->name) + text_memory(claim->command) +
+               text_memory(claim->request) + text_memory(claim->why);
+    }
+    return sum;
+}
+
+#endif

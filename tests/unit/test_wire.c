@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "wire/message.h"
+
+#include <berth/error.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/choice.h"
+#include "base/count.h"
+#include "model/tagged.h"
+#include "support/assert_error.h"
+#include "support/exact_copy.h"
+#include "support/failing_allocator.h"
+#include "support/sample_messages.h"
+#include "support/steps.h"
+#include "support/wire_messages.h"
+
+static struct text encoded(const struct wire_message *message)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text bytes = {0};
+    int code = wire_encode(message, &bytes, &error);
+
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    return bytes;
+}
+
+/* Reads a packet that must be good; the caller finishes the message. */
+static struct wire_message decoded(const struct text *bytes)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message message = {0};
+    char *copy = exact_copy(bytes->bytes, bytes->length);
+    int code = wire_decode(copy, bytes->length, &message, &error);
+
+    free(copy);
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    return message;
+}
+
+static void check_round_trip(const struct wire_message *message)
+{
+    struct text bytes = encoded(message);
+    struct wire_message back = decoded(&bytes);
+    struct text again = encoded(&back);
+
+    assert_true(wire_message_equals(message, &back));
+    assert_int_equal(bytes.length, again.length);
+    assert_memory_equal(bytes.bytes, again.bytes, again.length);
+    assert_in_range(wire_message_memory(&back), 0, WIRE_MEMORY_MOST);
+    wire_message_finish(&back);
+    text_finish(&again);
+    text_finish(&bytes);
+}
+
+static void every_type_comes_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(sample_types); i++) {
+        struct wire_message message = {.type = sample_types[i]};
+
+        check_round_trip(&message);
+        message_fill(&message, sample_types[i]);
+        check_round_trip(&message);
+        wire_message_finish(&message);
+        assert_true(wire_message_equals(&message, &(struct wire_message){0}));
+        wire_message_finish(&message);
+    }
+}
+
+static void random_messages_come_back(void **state)
+{
+    struct test_random random = {23};
+
+    (void)state;
+    for (unsigned long step = test_steps(3000); step > 0; step--) {
+        struct wire_message message;
+
+        message_randomise(&message, &random);
+        check_round_trip(&message);
+        wire_message_finish(&message);
+    }
+}
+
+static void check_bytes(const struct wire_message *message, const char *wanted)
+{
+    struct text bytes = encoded(message);
+    struct text hex = {0};
+
+    for (size_t i = 0; i < bytes.length; i++)
+        text_append_format(&hex, "%02x", (unsigned char)bytes.bytes[i]);
+    assert_string_equal(text_string(&hex), wanted);
+    text_finish(&hex);
+    text_finish(&bytes);
+}
+
+/* What other programs speak: when one of these fails, the code is wrong. */
+static void bytes_stay_as_they_are(void **state)
+{
+    struct request plain;
+    struct wire_message claim = {
+        .type = WIRE_CLAIM,
+        .number = 258,
+        .token = {1, 2},
+        .request = &plain,
+        .hold = WIRE_HOLD_PROCESS,
+    };
+
+    (void)state;
+    request_init(&plain);
+    check_bytes(&(struct wire_message){.type = WIRE_HELLO}, "01010000000000000000000000000000");
+    check_bytes(&claim, "010200001b0000000201000000000000"
+                        "03000100000001"
+                        "04000100000002"
+                        "050000000000"
+                        "06000100000001");
+    check_bytes(
+        &(struct wire_message){
+            .type = WIRE_RELEASE, .number = 1, .id = 300, .exit_code = optional_number_of(0)},
+        "010300000e0000000100000000000000"
+        "0100020000002c01"
+        "1e0000000000");
+    check_bytes(
+        &(struct wire_message){
+            .type = WIRE_NOTICE, .id = 1, .end = WIRE_END_EXPIRED, .force_at = 256},
+        "01460000160000000000000000000000"
+        "01000100000001"
+        "1c00020000000001"
+        "1d000100000003");
+}
+
+static void types_have_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(sample_types); i++)
+        assert_non_null(wire_type_name(sample_types[i]));
+    assert_string_equal(wire_type_name(WIRE_CLAIM), "claim");
+    assert_string_equal(wire_type_name(WIRE_CLOSING), "closing");
+    assert_null(wire_type_name((enum wire_type)0));
+    assert_null(wire_type_name((enum wire_type)(WIRE_LOOK + 1)));
+    assert_null(wire_type_name((enum wire_type)(WIRE_CLOSING + 1)));
+}
+
+/* What a later daemon may say is kept, and shown as well as can be. */
+static void numbers_of_later_versions_are_kept(void **state)
+{
+    struct wire_message message;
+    struct wire_message back;
+    struct text bytes;
+
+    (void)state;
+    message_fill(&message, WIRE_PAGE);
+    message.end = (enum wire_end)UINT32_MAX;
+    message.section = 99;
+    message.slots.items[0].state = (enum wire_state)(WIRE_STATE_GONE + 1);
+    message.slots.items[0].sharing = (enum sharing)UINT32_MAX;
+    message.slots.items[0].device->health = (enum health)77;
+    message.leases.items[0].sharing = (enum sharing)(SHARING_TIME_SLICE + 1);
+    message.leases.items[0].priority = (enum priority)(PRIORITY_HIGH + 1);
+    message.leases.items[0].end = (enum wire_end)(WIRE_END_PARENT + 1);
+    message.claims.items[0].priority = (enum priority)UINT32_MAX;
+    bytes = encoded(&message);
+    back = decoded(&bytes);
+    assert_true(wire_message_equals(&message, &back));
+    assert_string_equal(wire_state_name(back.slots.items[0].state), "unknown");
+    assert_string_equal(wire_sharing_name(back.slots.items[0].sharing), "unknown");
+    assert_string_equal(wire_sharing_name(back.leases.items[0].sharing), "unknown");
+    assert_string_equal(wire_priority_name(back.leases.items[0].priority), "unknown");
+    assert_string_equal(wire_priority_name(back.claims.items[0].priority), "unknown");
+    assert_string_equal(wire_end_describe(back.leases.items[0].end), "it ended");
+    assert_string_equal(wire_end_describe(back.end), "it ended");
+    wire_message_finish(&back);
+    wire_message_finish(&message);
+    text_finish(&bytes);
+}
+
+static void what_is_known_has_words(void **state)
+{
+    (void)state;
+    for (int i = WIRE_STATE_FREE; i <= WIRE_STATE_GONE; i++)
+        assert_string_equal(wire_state_name((enum wire_state)i), choice_name(wire_state_names, i));
+    for (int i = WIRE_END_RELEASED; i <= WIRE_END_PARENT; i++)
+        assert_string_not_equal(wire_end_describe((enum wire_end)i), "it ended");
+    assert_string_equal(wire_state_name(WIRE_STATE_SQUATTED), "squatted");
+    assert_string_equal(wire_sharing_name(SHARING_TIME_SLICE), "time-slice");
+    assert_string_equal(wire_priority_name(PRIORITY_UNSAID), "normal");
+    assert_string_equal(wire_priority_name(PRIORITY_LOW), "low");
+}
+
+static void check_not_encoded(const struct wire_message *message, int wanted_code,
+                              const char *wanted)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text bytes = {0};
+
+    text_append(&bytes, "before");
+    assert_fails(wire_encode(message, &bytes, &error), wanted_code, &error, wanted);
+    assert_string_equal(text_string(&bytes), "before");
+    assert_false(text_failed(&bytes));
+    assert_int_equal(wire_encode(message, &bytes, NULL), wanted_code);
+    text_finish(&bytes);
+}
+
+static void what_could_not_be_read_is_not_written(void **state)
+{
+    static const char beyond[] = "message: wanted values within their limits, found one beyond";
+    static char text[WIRE_TEXT_LONGEST + 2];
+    struct wire_slot slot = {0};
+    struct wire_message message = {.type = WIRE_CLAIM, .text = text};
+
+    (void)state;
+    check_not_encoded(&(struct wire_message){0}, BERTH_ERROR_INVALID,
+                      "message: wanted a type from 1 to 255, found 0");
+    check_not_encoded(&(struct wire_message){.type = (enum wire_type)256}, BERTH_ERROR_INVALID,
+                      "message: wanted a type from 1 to 255, found 256");
+    memset(text, 'a', sizeof(text) - 1);
+    check_not_encoded(&message, BERTH_ERROR_INVALID, beyond);
+    text[WIRE_TEXT_LONGEST] = '\0';
+    check_round_trip(&message);
+    check_not_encoded(&(struct wire_message){.type = WIRE_CLAIM, .hold = WIRE_HOLD_NOTHING + 1},
+                      BERTH_ERROR_INVALID, beyond);
+    check_not_encoded(&(struct wire_message){.type = WIRE_POOL, .pid = -1}, BERTH_ERROR_INVALID,
+                      beyond);
+    check_not_encoded(
+        &(struct wire_message){.type = WIRE_ENDED, .exit_code = optional_number_of(256)},
+        BERTH_ERROR_INVALID, beyond);
+    check_not_encoded(
+        &(struct wire_message){.type = WIRE_PAGE, .slots = {.items = &slot, .count = 1}},
+        BERTH_ERROR_INVALID, beyond);
+}
+
+/* The longest mask that fits, and one byte more. */
+static void messages_have_a_longest(void **state)
+{
+    enum { ROOM = WIRE_MESSAGE_MOST - WIRE_HEADER_SIZE - TAGGED_FIELD_SIZE - 4 };
+    char *mask = malloc(ROOM + 2);
+    struct wire_message message = {.type = WIRE_CLAIM, .masks = {.items = &mask, .count = 1}};
+
+    (void)state;
+    assert_non_null(mask);
+    memset(mask, 'a', ROOM + 1);
+    mask[ROOM + 1] = '\0';
+    check_not_encoded(&message, BERTH_ERROR_LIMIT,
+                      "message: wanted at most 131072 bytes, found 131073");
+    mask[ROOM] = '\0';
+    check_round_trip(&message);
+    free(mask);
+}
+
+static void pages_and_grants_may_be_full(void **state)
+{
+    struct wire_message message = {.type = WIRE_PAGE};
+    struct text bytes = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < WIRE_PAGE_ITEMS; i++) {
+        message_add_slot(&message)->device->id = (struct device_id){.index = i};
+        assert_non_null(vector_append(&message.leases));
+        assert_non_null(vector_append(&message.claims));
+    }
+    check_round_trip(&message);
+    assert_non_null(vector_append(&message.claims));
+    assert_int_equal(wire_encode(&message, &bytes, NULL), BERTH_ERROR_INVALID);
+    wire_message_finish(&message);
+    message.type = WIRE_GRANTED;
+    for (uint32_t i = 0; i < WIRE_GRANT_DEVICES; i++)
+        ((struct device *)vector_append(&message.devices))->id = (struct device_id){.index = i};
+    check_round_trip(&message);
+    assert_non_null(vector_append(&message.devices));
+    assert_int_equal(wire_encode(&message, &bytes, NULL), BERTH_ERROR_INVALID);
+    wire_message_finish(&message);
+    assert_int_equal(bytes.length, 0);
+    text_finish(&bytes);
+}
+
+static int encode_full(void *context)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text bytes = {0};
+    int code = wire_encode(context, &bytes, &error);
+
+    assert_int_equal(error.code, code);
+    assert_false(text_failed(&bytes));
+    assert_true(code == 0 || bytes.length == 0);
+    text_finish(&bytes);
+    return code;
+}
+
+static int decode_full(void *context)
+{
+    const struct text *bytes = context;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message message = {.id = 4711};
+    int code = wire_decode(bytes->bytes, bytes->length, &message, &error);
+
+    assert_int_equal(error.code, code);
+    if (code == 0)
+        wire_message_finish(&message);
+    else
+        assert_true(message.id == 4711);
+    return code;
+}
+
+static void no_memory_leaves_nothing(void **state)
+{
+    struct wire_message message;
+    struct text bytes;
+    struct text failed = {.failed = true};
+
+    (void)state;
+    message_fill(&message, WIRE_PAGE);
+    bytes = encoded(&message);
+    assert_in_range(failing_allocator_try_all(encode_full, &message), 1, 20);
+    assert_in_range(failing_allocator_try_all(decode_full, &bytes), 40, 80);
+    assert_int_equal(wire_encode(&message, &failed, NULL), BERTH_ERROR_MEMORY);
+    assert_true(text_failed(&failed));
+    wire_message_finish(&message);
+    text_finish(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_comes_back),
+        cmocka_unit_test(random_messages_come_back),
+        cmocka_unit_test(bytes_stay_as_they_are),
+        cmocka_unit_test(types_have_names),
+        cmocka_unit_test(numbers_of_later_versions_are_kept),
+        cmocka_unit_test(what_is_known_has_words),
+        cmocka_unit_test(what_could_not_be_read_is_not_written),
+        cmocka_unit_test(messages_have_a_longest),
+        cmocka_unit_test(pages_and_grants_may_be_full),
+        cmocka_unit_test(no_memory_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packets that wire_encode does not make: of later versions, of broken programs and of bad people.
+ */
+#include "support/unit.h"
+
+#include "wire/message.h"
+
+#include <berth/error.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "model/device_tags.h"
+#include "model/request_tags.h"
+#include "support/assert_error.h"
+#include "support/exact_copy.h"
+#include "support/fields.h"
+#include "support/sample_messages.h"
+#include "support/wire_messages.h"
+#include "wire/tables.h"
+
+/* A packet of these fields, whose first byte is byte 16; finishes the fields. */
+static struct text packet_of(unsigned type, struct text *fields)
+{
+    struct text packet = {0};
+
+    append_little(&packet, WIRE_VERSION, 1);
+    append_little(&packet, type, 1);
+    append_little(&packet, 0, 2);
+    append_little(&packet, fields->length, 4);
+    append_little(&packet, 1, 8);
+    text_append_bytes(&packet, fields->bytes, fields->length);
+    assert_false(text_failed(&packet) || text_failed(fields));
+    text_finish(fields);
+    return packet;
+}
+
+static void check_refused_packet(const char *bytes, size_t length, int wanted_code,
+                                 const char *wanted)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message message = {.id = 4711};
+    char *copy = exact_copy(bytes, length);
+
+    assert_fails(wire_decode(copy, length, &message, &error), wanted_code, &error, wanted);
+    assert_int_equal(wire_decode(copy, length, &message, NULL), wanted_code);
+    assert_true(message.id == 4711 && message.type == 0);
+    free(copy);
+}
+
+/* Refuses a packet of these fields, and finishes them. */
+static void check_refused(struct text *fields, const char *wanted)
+{
+    struct text packet = packet_of(WIRE_CLAIM, fields);
+
+    check_refused_packet(packet.bytes, packet.length, BERTH_ERROR_SYNTAX, wanted);
+    text_finish(&packet);
+}
+
+/* Reads a packet of these fields, which must be good, and finishes them. */
+static struct wire_message taken(unsigned type, struct text *fields)
+{
+    struct text packet = packet_of(type, fields);
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message message = {0};
+    char *copy = exact_copy(packet.bytes, packet.length);
+
+    wire_decode(copy, packet.length, &message, &error);
+    assert_string_equal(error.message, "");
+    free(copy);
+    text_finish(&packet);
+    return message;
+}
+
+static void headers_are_checked(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *wanted;
+    } packets[] = {
+        {"", 0, "message: wanted at least 16 bytes, found 0"},
+        {"\1", 1, "message: wanted at least 16 bytes, found 1"},
+        {"GET / HTTP/1.1\r", 15, "message: wanted at least 16 bytes, found 15"},
+        {"GET / HTTP/1.1\r\n\r\n", 18, "message: wanted version 1, found 71"},
+        {"\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted version 1, found 0"},
+        {"\2\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted version 1, found 2"},
+        {"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted a type above 0, found 0"},
+        {"\1\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16,
+         "message: wanted 0 bytes after the header, found length 1"},
+        {"\1\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17,
+         "message: wanted 1 bytes after the header, found length 0"},
+        {"\1\1\0\0\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0", 16,
+         "message: wanted 0 bytes after the header, found length 4294967295"},
+        {"\1\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0", 17,
+         "message: wanted a field of at least 6 bytes, found 1 at byte 16"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(packets); i++)
+        check_refused_packet(packets[i].bytes, packets[i].length, BERTH_ERROR_SYNTAX,
+                             packets[i].wanted);
+}
+
+static void long_packets_are_refused(void **state)
+{
+    struct text fields = {0};
+    struct text packet;
+    struct wire_message message;
+
+    (void)state;
+    append_little(&fields, 1000, 2);
+    append_little(&fields, WIRE_MESSAGE_MOST - 16 - 6, 4);
+    text_append_repeated(&fields, 'a', WIRE_MESSAGE_MOST - 16 - 6);
+    packet = packet_of(WIRE_HELLO, &fields);
+    assert_int_equal(packet.length, WIRE_MESSAGE_MOST);
+    assert_int_equal(wire_decode(packet.bytes, packet.length, &message, NULL), 0);
+    wire_message_finish(&message);
+    text_append_char(&packet, 'a');
+    check_refused_packet(packet.bytes, packet.length, BERTH_ERROR_LIMIT,
+                         "message: wanted at most 131072 bytes, found 131073");
+    text_finish(&packet);
+}
+
+static void later_versions_are_understood_as_far_as_known(void **state)
+{
+    struct text fields = {0};
+    struct text inner = {0};
+    struct wire_message message;
+
+    (void)state;
+    append_field(&fields, 37, "later", 5);
+    append_number_field(&fields, WIRE_TAG_ID, 7, 1);
+    append_field(&fields, 0x7FFF, "later", 5);
+    append_field(&inner, 500, "later", 5);
+    append_number_field(&inner, REQUEST_TAG_MOST, 2, 1);
+    append_field(&fields, WIRE_TAG_REQUEST, inner.bytes, inner.length);
+    text_finish(&inner);
+    message = taken(200, &fields);
+    assert_int_equal(message.type, 200);
+    assert_int_equal(message.number, 1);
+    assert_int_equal(message.id, 7);
+    assert_int_equal(message.request->gpus.most, 2);
+    assert_null(wire_type_name(message.type));
+    wire_message_finish(&message);
+    append_field(&fields, 0x8000, NULL, 0);
+    check_refused(&fields, "message: wanted fields that this version knows, found mandatory field "
+                           "32768 at byte 16");
+}
+
+/* What the daemon has to act by must be known to it. */
+static void values_to_act_by_are_checked(void **state)
+{
+    static const struct {
+        unsigned tag;
+        bool within; /* the request */
+        uint64_t number;
+        const char *wanted;
+    } values[] = {
+        {WIRE_TAG_HOLD, false, 3, "message: wanted hold of at most 2, found 3 at byte 22"},
+        {WIRE_TAG_RESUME, false, 2, "message: wanted resume of at most 1, found 2 at byte 22"},
+        {WIRE_TAG_EXIT_CODE, false, 256,
+         "message: wanted exit_code of at most 255, found 256 at byte 22"},
+        {WIRE_TAG_PID, false, UINT32_MAX,
+         "message: wanted pid of at most 2147483647, found 4294967295 at byte 22"},
+        {WIRE_TAG_SECTION, false, UINT64_C(1) << 32,
+         "message: wanted section of at most 4294967295, found 4294967296 at byte 22"},
+        {REQUEST_TAG_SHARING, true, 3, "message: wanted sharing of at most 2, found 3 at byte 28"},
+        {REQUEST_TAG_VENDOR, true, 5, "message: wanted vendor of at most 4, found 5 at byte 28"},
+        {REQUEST_TAG_VENDOR_RULE, true, 3,
+         "message: wanted vendor_rule of at most 2, found 3 at byte 28"},
+        {REQUEST_TAG_SCHEDULING, true, 4,
+         "message: wanted scheduling of at most 3, found 4 at byte 28"},
+        {REQUEST_TAG_PRIORITY, true, 4,
+         "message: wanted priority of at most 3, found 4 at byte 28"},
+        {REQUEST_TAG_ALL, true, 255, "message: wanted gpus.all of at most 1, found 255 at byte 28"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(values); i++) {
+        struct text field = {0};
+        struct text fields = {0};
+
+        append_number_field(&field, values[i].tag, values[i].number, 8);
+        if (values[i].within)
+            append_field(&fields, WIRE_TAG_REQUEST, field.bytes, field.length);
+        else
+            text_append_bytes(&fields, field.bytes, field.length);
+        text_finish(&field);
+        check_refused(&fields, values[i].wanted);
+    }
+}
+
+static void lengths_within_may_lie(void **state)
+{
+    struct text fields = {0};
+
+    (void)state;
+    append_little(&fields, WIRE_TAG_REQUEST, 2);
+    append_little(&fields, 7, 4);
+    append_number_field(&fields, REQUEST_TAG_LEAST, 1, 0);
+    check_refused(&fields, "message: wanted a value of at most 6 bytes, found 7 at byte 16");
+    append_little(&fields, WIRE_TAG_REQUEST, 2);
+    append_little(&fields, 6, 4);
+    append_number_field(&fields, REQUEST_TAG_LEAST, 1, 1); /* its byte is no longer within */
+    check_refused(&fields, "message: wanted a value of at most 0 bytes, found 1 at byte 22");
+    append_field(&fields, WIRE_TAG_MASKS, "\xFF\xFF\xFF\x7F", 4);
+    check_refused(&fields, "message: wanted a part of masks within its 4 bytes, found one of "
+                           "2147483647 at byte 22");
+    append_field(&fields, WIRE_TAG_LEASES, "\4\0\0\0\1\0\1\0", 8);
+    check_refused(&fields, "message: wanted a field of at least 6 bytes, found 4 at byte 26");
+    append_field(&fields, WIRE_TAG_LEASES, "\6\0\0\0\1\0\1\0\0\0\7", 11);
+    check_refused(&fields, "message: wanted a value of at most 0 bytes, found 1 at byte 26");
+}
+
+static void devices_have_ids_and_slots_have_devices(void **state)
+{
+    struct text fields = {0};
+
+    (void)state;
+    append_field(&fields, WIRE_TAG_DEVICES, "\0\0\0\0", 4);
+    check_refused(&fields, "message: wanted id, found none in the 0 bytes at byte 26");
+    append_field(&fields, WIRE_TAG_SLOTS, "\0\0\0\0", 4);
+    check_refused(&fields, "message: wanted device, found none in the 0 bytes at byte 26");
+    append_field(&fields, WIRE_TAG_SLOTS, "\6\0\0\0\1\0\0\0\0\0", 10);
+    check_refused(&fields, "message: wanted id, found none in the 0 bytes at byte 32");
+}
+
+/* So many parts are fine, one more is not. */
+static void check_too_many(unsigned tag, const void *part, size_t part_length, size_t most,
+                           const char *wanted)
+{
+    struct text row = {0};
+    struct text fields = {0};
+    struct wire_message message;
+
+    for (size_t i = 0; i < most; i++) {
+        append_little(&row, part_length, 4);
+        text_append_bytes(&row, part, part_length);
+    }
+    append_field(&fields, tag, row.bytes, row.length);
+    message = taken(WIRE_PAGE, &fields);
+    wire_message_finish(&message);
+    append_little(&row, part_length, 4);
+    text_append_bytes(&row, part, part_length);
+    append_field(&fields, tag, row.bytes, row.length);
+    text_finish(&row);
+    check_refused(&fields, wanted);
+}
+
+static void counts_have_limits(void **state)
+{
+    static const char device[] = "\1\0\x09\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF";
+    static const char slot[] = "\1\0\x0F\0\0\0\1\0\x09\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF";
+
+    (void)state;
+    check_too_many(WIRE_TAG_MASKS, "", 0, WIRE_MASKS_MOST,
+                   "message: wanted at most 16 of masks, found more at byte 90");
+    check_too_many(WIRE_TAG_LEASES, "", 0, WIRE_PAGE_ITEMS,
+                   "message: wanted at most 1024 of leases, found more at byte 4122");
+    check_too_many(WIRE_TAG_CLAIMS, "", 0, WIRE_PAGE_ITEMS,
+                   "message: wanted at most 1024 of claims, found more at byte 4122");
+    check_too_many(WIRE_TAG_DEVICES, device, 15, WIRE_GRANT_DEVICES,
+                   "message: wanted at most 128 of devices, found more at byte 2458");
+    check_too_many(WIRE_TAG_SLOTS, slot, 21, WIRE_PAGE_ITEMS,
+                   "message: wanted at most 1024 of slots, found more at byte 25626");
+}
+
+/* The bytes that make the most memory: small items first, then device files without a name. */
+static void memory_is_bounded(void **state)
+{
+    enum { NODES = 24 };
+    struct text row = {0};
+    struct text nodes = {0};
+    struct text fields = {0};
+    struct wire_message message;
+
+    (void)state;
+    for (int i = 0; i < WIRE_PAGE_ITEMS; i++)
+        append_little(&row, 0, 4);
+    append_field(&fields, WIRE_TAG_LEASES, row.bytes, row.length);
+    append_field(&fields, WIRE_TAG_CLAIMS, row.bytes, row.length);
+    text_clear(&row);
+    for (int i = 0; i < NODES; i++)
+        append_little(&nodes, 0, 4);
+    while (fields.length + row.length + nodes.length < WIRE_MESSAGE_MOST - 100) {
+        append_little(&row, 6 + 15 + 6 + nodes.length, 4);
+        append_little(&row, WIRE_SLOT_DEVICE, 2);
+        append_little(&row, 15 + 6 + nodes.length, 4);
+        append_field(&row, DEVICE_TAG_ID, "\0\0\0\0\0\0\0\0\0", 9);
+        append_field(&row, DEVICE_TAG_NODES, nodes.bytes, nodes.length);
+    }
+    append_field(&fields, WIRE_TAG_SLOTS, row.bytes, row.length);
+    text_finish(&row);
+    text_finish(&nodes);
+    message = taken(WIRE_PAGE, &fields);
+    assert_in_range(wire_message_memory(&message), 1024 * 1024, WIRE_MEMORY_MOST);
+    wire_message_finish(&message);
+}
+
+static void no_field_comes_twice(void **state)
+{
+    struct text fields = {0};
+
+    (void)state;
+    append_number_field(&fields, WIRE_TAG_ID, 7, 1);
+    append_number_field(&fields, WIRE_TAG_ID, 7, 1);
+    check_refused(&fields, "message: wanted id once, found it again at byte 23");
+    append_field(&fields, WIRE_TAG_REQUEST, NULL, 0);
+    append_field(&fields, WIRE_TAG_REQUEST, NULL, 0);
+    check_refused(&fields, "message: wanted request once, found it again at byte 22");
+    append_field(&fields, WIRE_TAG_SLOTS, NULL, 0);
+    append_field(&fields, WIRE_TAG_SLOTS, NULL, 0);
+    check_refused(&fields, "message: wanted slots once, found it again at byte 22");
+}
+
+/* Whatever is read can be written and read again as the same. */
+static void try_any(const char *bytes, size_t length)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message message = {.id = 4711};
+    struct wire_message back;
+    struct text again = {0};
+    char *copy = exact_copy(bytes, length);
+    int code = wire_decode(copy, length, &message, &error);
+
+    free(copy);
+    assert_int_equal(error.code, code);
+    if (code < 0) {
+        assert_int_equal(code, BERTH_ERROR_SYNTAX);
+        assert_int_equal(strncmp(error.message, "message: wanted ", 16), 0);
+        assert_true(message.id == 4711);
+        return;
+    }
+    assert_int_equal(wire_encode(&message, &again, NULL), 0);
+    assert_int_equal(wire_decode(again.bytes, again.length, &back, NULL), 0);
+    assert_true(wire_message_equals(&message, &back));
+    wire_message_finish(&back);
+    wire_message_finish(&message);
+    text_finish(&again);
+}
+
+static struct text full_packet(enum wire_type type)
+{
+    struct wire_message message;
+    struct text packet = {0};
+
+    message_fill(&message, type);
+    assert_int_equal(wire_encode(&message, &packet, NULL), 0);
+    wire_message_finish(&message);
+    return packet;
+}
+
+static void cut_packets_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(sample_types); i++) {
+        struct text packet = full_packet(sample_types[i]);
+
+        for (size_t length = 0; length < packet.length; length++) {
+            struct wire_message message = {.id = 4711};
+            char *copy = exact_copy(packet.bytes, length);
+
+            assert_int_equal(wire_decode(copy, length, &message, NULL), BERTH_ERROR_SYNTAX);
+            assert_true(message.id == 4711);
+            free(copy);
+        }
+        text_finish(&packet);
+    }
+}
+
+/* Cut, with a length in the header that says so: it may end between fields, never within. */
+static void repaired_packets_do_no_harm(void **state)
+{
+    struct text packet = full_packet(WIRE_PAGE);
+
+    (void)state;
+    for (size_t length = packet.length - 1; length >= WIRE_HEADER_SIZE; length--) {
+        tagged_put((unsigned char *)packet.bytes + 4, length - WIRE_HEADER_SIZE, 4);
+        try_any(packet.bytes, length);
+    }
+    text_finish(&packet);
+}
+
+static void damaged_packets_do_no_harm(void **state)
+{
+    struct text packet = full_packet(WIRE_GRANTED);
+
+    (void)state;
+    for (size_t at = 0; at < packet.length; at++) {
+        static const unsigned char changes[] = {0x01, 0x80, 0xFF, 0x10};
+
+        for (size_t i = 0; i < COUNT(changes); i++) {
+            packet.bytes[at] ^= (char)changes[i];
+            try_any(packet.bytes, packet.length);
+            packet.bytes[at] ^= (char)changes[i];
+        }
+    }
+    text_finish(&packet);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_are_checked),
+        cmocka_unit_test(long_packets_are_refused),
+        cmocka_unit_test(later_versions_are_understood_as_far_as_known),
+        cmocka_unit_test(values_to_act_by_are_checked),
+        cmocka_unit_test(lengths_within_may_lie),
+        cmocka_unit_test(devices_have_ids_and_slots_have_devices),
+        cmocka_unit_test(counts_have_limits),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(no_field_comes_twice),
+        cmocka_unit_test(cut_packets_are_refused),
+        cmocka_unit_test(repaired_packets_do_no_harm),
+        cmocka_unit_test(damaged_packets_do_no_harm),
+    };
+
+    return cmocka_run_group_tests_name("wire_hostile", tests, NULL, NULL);
+}
