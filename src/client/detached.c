@@ -176,15 +176,25 @@ static pid_t borrow_memory(int (*function)(void *), unsigned char *stack, struct
     return clone(function, stack, CLONE_VM | CLONE_VFORK, launch);
 }
 
+static void wait_for(pid_t process)
+{
+    while (waitpid(process, NULL, __WCLONE) < 0 && errno == EINTR)
+        continue;
+}
+
 /* The process between, which leads the new session and ends at once: the program cannot get a
  * terminal, and is nobody's child. */
 static int leave_session(void *context)
 {
     struct launch *launch = context;
+    pid_t program;
 
     setsid();
-    if (borrow_memory(become_program, launch->stacks[1], launch) < 0)
+    program = borrow_memory(become_program, launch->stacks[1], launch);
+    if (program < 0)
         launch->failure = errno;
+    else if (launch->failure != 0)
+        wait_for(program);
     _exit(0);
 }
 
@@ -200,8 +210,8 @@ static void run(struct launch *launch)
     between = borrow_memory(leave_session, launch->stacks[0], launch);
     if (between < 0)
         launch->failure = errno;
-    while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR)
-        continue;
+    else
+        wait_for(between);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -85,6 +85,13 @@ static int explain(const struct pool_address *address, int number, struct berth_
     return error_set_errno(error, number, "%s", address->socket);
 }
 
+static int no_lasting_daemon(const struct pool_address *address, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_IO,
+                     "%s: the daemon ended as soon as it had started, %d times: see %s/log",
+                     address->directory, STARTS_MOST, address->directory);
+}
+
 int dial_for(const struct pool_address *address, enum dial_how how, int64_t patience,
              int *ret_socket, struct berth_error *error)
 {
@@ -98,8 +105,9 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t pati
 
         if (number == 0)
             return keep(address, socket, ret_socket, error);
-        if (may_start && is_absence(number) && starts++ < STARTS_MOST) {
-            int code = start_own(address, error);
+        if (may_start && is_absence(number)) {
+            int code = starts++ < STARTS_MOST ? start_own(address, error)
+                                              : no_lasting_daemon(address, error);
 
             if (code < 0)
                 return code;

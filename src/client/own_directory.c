@@ -78,10 +78,8 @@ static int open_checked(const struct place *place, bool make, int *ret_directory
 
     if (directory < 0 && errno == ENOENT && make) {
         made = mkdirat(place->at, place->name, S_IRWXU) == 0;
-        if (!made && errno != EEXIST) {
-            code = error_set_errno(error, errno, "%s: cannot make the directory", place->shown);
-            return code == BERTH_ERROR_NOT_FOUND ? BERTH_ERROR_IO : code;
-        }
+        if (!made && errno != EEXIST)
+            return error_set_errno(error, errno, "%s: cannot make the directory", place->shown);
         directory = open_place(place);
     }
     if (directory < 0)

@@ -54,15 +54,11 @@ static void start_finish(struct start *start)
     close_open(&start->directory);
 }
 
-/* BERTH_ERROR_NOT_FOUND means that nobody listens, so what else is missing is an error of its
- * own. */
 static int cannot(const struct start *start, int number, const char *what, const char *name,
                   struct berth_error *error)
 {
-    int code =
-        error_set_errno(error, number, "%s/%s: cannot %s", start->address->directory, name, what);
-
-    return code == BERTH_ERROR_NOT_FOUND ? BERTH_ERROR_IO : code;
+    return error_set_errno(error, number, "%s/%s: cannot %s", start->address->directory, name,
+                           what);
 }
 
 /* Opens a file of ours for writing, whatever file-mode mask is set. */
@@ -123,7 +119,7 @@ static int start_lock(struct start *start, struct berth_error *error)
         close_open(&start->directory);
         code = own_directory_open(start->address, &start->directory, error);
         if (code < 0)
-            return code == BERTH_ERROR_NOT_FOUND ? BERTH_ERROR_IO : code;
+            return code;
         number = open_file(start, LOCK_NAME, O_RDWR, &start->lock);
         if (number == 0)
             number = take_lock(start->lock);
@@ -193,7 +189,6 @@ static int start_program(struct start *start, struct berth_error *error)
     const char *program = dial_settings.program;
     char *arguments[6] = {(char *)"berthd", (char *)"--own", start->address->directory};
     struct detached detached = {.arguments = arguments};
-    int code;
 
     if (program == NULL) {
         start_find_program(found, sizeof(found));
@@ -207,8 +202,7 @@ static int start_program(struct start *start, struct berth_error *error)
     detached.output = start->say;
     detached.log = start->log;
     detached.listening = start->listening;
-    code = detached_start(&detached, error);
-    return code == BERTH_ERROR_NOT_FOUND ? BERTH_ERROR_IO : code;
+    return detached_start(&detached, error);
 }
 
 /* Reads up to the end of the line or of the file. Returns 0, or an errno: ETIMEDOUT. */
@@ -263,21 +257,36 @@ static int start_wait(struct start *start, struct berth_error *error)
     return error_set(error, BERTH_ERROR_IO, "%s", line);
 }
 
+static int start_daemon(struct start *start, struct berth_error *error)
+{
+    int code = start_listen(start, error);
+
+    if (code < 0)
+        return code;
+    code = start_program(start, error);
+    if (code < 0)
+        unlinkat(start->directory, POOL_SOCKET_NAME, 0);
+    return code < 0 ? code : start_wait(start, error);
+}
+
+/* To who dials, BERTH_ERROR_NOT_FOUND means that nobody listens; what else is missing when a daemon
+ * is started is another matter. */
+static int not_an_absence(int code, struct berth_error *error)
+{
+    if (code != BERTH_ERROR_NOT_FOUND)
+        return code;
+    if (error != NULL)
+        error->code = BERTH_ERROR_IO;
+    return BERTH_ERROR_IO;
+}
+
 int start_own(const struct pool_address *address, struct berth_error *error)
 {
     struct start start = {address, -1, -1, -1, -1, -1, -1};
     int code = start_lock(&start, error);
 
-    if (code == 0 && is_silent(&start)) {
-        code = start_listen(&start, error);
-        if (code == 0) {
-            code = start_program(&start, error);
-            if (code < 0)
-                unlinkat(start.directory, POOL_SOCKET_NAME, 0);
-        }
-        if (code == 0)
-            code = start_wait(&start, error);
-    }
+    if (code == 0 && is_silent(&start))
+        code = start_daemon(&start, error);
     start_finish(&start);
-    return code;
+    return not_an_absence(code, error);
 }

@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/quantity.h"
@@ -213,7 +215,7 @@ static inline void fake_serve_one(int connection, const char *directory)
     close(connection);
 }
 
-/* One connection after the other is enough for the tests; a child for each lets many stay open. */
+/* One connection after the other. */
 static inline void fake_serve(const char *directory)
 {
     for (;;) {
@@ -244,6 +246,8 @@ static inline void fake_daemon_main(int argc, char **argv)
         dprintf(STDOUT_FILENO, "inventory.yaml:3:1: wanted a device, found nothing\n");
         _exit(1);
     }
+    if (fake_is("ends at once"))
+        close(FAKE_LISTENING);
     dprintf(STDOUT_FILENO, "ready\n");
     close(STDOUT_FILENO);
     if (fake_is("ends at once"))
@@ -261,6 +265,13 @@ static inline struct pool_address fake_address(void **state)
     return address;
 }
 
+/* Daemons that lose their parent become children of this process, which can clear them away: not
+ * every machine's first process does. */
+static inline void fake_adopt(bool adopt)
+{
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, adopt, 0, 0, 0), 0);
+}
+
 static inline void fake_end_process(pid_t pid)
 {
     int handle = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -270,6 +281,7 @@ static inline void fake_end_process(pid_t pid)
         return;
     syscall(SYS_pidfd_send_signal, handle, SIGKILL, NULL, 0);
     poll(&ended, 1, 10000);
+    waitpid(pid, NULL, WNOHANG);
     close(handle);
 }
 
@@ -309,6 +321,7 @@ static inline int fake_enter(void **state)
         .again_patience = 20 * DURATION_SECOND,
     };
     setenv("BERTH_TEST_DAEMON", "good", 1);
+    fake_adopt(true);
     return temporary_directory_enter(state);
 }
 

@@ -182,13 +182,7 @@ static void a_closed_directory_of_the_machine_is_an_error(void **state)
     struct pool_address address = {0};
     char *path;
 
-    if (geteuid() == 0 && seteuid(12345) < 0) {
-        print_message("skip: root cannot become somebody else here\n");
-        skip();
-    }
     assert_true(asprintf(&path, "%s/closed/berth.sock", (char *)*state) > 0);
-    if (getuid() == 0)
-        assert_int_equal(seteuid(0), 0);
     assert_int_equal(mkdir("closed", 0), 0);
     if (getuid() == 0)
         assert_int_equal(seteuid(12345), 0);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dialling, and what is to come of it.
+ */
+#ifndef TESTS_DIALLING_H
+#define TESTS_DIALLING_H
+
+#include "support/fake_daemon.h"
+
+#include "support/assert_error.h"
+
+static inline void assert_dials(const struct pool_address *address, enum dial_how how)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int socket = -1;
+    int code = dial(address, how, &socket, &error);
+
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    assert_int_equal(fcntl(socket, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(fcntl(socket, F_GETFL) & O_NONBLOCK, 0);
+    close(socket);
+}
+
+/* That dialling fails with this code, and the message is `place` and `message`. */
+static inline void assert_dialling_fails(const struct pool_address *address, enum dial_how how,
+                                         int code, const char *place, const char *message)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int socket = -7;
+    char *whole;
+
+    assert_true(asprintf(&whole, "%s%s", place, message) > 0);
+    assert_fails(dial(address, how, &socket, &error), code, &error, whole);
+    assert_int_equal(socket, -7);
+    free(whole);
+}
+
+#endif

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon that says what a test wants it to, for what a real one does too rarely or not on demand.
+
+    daemon = ScriptedDaemon(sandbox)
+    program = sandbox.start(["berth", "run", "true"], env=daemon.env)
+    client = daemon.accept()
+    claim = client.expect("CLAIM")
+    client.grant(claim)
+"""
+import socket
+
+import wire
+from wire_format import MESSAGE_MOST
+
+GPU = {"id": "nvidia0", "uuid": "GPU-0"}
+
+
+class Client:
+    """One connection, seen from the daemon's side."""
+
+    def __init__(self, connection):
+        self.socket = connection
+
+    def expect(self, kind):
+        """The next message, which is to be of this type."""
+        data = self.socket.recv(MESSAGE_MOST)
+        assert data, f"wanted {kind}, found the end"
+        message = wire.decode(data)
+        assert message["type"] == kind, message
+        return message
+
+    def expect_end(self):
+        """That the client hangs up."""
+        assert self.socket.recv(MESSAGE_MOST) == b""
+
+    def say(self, kind, about, **values):
+        """Says something about what a message asked for."""
+        self.socket.send(wire.encode(kind, about["number"], **values))
+
+    def grant(self, claim, lease=7, devices=(GPU,), **values):
+        values = {"replicas": 1, "vendors": 1, "socket": "/nowhere", "pool": "p", **values}
+        self.say("GRANTED", claim, id=lease, devices=list(devices), **values)
+
+    def refuse(self, question, error, text):
+        self.say("REFUSED", question, error=wire.ERRORS[error], text=text)
+
+    def close(self):
+        self.socket.close()
+
+
+class ScriptedDaemon:
+    def __init__(self, sandbox):
+        self.path = sandbox.directory / "scripted.sock"
+        self.env = {"BERTH_SOCKET": str(self.path)}
+        self.clients = []
+        self.listen()
+
+    def listen(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(wire.TIMEOUT)
+        self.path.unlink(missing_ok=True)
+        self.socket.bind(str(self.path))
+        self.socket.listen()
+
+    def accept(self):
+        connection = self.socket.accept()[0]
+        connection.settimeout(wire.TIMEOUT)
+        self.clients.append(Client(connection))
+        return self.clients[-1]
+
+    def close(self):
+        """As if it had died."""
+        for client in self.clients:
+            client.close()
+        self.socket.close()
