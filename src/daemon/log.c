@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
+#include "base/utf8.h"
 
 enum { LINE_MOST = 1024, FLUSH_AT = 32 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))
@@ -40,6 +41,19 @@ void log_flush(struct log *log)
         done += (size_t)written;
     }
     text_clear(&log->lines);
+}
+
+struct log_reason log_reason(const char *message)
+{
+    struct log_reason reason;
+    char plain[BERTH_ERROR_MESSAGE_SIZE];
+
+    snprintf(plain, sizeof(plain), "%s", message);
+    utf8_make_plain(plain);
+    for (char *mark = plain; *mark != '\0'; mark++)
+        *mark = *mark == '"' ? '\'' : *mark;
+    snprintf(reason.text, sizeof(reason.text), "\"%s\"", plain);
+    return reason;
 }
 
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)

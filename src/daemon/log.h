@@ -7,6 +7,7 @@
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
+#include <berth/error.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -28,5 +29,13 @@ void log_finish(struct log *log);
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void log_flush(struct log *log);
+
+struct log_reason {
+    char text[BERTH_ERROR_MESSAGE_SIZE + 2];
+};
+
+/* A whole message in double quotes, as the value of a pair; for use within one expression, as
+ * quote(), which would cut it. */
+struct log_reason log_reason(const char *message);
 
 #endif

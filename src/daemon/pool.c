@@ -323,7 +323,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
             code = error_set_memory(error);
     }
     if (code < 0 && error != NULL)
-        log_line(&pool->log, pool_now(pool), "error", "reason=%s", quote(error->message).text);
+        log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_reason(error->message).text);
     finish(pool);
     return code;
 }

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
@@ -120,13 +119,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    while (code == 1 && at < content->length) {
+    /* After the last record there is nothing but zeros. */
+    while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* zeros, or a record that its writer did not finish */
+            break; /* a record that its writer did not finish */
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -218,7 +218,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
         return code;
     if (error != NULL && error->message[0] != '\0')
         log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
-                 quote(error->message).text);
+                 log_reason(error->message).text);
     if (error != NULL)
         *error = (struct berth_error)BERTH_ERROR_INIT;
     join_all(pool);
@@ -245,7 +245,8 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_holder_gone(pool, job);
         return;
     }
-    job->restored = false; /* it may have become another program, which does not come back */
+    /* A process may have become another program, which does not come back. */
+    job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER
@@ -253,27 +254,35 @@ static void restore_lease(struct pool *pool, struct job *job)
                          : pool_now(pool) + pool->grace);
 }
 
+static void abandon(struct pool *pool, struct job *job)
+{
+    log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
+    job->restored = false;
+    if (job->lease == 0) {
+        engine_cancel(pool->engine, job->by_id.id, NULL);
+        return;
+    }
+    /* It was a connection's, or granted after the restart, and nobody was ever told. */
+    job->end = WIRE_END_DIED;
+    ending_done(pool, job);
+}
+
 static void patience_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
     engine_advance(pool->engine, pool_now(pool));
-    list_for_each (link, &pool->jobs) {
-        struct job *job = container_of(link, struct job, in_pool);
+    /* Claims first: what leases leave must not go to them. */
+    for (int leases = 0; leases < 2; leases++) {
+        list_for_each (link, &pool->jobs) {
+            struct job *job = container_of(link, struct job, in_pool);
 
-        if (!job->restored || job->connection != NULL)
-            continue;
-        log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
-        job->restored = false;
-        if (job->lease == 0) {
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-        } else if (job->hold != WIRE_HOLD_NOTHING) {
-            /* It was granted after the restart, and nobody was ever told. */
-            job->end = WIRE_END_DIED;
-            ending_done(pool, job);
+            if (job->restored && job->connection == NULL && (job->lease != 0) == (leases != 0) &&
+                !(job->lease != 0 && job->hold == WIRE_HOLD_NOTHING))
+                abandon(pool, job);
         }
+        pool_settle(pool);
     }
-    pool_settle(pool);
 }
 
 void restore_holders(struct pool *pool)
@@ -287,8 +296,7 @@ void restore_holders(struct pool *pool)
             restore_lease(pool, job);
         else if (!holder_lives(job))
             engine_cancel(pool->engine, job->by_id.id, NULL);
-        else
-            waits = true;
+        waits = waits || job->lease == 0 || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "engine/policies.h"
@@ -80,6 +79,14 @@ static int apply_limits(struct pool *pool, const struct configuration *configura
     return code;
 }
 
+static int find_policy(const struct pool *pool, const struct configuration *configuration,
+                       const struct policy **ret_policy, struct berth_error *error)
+{
+    int code = policy_find(configuration->policy, ret_policy, error);
+
+    return code < 0 ? error_wrap(error, code, "%s", pool->settings.configuration) : 0;
+}
+
 static int make_engine(struct pool *pool, const struct configuration *configuration,
                        struct machine *machine, struct berth_error *error)
 {
@@ -91,7 +98,7 @@ static int make_engine(struct pool *pool, const struct configuration *configurat
         .affinity_by_user = true,
     };
     const struct device *device;
-    int code = policy_find(configuration->policy, &settings.policy, error);
+    int code = find_policy(pool, configuration, &settings.policy, error);
 
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
@@ -119,6 +126,19 @@ int sources_open(struct pool *pool, struct berth_error *error)
     return code;
 }
 
+static int take_new_rules(struct pool *pool, const struct configuration *configuration,
+                          const struct policy *policy, struct berth_error *error)
+{
+    int code;
+
+    engine_advance(pool->engine, pool_now(pool));
+    take_rules(pool, configuration);
+    code = apply_limits(pool, configuration, error);
+    engine_set_rules(pool->engine, configuration->grace, policy);
+    asked_forget_spare(pool);
+    return code;
+}
+
 void sources_reload(struct pool *pool)
 {
     struct configuration configuration;
@@ -128,18 +148,15 @@ void sources_reload(struct pool *pool)
 
     activation_reloading();
     if (code == 0) {
-        engine_advance(pool->engine, pool_now(pool));
-        take_rules(pool, &configuration);
-        code = apply_limits(pool, &configuration, &error);
+        /* All of them are good, or none is taken. */
+        code = find_policy(pool, &configuration, &policy, &error);
         if (code == 0)
-            code = policy_find(configuration.policy, &policy, &error);
-        engine_set_rules(pool->engine, configuration.grace, policy);
-        asked_forget_spare(pool);
+            code = take_new_rules(pool, &configuration, policy, &error);
         configuration_finish(&configuration);
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",
-                 quote(error.message).text);
+                 log_reason(error.message).text);
     else
         log_line(&pool->log, pool_now(pool), "reloaded", "%s", "");
     activation_ready(-1);
