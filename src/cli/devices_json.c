@@ -46,11 +46,10 @@ static void write_load(struct json *json, const struct device *device)
         write_string(json, "sampled_at", NULL);
 }
 
-static void write_device(struct json *json, const struct device *device, size_t slot)
+void devices_write_members(struct json *json, const struct device *device, size_t slot)
 {
     char **node;
 
-    json_object_begin(json);
     write_string(json, "id", device_id_format(device->id).text);
     write_number(json, "slot", optional_number_of(slot));
     write_string(json, "vendor", vendor_name(device->id.vendor));
@@ -73,6 +72,12 @@ static void write_device(struct json *json, const struct device *device, size_t 
     json_key(json, "processes");
     json_array_begin(json);
     json_array_end(json);
+}
+
+static void write_device(struct json *json, const struct device *device, size_t slot)
+{
+    json_object_begin(json);
+    devices_write_members(json, device, slot);
     json_object_end(json);
 }
 

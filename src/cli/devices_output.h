@@ -5,12 +5,16 @@
 #ifndef CLI_DEVICES_OUTPUT_H
 #define CLI_DEVICES_OUTPUT_H
 
+#include "base/json.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "model/machine.h"
 
 /* Appends the berth.devices/1 document. A failed allocation is remembered by `out`. */
 void devices_write_json(const struct machine *machine, struct text *out);
+
+/* The members of one device in that document, within an object. */
+void devices_write_members(struct json *json, const struct device *device, size_t slot);
 
 /* Appends a table of the devices and a matrix of their links, fitted to the terminal. A failed
  * allocation is remembered by `out`. */

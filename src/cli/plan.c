@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
+#include "cli/plan_pool.h"
 #include "cli/verbs.h"
 #include "engine/placement.h"
 #include "engine/policies.h"
@@ -137,8 +138,8 @@ static void write_words(const struct machine *machine, const struct placement *p
 }
 
 /* Asks the question and prints the answer. Returns an exit code, or a negative error code. */
-static int answer(const struct plan_options *options, const struct placement_question *question,
-                  struct berth_error *error)
+static int answer(const struct plan_options *options, const struct plan_pool *pool,
+                  const struct placement_question *question, struct berth_error *error)
 {
     struct placement placement;
     struct text out = {0};
@@ -147,6 +148,9 @@ static int answer(const struct plan_options *options, const struct placement_que
 
     if (code < 0)
         return code;
+    if (pool->live)
+        plan_pool_judge(pool, question, &placement);
+    out.failed = text_failed(&placement.why);
     satisfiable = placement.satisfiable;
     if (options->json)
         write_json(question->machine, &placement, question->policy, &out);
@@ -158,32 +162,66 @@ static int answer(const struct plan_options *options, const struct placement_que
     return code == EXIT_GOOD && !satisfiable ? EXIT_IMPOSSIBLE : code;
 }
 
-/* With the request complete: finds the machine, the policy and the constraints. Returns as answer.
- */
+/* Finds the devices, and the pool where somebody listens. Returns 0, or an exit code after saying
+ * why: what cannot be reached is no mistake of the user's. */
+static int find_world(const struct request_options *request, struct machine *machine,
+                      struct plan_pool *pool)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    bool is_virtual;
+    int code = machine_source_read(request->inventory, machine, &is_virtual, &error);
+
+    if (code < 0) {
+        error_wrap(&error, code, "plan");
+        return output_error(&error);
+    }
+    code = plan_pool_find(request, machine, pool, &error);
+    if (code < 0) {
+        error_wrap(&error, code, "plan");
+        return output_refusal(&error);
+    }
+    return 0;
+}
+
+/* With the world there: applies the constraints. Returns as answer. */
+static int constrain(const struct plan_options *options, const struct plan_pool *pool,
+                     struct placement_question *question, struct berth_error *error)
+{
+    struct bitset busy = {0};
+    struct bitset must = {0};
+    int code = find_slots(question->machine, &options->busy, "busy", &busy, error);
+
+    if (code == 0)
+        code = find_slots(question->machine, &options->must, "must", &must, error);
+    if (code == 0) {
+        if (pool->live)
+            bitset_unite(&busy, &pool->busy);
+        question->busy = &busy;
+        question->must = &must;
+        code = answer(options, pool, question, error);
+    }
+    bitset_finish(&busy);
+    bitset_finish(&must);
+    return code;
+}
+
+/* With the request complete: finds the policy, the machine and its pool. Returns as answer. */
 static int plan(const struct plan_options *options, const struct request_options *request,
                 struct berth_error *error)
 {
     struct placement_question question = {.request = &request->request};
+    struct plan_pool pool = {0};
     struct machine machine = {0};
-    struct bitset busy = {0};
-    struct bitset must = {0};
-    bool is_virtual;
     int code = policy_find(request->request.policy, &question.policy, error);
 
-    if (code == 0)
-        code = machine_source_read(request->inventory, &machine, &is_virtual, error);
-    if (code == 0)
-        code = find_slots(&machine, &options->busy, "busy", &busy, error);
-    if (code == 0)
-        code = find_slots(&machine, &options->must, "must", &must, error);
+    if (code < 0)
+        return code;
+    code = find_world(request, &machine, &pool);
     if (code == 0) {
         question.machine = &machine;
-        question.busy = &busy;
-        question.must = &must;
-        code = answer(options, &question, error);
+        code = constrain(options, &pool, &question, error);
     }
-    bitset_finish(&busy);
-    bitset_finish(&must);
+    plan_pool_finish(&pool);
     machine_finish(&machine);
     return code;
 }
@@ -220,7 +258,8 @@ const struct verb verb_plan = {
     .usage = "[options] [request]",
     .summary = "which devices a request would get, and why, or why not",
     .description = "A dry run: says which devices a request would get now and why, or what is in "
-                   "its way. Nothing is taken. The exit code is 0, or 120 when no device here "
+                   "its way. Where a pool is running, what is held and who waits counts; none is "
+                   "started. Nothing is taken. The exit code is 0, or 120 when no device here "
                    "could ever satisfy the request.",
     .sets = plan_sets,
     .run = run,

@@ -11,9 +11,9 @@
 #include "cli/output.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,    &verb_submit,  &verb_logs,    &verb_wait,    &verb_reserve,
-    &verb_extend, &verb_release, &verb_cancel,  &verb_devices, &verb_plan,
-    &verb_daemon, &verb_help,    &verb_replica, NULL,
+    &verb_run,    &verb_submit,  &verb_logs,   &verb_wait,    &verb_reserve,
+    &verb_extend, &verb_release, &verb_cancel, &verb_status,  &verb_devices,
+    &verb_plan,   &verb_daemon,  &verb_help,   &verb_replica, NULL,
 };
 
 const struct verb *verb_find(const char *name)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/plan_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/claiming.h"
+#include "client/session.h"
+#include "engine/filter.h"
+#include "launch/mask.h"
+
+/* Whether these are the devices that the pool has, in its order. The wire does not tell links and
+ * hosts; an inventory that still says the same does. */
+static bool is_same_machine(const struct machine *machine, const struct pool_view *view)
+{
+    bool same = machine->devices.count == view->look.slots.count;
+
+    for (size_t i = 0; same && i < machine->devices.count; i++)
+        same = device_id_equals(machine->devices.items[i].id, view->look.slots.items[i].device->id);
+    return same;
+}
+
+/* Makes the machine out of the pool's devices, which leave the view but for their ids. */
+static int take_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
+{
+    struct machine taken = {0};
+    struct wire_slot *slot;
+
+    if (view->look.slots.count > 0 && vector_reserve(&taken.devices, view->look.slots.count) < 0)
+        return error_set_memory(error);
+    vector_for_each (slot, &view->look.slots) {
+        struct device *device = vector_append(&taken.devices);
+
+        *device = *slot->device;
+        *slot->device = (struct device){.id = device->id};
+    }
+    machine_finish(machine);
+    *machine = taken;
+    return 0;
+}
+
+/* Whether the slot has a lease that stands in the way of one within `parent`. */
+static const struct wire_lease *lease_in_the_way(const struct plan_pool *pool, size_t *use,
+                                                 size_t slot)
+{
+    for (; *use < pool->view.uses.count && pool->view.uses.items[*use].slot == slot; (*use)++) {
+        const struct wire_lease *lease =
+            &pool->view.look.leases.items[pool->view.uses.items[*use].lease];
+
+        if (lease->parent == pool->parent)
+            return lease;
+    }
+    return NULL;
+}
+
+/* Whether a shared device has room for one more such tenant, as far as can be told from here. */
+static bool has_room(const struct wire_slot *slot, const struct request *request)
+{
+    uint64_t share = filter_share(request, &filter_usual_terms);
+
+    return slot->state == WIRE_STATE_SHARED && request->sharing != SHARING_EXCLUSIVE &&
+           slot->sharing == request->sharing && slot->share_used + share <= SHARE_WHOLE;
+}
+
+static bool is_busy(const struct plan_pool *pool, size_t slot, const struct request *request)
+{
+    const struct wire_slot *item = &pool->view.look.slots.items[slot];
+    size_t use = pool_view_first_use(&pool->view, slot);
+
+    if (pool->parent != 0)
+        return lease_in_the_way(pool, &use, slot) != NULL;
+    return item->state != WIRE_STATE_FREE && !has_room(item, request);
+}
+
+/* Whether the lease that we are within has the slot; all are there for who is within none. */
+static bool is_inside(const struct plan_pool *pool, size_t slot)
+{
+    size_t use = pool_view_first_use(&pool->view, slot);
+
+    if (pool->parent == 0)
+        return true;
+    for (; use < pool->view.uses.count && pool->view.uses.items[use].slot == slot; use++) {
+        if (pool->view.look.leases.items[pool->view.uses.items[use].lease].id == pool->parent)
+            return true;
+    }
+    return false;
+}
+
+/* The links between devices that stay; `places` has the new slot of each old one. */
+static void keep_links(struct machine *machine, const size_t *places)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < machine->links.count; i++) {
+        struct link link = machine->links.items[i];
+
+        if (places[link.between[0]] == SIZE_MAX || places[link.between[1]] == SIZE_MAX)
+            continue;
+        link.between[0] = places[link.between[0]];
+        link.between[1] = places[link.between[1]];
+        machine->links.items[kept++] = link;
+    }
+    machine->links.count = kept;
+}
+
+/* Leaves only some devices in the machine, and notes where they were. */
+static void keep_devices(struct machine *machine, const struct bitset *kept, size_t *places,
+                         size_t *slots)
+{
+    size_t count = 0;
+
+    for (size_t slot = 0; slot < machine->devices.count; slot++) {
+        struct device *device = &machine->devices.items[slot];
+
+        places[slot] = SIZE_MAX;
+        if (!bitset_has(kept, slot)) {
+            device_finish(device);
+            continue;
+        }
+        places[slot] = count;
+        slots[count] = slot;
+        machine->devices.items[count++] = *device;
+    }
+    machine->devices.count = count;
+    keep_links(machine, places);
+}
+
+/* Which devices the request may see at all. */
+static int find_visible(const struct plan_pool *pool, const struct machine *machine,
+                        const struct string_list *masks, struct bitset *visible,
+                        struct berth_error *error)
+{
+    struct device_id_list unmasked = {0};
+    bool has_mask;
+    int code = mask_resolve(masks, machine, &unmasked, &has_mask, error);
+
+    if (code < 0)
+        return code;
+    for (size_t slot = 0; slot < machine->devices.count; slot++) {
+        if (pool->view.look.slots.items[slot].state != WIRE_STATE_GONE && is_inside(pool, slot) &&
+            (!has_mask || device_id_list_has(&unmasked, machine->devices.items[slot].id)))
+            bitset_add(visible, slot);
+    }
+    vector_finish(&unmasked);
+    return 0;
+}
+
+/* Makes the machine what the request may see of the pool, and finds what of it is taken. */
+static int narrow(struct plan_pool *pool, struct machine *machine, const struct request *request,
+                  const struct string_list *masks, struct berth_error *error)
+{
+    size_t count = machine->devices.count;
+    size_t *places = calloc(count + 1, sizeof(*places));
+    struct bitset visible = {0};
+    int code = 0;
+
+    pool->slots = calloc(count + 1, sizeof(*pool->slots));
+    if (places == NULL || pool->slots == NULL || bitset_init(&visible, count) < 0)
+        code = error_set_memory(error);
+    if (code == 0)
+        code = find_visible(pool, machine, masks, &visible, error);
+    if (code == 0) {
+        keep_devices(machine, &visible, places, pool->slots);
+        if (bitset_init(&pool->busy, machine->devices.count) < 0)
+            code = error_set_memory(error);
+    }
+    for (size_t slot = 0; code == 0 && slot < machine->devices.count; slot++) {
+        if (is_busy(pool, pool->slots[slot], request))
+            bitset_add(&pool->busy, slot);
+    }
+    free(places);
+    bitset_finish(&visible);
+    return code;
+}
+
+/* Asks whether the request would be granted at once. A refusal is an answer. */
+static int ask_pool(struct plan_pool *pool, struct session *session, struct wire_message *question,
+                    struct berth_error *error)
+{
+    struct wire_message answer;
+    int code = pool_view_ask(session, question, WIRE_DONE, &answer, &pool->refusal);
+
+    switch (code) {
+    case 0:
+        wire_message_finish(&answer);
+        break;
+    case BERTH_ERROR_BUSY:
+    case BERTH_ERROR_IMPOSSIBLE:
+    case BERTH_ERROR_NO_DEVICE:
+        break;
+    default:
+        return error_set(error, code, "%s", pool->refusal.message);
+    }
+    pool->verdict = code;
+    return 0;
+}
+
+/* With somebody there: looks, asks, and makes the machine theirs. */
+static int find_live(const struct request_options *options, struct session *session,
+                     struct machine *machine, struct plan_pool *pool, struct berth_error *error)
+{
+    struct request request = options->request; /* borrows */
+    const struct claim_facts facts = {
+        .request = &request,
+        .inventory = session->address->inventory,
+    };
+    struct claim claim;
+    int code = claim_init(&claim, &facts, error);
+
+    /* Replicas that are granted each for itself are claims of their own. */
+    if (request.scheduling == SCHEDULING_BEST_EFFORT)
+        request.replicas = 1;
+    request.nonblock = true;
+    request.wait = (struct optional_number){0};
+    claim.question.type = WIRE_TEST;
+    pool->parent = claim.question.parent;
+    if (code == 0)
+        code = pool_view_get(session, &pool->view, error);
+    if (code == 0)
+        code = ask_pool(pool, session, &claim.question, error);
+    if (code == 0 && !is_same_machine(machine, &pool->view))
+        code = take_devices(machine, &pool->view, error);
+    if (code == 0)
+        code = narrow(pool, machine, &options->request, &claim.masks, error);
+    claim_finish(&claim);
+    return code;
+}
+
+int plan_pool_find(const struct request_options *options, struct machine *machine,
+                   struct plan_pool *ret_pool, struct berth_error *error)
+{
+    struct plan_pool pool = {.live = true};
+    struct pool_address address;
+    struct session session;
+    int code = pool_address_find(options->inventory, &address, error);
+
+    if (code < 0)
+        return code;
+    code = session_open(&session, &address, DIAL_ONLY, error);
+    if (code == 0) {
+        code = find_live(options, &session, machine, &pool, error);
+        session_close(&session);
+    } else if (code == BERTH_ERROR_NOT_FOUND && address.own) {
+        pool.live = false;
+        code = 0;
+    }
+    pool_address_finish(&address);
+    if (code < 0)
+        plan_pool_finish(&pool);
+    else
+        *ret_pool = pool;
+    return code;
+}
+
+void plan_pool_finish(struct plan_pool *pool)
+{
+    pool_view_finish(&pool->view);
+    bitset_finish(&pool->busy);
+    free(pool->slots);
+    *pool = (struct plan_pool){0};
+}

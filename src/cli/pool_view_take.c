@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asking the daemon for a look at its pool.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "cli/pool_view.h"
+
+enum { ATTEMPTS = 5 };
+
+static const int64_t patience = 10 * DURATION_SECOND;
+
+/* What the answer to our question is: 1, 0 when it is about something else, or an error. */
+static int judge(struct wire_message *message, uint64_t number, enum wire_type wanted,
+                 struct berth_error *error)
+{
+    if (message->number != number)
+        return 0;
+    if (message->type == WIRE_REFUSED)
+        return session_refusal(message, error);
+    if (message->type != wanted)
+        return error_set(error, BERTH_ERROR_SYNTAX, "wanted the pool's answer '%s', found type %u",
+                         wire_type_name(wanted), (unsigned)message->type);
+    return 1;
+}
+
+int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+                  struct wire_message *ret_answer, struct berth_error *error)
+{
+    int64_t deadline = clock_now() + patience;
+    int code;
+
+    question->number = session_number(session);
+    code = session_send(session, question, error);
+    while (code == 0) {
+        int64_t left = deadline - clock_now();
+        struct wire_message message;
+
+        if (left <= 0)
+            return error_set(error, BERTH_ERROR_IO,
+                             "wanted an answer of the pool within %s, found none",
+                             quantity_format_duration(patience).text);
+        code = session_receive(session, left, &message, error);
+        if (code != SESSION_MESSAGE)
+            continue;
+        code = judge(&message, question->number, wanted, error);
+        if (code == 1)
+            *ret_answer = message;
+        else
+            wire_message_finish(&message);
+    }
+    return code < 0 ? code : 0;
+}
+
+/* Whether the next page comes after this one; sections that we do not know end the look. */
+static bool goes_on(const struct wire_message *question, const struct wire_message *page)
+{
+    return page->section > question->section ||
+           (page->section == question->section && page->after > question->after);
+}
+
+static int take_pages(struct session *session, struct pool_view *view, struct berth_error *error)
+{
+    struct wire_message question = {.type = WIRE_LOOK, .section = WIRE_SECTION_DEVICES};
+
+    for (size_t pages = 0; pages < POOL_VIEW_PAGES_MOST; pages++) {
+        struct wire_message page;
+        int code = pool_view_ask(session, &question, WIRE_PAGE, &page, error);
+        bool more;
+
+        if (code < 0)
+            return code;
+        code = pool_view_add_page(view, &page, error);
+        more = page.section != WIRE_SECTION_END && page.section <= WIRE_SECTION_QUEUE;
+        if (code == 0 && more && !goes_on(&question, &page))
+            code = error_set(error, BERTH_ERROR_SYNTAX,
+                             "wanted the next page of the pool, found one that was there already");
+        question.section = page.section;
+        question.after = page.after;
+        wire_message_finish(&page);
+        if (code < 0 || !more)
+            return code;
+    }
+    return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d pages of the pool, found more",
+                     POOL_VIEW_PAGES_MOST);
+}
+
+/* With --inventory and BERTH_SOCKET both, somebody else's pool may answer. */
+static int check_inventory(const char *wanted, const char *found, struct berth_error *error)
+{
+    if (wanted == NULL || (found != NULL && strcmp(wanted, found) == 0))
+        return 0;
+    if (found == NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted the pool of %s, found the pool of the hardware",
+                         quote(wanted).text);
+    return error_set(error, BERTH_ERROR_INVALID, "wanted the pool of %s, found the pool of %s",
+                     quote(wanted).text, quote(found).text);
+}
+
+int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+{
+    struct wire_message question = {.type = WIRE_HELLO};
+    struct pool_view view = {0};
+    int code = pool_view_ask(session, &question, WIRE_POOL, &view.about, error);
+
+    if (code == 0)
+        code = check_inventory(session->address->inventory, view.about.inventory, error);
+    if (code == 0)
+        code = take_pages(session, &view, error);
+    if (code == 0)
+        code = pool_view_index(&view, error);
+    if (code < 0)
+        pool_view_finish(&view);
+    else
+        *ret_view = view;
+    return code;
+}
+
+int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+{
+    int code = pool_view_take(session, ret_view, error);
+
+    for (int attempt = 1; code == BERTH_ERROR_IO && session->socket < 0 && attempt < ATTEMPTS;
+         attempt++) {
+        code = session_again(session, error);
+        if (code == 0)
+            code = pool_view_take(session, ret_view, error);
+    }
+    return code;
+}

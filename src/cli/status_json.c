@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/choice.h"
+#include "base/quantity.h"
+#include "cli/devices_output.h"
+#include "cli/status_output.h"
+
+static void write_string(struct json *json, const char *key, const char *string)
+{
+    json_key(json, key);
+    json_string(json, string);
+}
+
+static void write_unsigned(struct json *json, const char *key, uint64_t number)
+{
+    json_key(json, key);
+    json_unsigned(json, number);
+}
+
+static void write_bool(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}
+
+static void write_maybe(struct json *json, const char *key, bool known, uint64_t number)
+{
+    json_key(json, key);
+    if (known)
+        json_unsigned(json, number);
+    else
+        json_null(json);
+}
+
+static void write_time(struct json *json, const char *key, struct optional_number time)
+{
+    write_string(json, key, time.known ? quantity_format_time(status_time(time.value)).text : NULL);
+}
+
+static void write_pool(struct json *json, const struct status_picture *picture)
+{
+    const struct wire_message *about = &picture->view->about;
+    const struct wire_message *look = &picture->view->look;
+
+    json_object_begin(json);
+    write_unsigned(json, "capacity", look->capacity);
+    write_unsigned(json, "pending", look->pending);
+    write_string(json, "socket", about->socket != NULL ? about->socket : picture->address->socket);
+    write_string(json, "inventory", about->inventory);
+    write_string(json, "time", quantity_format_time(look->time).text);
+    json_object_end(json);
+}
+
+static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use)
+{
+    const struct wire_slot *item = &view->look.slots.items[slot];
+    const uint64_t *last = NULL;
+    bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
+
+    json_object_begin(json);
+    devices_write_members(json, item->device, slot);
+    write_bool(json, "leased", leased);
+    write_string(json, "sharing", leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
+    write_string(json, "state", choice_name(wire_state_names, (int)item->state));
+    json_key(json, "leases");
+    json_array_begin(json);
+    for (; *use < view->uses.count && view->uses.items[*use].slot == slot; (*use)++) {
+        const uint64_t *id = &view->look.leases.items[view->uses.items[*use].lease].id;
+
+        /* Replicas of one lease may share a device. */
+        if (id != last)
+            json_unsigned(json, *id);
+        last = id;
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void write_lease_devices(struct json *json, const struct wire_lease *lease)
+{
+    const struct device_id *id;
+
+    json_key(json, "devices");
+    json_array_begin(json);
+    vector_for_each (id, &lease->devices) {
+        json_object_begin(json);
+        write_string(json, "id", device_id_format(*id).text);
+        json_key(json, "share");
+        json_decimal(json, lease->sharing == SHARING_EXCLUSIVE ? SHARE_WHOLE : lease->share,
+                     SHARE_DECIMALS);
+        write_maybe(json, "memory", lease->memory.known, lease->memory.value);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* Unsaid is normal. */
+static const char *priority_name(enum priority priority)
+{
+    return choice_name(priority_names,
+                       (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
+}
+
+static void write_lease(struct json *json, const struct wire_lease *lease, struct user_names *users)
+{
+    json_object_begin(json);
+    write_unsigned(json, "id", lease->id);
+    write_string(json, "name", lease->name);
+    write_string(json, "user", user_names_find(users, lease->uid));
+    write_unsigned(json, "uid", lease->uid);
+    write_maybe(json, "pid", lease->pid > 0, (uint64_t)lease->pid);
+    write_string(json, "command", lease->command);
+    write_lease_devices(json, lease);
+    write_unsigned(json, "replicas", lease->replicas);
+    write_string(json, "sharing", choice_name(sharing_names, (int)lease->sharing));
+    write_string(json, "priority", priority_name(lease->priority));
+    write_bool(json, "opportunistic", lease->opportunistic);
+    write_string(json, "claimed_at", quantity_format_time(lease->since).text);
+    write_string(json, "granted_at", quantity_format_time(lease->granted).text);
+    write_time(json, "expires_at", lease->expires);
+    write_string(json, "idle_s", NULL);
+    write_bool(json, "draining", lease->draining);
+    write_string(json, "ending", lease->end != 0 ? wire_end_describe(lease->end) : NULL);
+    write_time(json, "force_at", lease->force_at);
+    write_maybe(json, "parent", lease->parent != 0, lease->parent);
+    json_object_end(json);
+}
+
+static void write_claim(struct json *json, const struct wire_claim *claim, struct user_names *users)
+{
+    json_object_begin(json);
+    write_unsigned(json, "id", claim->id);
+    write_unsigned(json, "position", claim->position);
+    write_string(json, "name", claim->name);
+    write_string(json, "user", user_names_find(users, claim->uid));
+    write_unsigned(json, "uid", claim->uid);
+    write_maybe(json, "pid", claim->pid > 0, (uint64_t)claim->pid);
+    write_string(json, "command", claim->command);
+    write_string(json, "request", claim->request);
+    write_string(json, "priority", priority_name(claim->priority));
+    write_bool(json, "opportunistic", claim->opportunistic);
+    write_string(json, "since", quantity_format_time(claim->since).text);
+    write_string(json, "why", claim->why);
+    json_key(json, "estimate_s");
+    if (claim->estimate.known)
+        json_decimal(json, status_time(claim->estimate.value) / (DURATION_SECOND / 1000), 3);
+    else
+        json_null(json);
+    write_maybe(json, "parent", claim->parent != 0, claim->parent);
+    json_object_end(json);
+}
+
+void status_write_json(const struct status_picture *picture, enum json_layout layout,
+                       struct text *out)
+{
+    const struct wire_message *look = &picture->view->look;
+    const struct wire_lease *lease;
+    const struct wire_claim *claim;
+    size_t use = 0;
+    struct json json;
+
+    json_start(&json, out, layout);
+    json_object_begin(&json);
+    write_string(&json, "schema", "berth.status/1");
+    json_key(&json, "pool");
+    write_pool(&json, picture);
+    json_key(&json, "devices");
+    json_array_begin(&json);
+    for (size_t slot = 0; slot < look->slots.count; slot++)
+        write_device(&json, picture->view, slot, &use);
+    json_array_end(&json);
+    json_key(&json, "leases");
+    json_array_begin(&json);
+    vector_for_each (lease, &look->leases)
+        write_lease(&json, lease, picture->users);
+    json_array_end(&json);
+    json_key(&json, "queue");
+    json_array_begin(&json);
+    vector_for_each (claim, &look->claims)
+        write_claim(&json, claim, picture->users);
+    json_array_end(&json);
+    json_object_end(&json);
+    json_finish(&json);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A look at a pool for people and for programs. A failed allocation is remembered by `out`.
+ */
+#ifndef CLI_STATUS_OUTPUT_H
+#define CLI_STATUS_OUTPUT_H
+
+#include "base/json.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/pool_view.h"
+#include "cli/user_names.h"
+#include "client/address.h"
+
+/* What is shown, and how. Points to the caller's. */
+struct status_picture {
+    const struct pool_view *view;
+    const struct pool_address *address; /* where it was looked for */
+    struct user_names *users;
+    struct terminal terminal;
+    const char *note; /* behind the headline, such as the time; NULL: none */
+};
+
+/* Appends the headline, a table of the devices with their holders, and the queue, fitted to the
+ * terminal. */
+void status_write(const struct status_picture *picture, struct text *out);
+
+/* The three parts of it. The last appends nothing when nobody waits. */
+void status_write_headline(const struct status_picture *picture, struct text *out);
+void status_write_devices(const struct status_picture *picture, struct text *out);
+void status_write_queue(const struct status_picture *picture, struct text *out);
+
+/* Appends the berth.status/1 document. */
+void status_write_json(const struct status_picture *picture, enum json_layout layout,
+                       struct text *out);
+
+/* The model without its vendor, which the id names already; NULL: unknown. */
+const char *status_model(const struct device *device);
+
+/* Nanoseconds from one time to another, as far as they can be counted; at least 0. */
+int64_t status_span(int64_t from, int64_t to);
+
+/* A time that came as a number without a sign. */
+int64_t status_time(uint64_t time);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queue of a pool in its order. On a wide terminal, or none, why a claim waits stands at the
+ * end of its line; on a narrow one in lines of its own, since half a reason helps nobody.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/quantity.h"
+#include "base/table.h"
+#include "base/utf8.h"
+#include "cli/options.h"
+#include "cli/status_output.h"
+
+enum {
+    INDENT = 7,    /* of reasons in lines of their own */
+    NARROWEST = 40 /* that words are wrapped to */
+};
+
+/* The last one only where it fits. */
+static const struct table_column columns[] = {
+    {.heading = "QUEUE", .priority = 40, .right = true},
+    {.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true},
+    {.heading = "USER", .priority = 95, .least = 6},
+    {.heading = "WAITING", .priority = 85, .right = true},
+    {.heading = "STARTS", .priority = 80, .right = true, .hide_unknown = true},
+    {.heading = "WANTS", .priority = 90, .least = 12},
+    {.heading = "JOB", .priority = 70, .least = 8, .hide_unknown = true},
+    {.heading = "WHY", .priority = 75, .least = 24, .hide_unknown = true},
+};
+
+/* The reason without the request that it repeats; NULL: unknown. */
+static const char *reason_of(const struct wire_claim *claim)
+{
+    static const char lead[] = "wanted ";
+    const char *rest = claim->why;
+    size_t length = claim->request == NULL ? 0 : strlen(claim->request);
+
+    if (rest == NULL || rest[0] == '\0')
+        return NULL;
+    if (length == 0 || strncmp(rest, lead, strlen(lead)) != 0 ||
+        strncmp(rest + strlen(lead), claim->request, length) != 0)
+        return claim->why;
+    rest += strlen(lead) + length;
+    return strncmp(rest, "; ", 2) == 0 && rest[2] != '\0' ? rest + 2 : claim->why;
+}
+
+static void add_estimate(struct table *table, struct optional_number estimate)
+{
+    int64_t left = status_time(estimate.value);
+
+    if (!estimate.known)
+        table_cell(table, NULL);
+    else if (left < DURATION_SECOND)
+        table_cell(table, "now");
+    else
+        table_cell_format(table, "in %s", quantity_format_duration(left).text);
+}
+
+static void add_claim(struct table *table, const struct status_picture *picture,
+                      const struct wire_claim *claim)
+{
+    int64_t now = picture->view->look.time;
+
+    table_cell_format(table, "%u", claim->position);
+    table_cell_format(table, "%llu", (unsigned long long)claim->id);
+    table_cell(table, user_names_find(picture->users, claim->uid));
+    table_cell(table, quantity_format_duration(status_span(claim->since, now)).text);
+    add_estimate(table, claim->estimate);
+    table_cell(table, claim->request);
+    table_cell(table, claim->name != NULL ? claim->name : claim->command);
+}
+
+static void append_reason(const struct wire_claim *claim, const struct status_picture *picture,
+                          struct text *out)
+{
+    size_t width = picture->terminal.width < NARROWEST ? NARROWEST : picture->terminal.width;
+    const char *reason = reason_of(claim);
+    struct text inert = {0};
+    struct text lines = {0};
+
+    if (reason == NULL)
+        return;
+    utf8_append_inert(&inert, reason);
+    options_wrap(text_string(&inert), INDENT, width, &lines);
+    text_append_repeated(out, ' ', INDENT);
+    if (picture->terminal.colour && lines.length > 0)
+        text_append_format(out, "%s%.*s%s\n", style_start(STYLE_FAINT), (int)lines.length - 1,
+                           text_string(&lines), style_end());
+    else
+        text_append(out, text_string(&lines));
+    out->failed |= inert.failed || lines.failed;
+    text_finish(&inert);
+    text_finish(&lines);
+}
+
+/* Puts each claim's reason below its line in the table. */
+static void append_with_reasons(const struct status_picture *picture, const char *table,
+                                struct text *out)
+{
+    const struct wire_claim *claim = picture->view->look.claims.items;
+    const struct wire_claim *end = claim + picture->view->look.claims.count;
+    bool heading = true;
+
+    while (*table != '\0') {
+        size_t length = strcspn(table, "\n") + 1;
+
+        text_append_bytes(out, table, length);
+        table += length;
+        if (!heading && claim != end)
+            append_reason(claim++, picture, out);
+        heading = false;
+    }
+}
+
+/* Prints the table, with the reasons in it or without. */
+static void print_table(const struct status_picture *picture, const struct terminal *terminal,
+                        bool with_reasons, struct text *out)
+{
+    const struct wire_claim *claim;
+    struct table table;
+
+    table_init(&table, columns, with_reasons ? COUNT(columns) : COUNT(columns) - 1);
+    vector_for_each (claim, &picture->view->look.claims) {
+        add_claim(&table, picture, claim);
+        if (with_reasons)
+            table_cell(&table, reason_of(claim));
+    }
+    if (table_print(&table, terminal, out) < 0)
+        out->failed = true;
+    table_finish(&table);
+}
+
+/* Whether every line fits as it is. */
+static bool fits(const struct status_picture *picture, struct text *out)
+{
+    const struct terminal endless = {.unicode = picture->terminal.unicode};
+    struct text lines = {0};
+    bool all = true;
+
+    if (picture->terminal.width == 0)
+        return true;
+    print_table(picture, &endless, true, &lines);
+    for (char *line = lines.bytes; all && line != NULL && *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+
+        line[length] = '\0';
+        all = utf8_width(line) <= picture->terminal.width;
+        line += length + 1;
+    }
+    out->failed |= lines.failed;
+    text_finish(&lines);
+    return all;
+}
+
+void status_write_queue(const struct status_picture *picture, struct text *out)
+{
+    struct text lines = {0};
+
+    if (picture->view->look.claims.count == 0)
+        return;
+    if (fits(picture, out)) {
+        print_table(picture, &picture->terminal, true, out);
+        return;
+    }
+    print_table(picture, &picture->terminal, false, &lines);
+    append_with_reasons(picture, text_string(&lines), out);
+    out->failed |= lines.failed;
+    text_finish(&lines);
+}

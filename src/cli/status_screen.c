@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/status_screen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+
+/* The second screen, no cursor, long lines are cut; and all of it back. */
+static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
+static const char leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
+
+enum { USUAL_ROWS = 24 };
+
+static volatile sig_atomic_t is_dirty;
+static struct text shown;
+
+/* What cannot be written to a terminal is nobody's to hear. */
+static void tell_terminal(const char *sequence, size_t length)
+{
+    ssize_t written = write(STDOUT_FILENO, sequence, length);
+
+    (void)written;
+}
+
+static void end(int number)
+{
+    tell_terminal(leave, sizeof(leave) - 1);
+    raise(number); /* nobody handles it any more: SA_RESETHAND */
+}
+
+static void stop(int number)
+{
+    int saved = errno;
+
+    (void)number;
+    tell_terminal(leave, sizeof(leave) - 1);
+    raise(SIGSTOP);
+    tell_terminal(enter, sizeof(enter) - 1);
+    is_dirty = 1;
+    errno = saved;
+}
+
+static void resize(int number)
+{
+    (void)number;
+    is_dirty = 1;
+}
+
+bool status_screen_works(void)
+{
+    const char *kind = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) == 1 && kind != NULL && strcmp(kind, "dumb") != 0;
+}
+
+void status_screen_enter(void)
+{
+    static const struct {
+        int number;
+        void (*handler)(int number);
+        int flags;
+    } rows[] = {
+        {SIGINT, end, SA_RESETHAND | SA_NODEFER},
+        {SIGTERM, end, SA_RESETHAND | SA_NODEFER},
+        {SIGHUP, end, SA_RESETHAND | SA_NODEFER},
+        {SIGQUIT, end, SA_RESETHAND | SA_NODEFER},
+        {SIGTSTP, stop, 0},
+        {SIGWINCH, resize, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct sigaction action = {.sa_handler = rows[i].handler, .sa_flags = rows[i].flags};
+        struct sigaction before;
+
+        /* What the starter wanted ignored, nohup say, stays so. */
+        if (sigaction(rows[i].number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(rows[i].number, &action, NULL);
+    }
+    tell_terminal(enter, sizeof(enter) - 1);
+    is_dirty = 1;
+}
+
+void status_screen_leave(void)
+{
+    tell_terminal(leave, sizeof(leave) - 1);
+    text_finish(&shown);
+}
+
+static size_t count_rows(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1)
+        return size.ws_row;
+    return USUAL_ROWS;
+}
+
+static size_t count_lines(const char *picture)
+{
+    size_t lines = 0;
+
+    for (; *picture != '\0'; picture++)
+        lines += *picture == '\n';
+    return lines;
+}
+
+/* The picture as the terminal takes it, from its first row on. */
+static void compose(const char *picture, size_t rows, struct text *out)
+{
+    size_t lines = count_lines(picture);
+    size_t most = lines > rows ? rows - 1 : lines;
+
+    text_append(out, "\033[H");
+    for (size_t i = 0; i < most; i++) {
+        size_t length = strcspn(picture, "\n");
+
+        text_append_bytes(out, picture, length);
+        text_append(out, i + 1 < rows ? "\033[K\r\n" : "\033[K");
+        picture += length + 1;
+    }
+    if (most < lines)
+        text_append_format(out, "(%zu more lines)\033[K", lines - most);
+    else if (most < rows)
+        text_append(out, "\033[J");
+}
+
+int status_screen_draw(const struct text *picture)
+{
+    struct text frame = {0};
+    int code = EXIT_GOOD;
+
+    compose(text_string(picture), count_rows(), &frame);
+    frame.failed |= picture->failed;
+    if (is_dirty || text_failed(&frame) || strcmp(text_string(&frame), text_string(&shown)) != 0) {
+        is_dirty = 0;
+        code = output_write(&frame);
+    }
+    text_finish(&shown);
+    shown = frame;
+    return code;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/user_names.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BUFFER_LEAST = 1024, BUFFER_MOST = 1024 * 1024 };
+
+/* An allocated copy of the name in the user database; NULL: none, or no memory. */
+static char *look_up(uint32_t uid)
+{
+    char *name = NULL;
+
+    for (size_t size = BUFFER_LEAST; size <= BUFFER_MOST; size *= 2) {
+        struct passwd entry;
+        struct passwd *found = NULL;
+        char *buffer = malloc(size);
+        int number = buffer == NULL ? ENOMEM : getpwuid_r(uid, &entry, buffer, size, &found);
+
+        if (number == 0 && found != NULL && found->pw_name[0] != '\0')
+            name = strdup(found->pw_name);
+        free(buffer);
+        if (number != ERANGE)
+            break;
+    }
+    return name;
+}
+
+static char *name_of(uint32_t uid)
+{
+    char digits[16];
+    char *name = look_up(uid);
+
+    if (name != NULL)
+        return name;
+    snprintf(digits, sizeof(digits), "%u", uid);
+    return strdup(digits);
+}
+
+const char *user_names_find(struct user_names *names, uint32_t uid)
+{
+    static const char nobody[] = "?";
+    struct user_name *item;
+
+    vector_for_each (item, names) {
+        if (item->uid == uid)
+            return item->name;
+    }
+    free(names->last.name);
+    names->last = (struct user_name){.uid = uid, .name = name_of(uid)};
+    if (names->last.name == NULL)
+        return nobody;
+    item = vector_append(names);
+    if (item == NULL)
+        return names->last.name;
+    *item = names->last;
+    names->last = (struct user_name){0};
+    return item->name;
+}
+
+void user_names_finish(struct user_names *names)
+{
+    struct user_name *item;
+
+    vector_for_each (item, names)
+        free(item->name);
+    free(names->last.name);
+    vector_finish(names);
+    *names = (struct user_names){0};
+}

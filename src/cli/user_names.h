@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The names of users by their numbers, each looked up once. Zeroed memory knows nobody yet. Not for
+ * use by two threads at once.
+ */
+#ifndef CLI_USER_NAMES_H
+#define CLI_USER_NAMES_H
+
+#include <stdint.h>
+
+#include "base/vector.h"
+
+struct user_name {
+    uint32_t uid;
+    char *name;
+};
+
+struct user_names {
+    VECTOR_OF(struct user_name); /* in the order in which they were asked for */
+    struct user_name last;       /* of one that could not be kept */
+};
+
+/* The name; the number in digits where nobody has it, or there is no memory. Good until the next
+ * call. It may hold anything: whoever keeps the user database wrote it. May block as long as that
+ * does. */
+const char *user_names_find(struct user_names *names, uint32_t uid);
+
+void user_names_finish(struct user_names *names);
+
+#endif

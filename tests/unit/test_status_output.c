@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pools as people and programs see them: views that no daemon sent, and those no daemon should.
+ */
+#include "support/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/status_output.h"
+#include "support/assert_error.h"
+#include "support/failing_allocator.h"
+#include "support/pool_views.h"
+
+static const struct terminal narrow = {.width = 80, .unicode = true};
+static const struct terminal wide = {.width = 140, .unicode = true};
+static const struct terminal none = {0};
+
+static struct pool_address address = {.socket = (char *)"/run/somewhere/berth.sock", .own = true};
+
+/* What a view looks like; the caller finishes the text, the view is finished here. */
+static struct text picture_of(struct pool_view *view, struct terminal terminal)
+{
+    struct user_names users = {0};
+    struct status_picture picture = {
+        .view = view, .address = &address, .users = &users, .terminal = terminal};
+    struct text out = {0};
+
+    assert_int_equal(pool_view_index(view, NULL), 0);
+    status_write(&picture, &out);
+    assert_false(text_failed(&out));
+    user_names_finish(&users);
+    pool_view_finish(view);
+    return out;
+}
+
+static void check_picture(struct pool_view view, struct terminal terminal, const char *wanted)
+{
+    struct text out = picture_of(&view, terminal);
+
+    assert_string_equal(text_string(&out), wanted);
+    text_finish(&out);
+}
+
+/* Every line within the width, inert, and without blanks at its end. */
+static void check_lines(const struct text *out, size_t width)
+{
+    const char *line = text_string(out);
+
+    while (*line != '\0') {
+        size_t length = strcspn(line, "\n");
+        char copy[1024];
+
+        assert_true(length < sizeof(copy));
+        memcpy(copy, line, length);
+        copy[length] = '\0';
+        if (utf8_width(copy) > width)
+            fail_msg("wider than %zu: %s", width, copy);
+        assert_true(length == 0 || copy[length - 1] != ' ');
+        for (size_t i = 0; i < length; i++)
+            assert_true((unsigned char)copy[i] >= ' ');
+        line += length + (line[length] == '\n');
+    }
+}
+
+static struct text json_of(struct pool_view *view, enum json_layout layout)
+{
+    struct user_names users = {0};
+    struct status_picture picture = {.view = view, .address = &address, .users = &users};
+    struct text out = {0};
+
+    assert_int_equal(pool_view_index(view, NULL), 0);
+    status_write_json(&picture, layout, &out);
+    assert_false(text_failed(&out));
+    user_names_finish(&users);
+    pool_view_finish(view);
+    return out;
+}
+
+static void check_json(struct pool_view view, const char *wanted)
+{
+    struct text out = json_of(&view, JSON_COMPACT);
+
+    if (strstr(text_string(&out), wanted) == NULL)
+        fail_msg("no %s in %s", wanted, text_string(&out));
+    text_finish(&out);
+}
+
+static void an_empty_pool_is_short(void **state)
+{
+    (void)state;
+    check_picture(view_of(0), narrow, "No devices\nyour own pool\n");
+}
+
+static void free_devices_have_no_holders(void **state)
+{
+    (void)state;
+    check_picture(view_of(2), narrow,
+                  "2 devices, all free, nobody waits\n"
+                  "your own pool, all NVIDIA A100-SXM4-80GB\n"
+                  "\n"
+                  "DEVICE   MEMORY  STATE\n"
+                  "nvidia0  80 GiB  free\n"
+                  "nvidia1  80 GiB  free\n");
+    check_picture(view_of(1), narrow,
+                  "1 device, free, nobody waits\n"
+                  "your own pool, NVIDIA A100-SXM4-80GB\n"
+                  "\n"
+                  "DEVICE   MEMORY  STATE\n"
+                  "nvidia0  80 GiB  free\n");
+}
+
+/* A pool with some of everything. */
+static struct pool_view busy_view(size_t count)
+{
+    struct pool_view view = view_of(count);
+    struct wire_lease *lease = view_lease(&view, 12, 0, 2);
+    struct wire_slot *slots = view.look.slots.items;
+    struct wire_claim *claim;
+
+    lease->name = view_text("finetune");
+    lease->expires = optional_number_of(VIEW_NOW + 110 * DURATION_MINUTE);
+    for (uint64_t id = 14; id <= 15; id++) {
+        lease = view_lease(&view, id, 2, 3);
+        lease->command = view_text("python train.py");
+        lease->sharing = SHARING_MPS;
+        lease->share = id == 14 ? 250000 : 500000;
+    }
+    lease->memory = optional_number_of(UINT64_C(8) << 30);
+    slots[2].state = WIRE_STATE_SHARED;
+    slots[2].sharing = SHARING_MPS;
+    slots[3].state = WIRE_STATE_SICK;
+    slots[0].device->load.memory_free = figure_declared(INT64_C(20) << 30);
+    slots[0].device->load.utilization = figure_declared(970);
+    claim = view_claim(&view, 17, "4 devices",
+                       "wanted 4 devices; 0 of 4 devices fit and are free: 3 are busy, 1 is sick");
+    claim->estimate = optional_number_of(110 * DURATION_MINUTE);
+    claim->name = view_text("eval");
+    view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device");
+    return view;
+}
+
+static void holders_and_the_queue_on_a_narrow_terminal(void **state)
+{
+    (void)state;
+    check_picture(
+        busy_view(4), narrow,
+        "4 devices, none free, 2 claims waiting\n"
+        "your own pool, all NVIDIA A100-SXM4-80GB\n"
+        "\n"
+        "DEVICE   UTIL  STATE   LEASE  USER         HELD   LEFT  SHARE       JOB\n"
+        "nvidia0   97%  leased     12  4000000000  2h10m  1h50m              finetune\n"
+        "nvidia1     -  leased     12  4000000000  2h10m  1h50m              finetune\n"
+        "nvidia2     -  mps        14  4000000000  2h10m         0.25        python trai…\n"
+        "nvidia2                   15  4000000000  2h10m         0.5, 8 GiB  python trai…\n"
+        "nvidia3     -  sick\n"
+        "\n"
+        "QUEUE  CLAIM  USER        WAITING    STARTS  WANTS      JOB\n"
+        "    1     17  4000000001      12m  in 1h50m  4 devices  eval\n"
+        "       0 of 4 devices fit and are free: 3 are busy, 1 is sick\n"
+        "    2     18  4000000001      12m         -  1 device   -\n"
+        "       user 5 holds 1 of at most 1 device\n");
+}
+
+static void holders_and_the_queue_without_a_terminal(void **state)
+{
+    (void)state;
+    check_picture(
+        busy_view(4), none,
+        "4 devices, none free, 2 claims waiting\n"
+        "your own pool, all NVIDIA A100-SXM4-80GB\n"
+        "\n"
+        "DEVICE      MEMORY  UTIL  STATE   LEASE  USER         HELD   LEFT  SHARE       JOB\n"
+        "nvidia0  60/80 GiB   97%  leased     12  4000000000  2h10m  1h50m              finetune\n"
+        "nvidia1     80 GiB     -  leased     12  4000000000  2h10m  1h50m              finetune\n"
+        "nvidia2     80 GiB     -  mps        14  4000000000  2h10m         0.25        python "
+        "train.py\n"
+        "nvidia2                              15  4000000000  2h10m         0.5, 8 GiB  python "
+        "train.py\n"
+        "nvidia3     80 GiB     -  sick\n"
+        "\n"
+        "QUEUE  CLAIM  USER        WAITING    STARTS  WANTS      JOB   WHY\n"
+        "    1     17  4000000001      12m  in 1h50m  4 devices  eval  0 of 4 devices fit and are "
+        "free: 3 are busy, 1 is sick\n"
+        "    2     18  4000000001      12m         -  1 device   -     user 5 holds 1 of at most 1 "
+        "device\n");
+}
+
+static void all_of_it_fits(void **state)
+{
+    static const size_t counts[] = {1, 8, 64};
+    const struct terminal terminals[] = {narrow, wide};
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct pool_view view = counts[i / 2] == 1 ? view_of(1) : busy_view(counts[i / 2]);
+        struct text out = picture_of(&view, terminals[i % 2]);
+
+        check_lines(&out, terminals[i % 2].width);
+        text_finish(&out);
+    }
+}
+
+static void hostile_names_are_inert(void **state)
+{
+    struct pool_view view = busy_view(4);
+    struct text out;
+
+    (void)state;
+    free(view.look.leases.items[0].name);
+    view.look.leases.items[0].name = view_text("\033[31mred\nline\xff\t");
+    free(view.look.claims.items[1].why);
+    view.look.claims.items[1].why = view_text("\033]0;title\007 because\r\n");
+    for (size_t i = 0; i < 4; i++) {
+        free(view.look.slots.items[i].device->name);
+        view.look.slots.items[i].device->name = view_text(
+            "\xe8\xae\xad\xe7\xbb\x83\xe8\xae\xad\xe7\xbb\x83\xe8\xae\xad\033\xe7\xbb\x83");
+    }
+    out = picture_of(&view, narrow);
+    check_lines(&out, 80);
+    assert_non_null(strstr(text_string(&out), "because"));
+    text_finish(&out);
+}
+
+static void colours_only_where_wanted(void **state)
+{
+    const struct terminal coloured = {.width = 80, .colour = true, .unicode = true};
+    struct pool_view view = busy_view(5);
+    struct text out = picture_of(&view, coloured);
+
+    (void)state;
+    assert_non_null(strstr(text_string(&out), "\033[1m5 devices, 1 free, 2 claims waiting\033[0m"));
+    assert_non_null(strstr(text_string(&out), "\033[32mfree\033[0m"));
+    assert_non_null(strstr(text_string(&out), "\033[31msick\033[0m"));
+    text_finish(&out);
+    view = busy_view(5);
+    out = picture_of(&view, narrow);
+    assert_null(strchr(text_string(&out), '\033'));
+    text_finish(&out);
+}
+
+static void what_is_unusual_is_noted(void **state)
+{
+    struct pool_view view = view_of(4);
+    struct wire_lease *lease = view_lease(&view, 1, 0, 2);
+
+    (void)state;
+    lease->replicas = 2;
+    lease->end = WIRE_END_EXPIRED;
+    lease->pid = 0;
+    lease->expires = optional_number_of(1);
+    lease = view_lease(&view, 2, 0, 1);
+    lease->parent = 1;
+    lease->granted = VIEW_NOW + 1;
+    lease->opportunistic = true;
+    view.look.slots.items[0].state = WIRE_STATE_DRAINING;
+    view.look.slots.items[2].state = WIRE_STATE_ELSEWHERE;
+    view.look.slots.items[3].device->partitioned = true;
+    check_picture(view, none,
+                  "3 devices, none free, nobody waits\n"
+                  "your own pool, all NVIDIA A100-SXM4-80GB\n"
+                  "\n"
+                  "DEVICE   MEMORY  STATE         LEASE  USER         HELD  LEFT  REPLICA  NOTE    "
+                  "                JOB\n"
+                  "nvidia0  80 GiB  draining          1  4000000000  2h10m    0s      1/2  ending: "
+                  "the time limit  (reserved)\n"
+                  "nvidia0                       2 in 1  4000000000     0s                 gives "
+                  "way               -\n"
+                  "nvidia1  80 GiB  leased            1  4000000000  2h10m    0s      2/2  ending: "
+                  "the time limit  (reserved)\n"
+                  "nvidia2  80 GiB  elsewhere                                              held by "
+                  "another pool\n"
+                  "nvidia3  80 GiB  partitioned\n");
+}
+
+static void the_pool_is_named(void **state)
+{
+    static char inventory[] = "/x/machine.yaml";
+    struct pool_view view = view_of(0);
+
+    (void)state;
+    view.about.inventory = view_text(inventory);
+    check_picture(view, narrow, "No devices\npool of /x/machine.yaml\n");
+    address.own = false;
+    check_picture(view_of(0), narrow, "No devices\npool at /run/somewhere/berth.sock\n");
+    address.socket = (char *)"/run/berth/berth.sock";
+    check_picture(view_of(0), narrow, "No devices\nthe machine's pool\n");
+    address.own = true;
+}
+
+static void json_has_the_members_of_the_contract(void **state)
+{
+    (void)state;
+    check_json(view_of(0),
+               "{\"schema\":\"berth.status/1\",\"pool\":{\"capacity\":0,\"pending\":0,");
+    check_json(view_of(0), "\"devices\":[],\"leases\":[],\"queue\":[]}\n");
+    check_json(busy_view(4), "\"capacity\":4,\"pending\":2,\"socket\":\"");
+    check_json(busy_view(4),
+               "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\",\"leases\":[12]}");
+    check_json(busy_view(4),
+               "\"leased\":true,\"sharing\":\"mps\",\"state\":\"shared\",\"leases\":[14,15]}");
+    check_json(busy_view(4), "\"leased\":false,\"sharing\":null,\"state\":\"sick\",\"leases\":[]}");
+    check_json(busy_view(4),
+               "{\"id\":12,\"name\":\"finetune\",\"user\":\"4000000000\",\"uid\":4000000000,"
+               "\"pid\":77,\"command\":null,\"devices\":[{\"id\":\"nvidia0\",\"share\":1,"
+               "\"memory\":null},{\"id\":\"nvidia1\",\"share\":1,\"memory\":null}]");
+    check_json(busy_view(4), "[{\"id\":\"nvidia2\",\"share\":0.5,\"memory\":8589934592}]");
+    check_json(busy_view(4), "\"granted_at\":\"2026-11-16T09:50:00.000Z\","
+                             "\"expires_at\":\"2026-11-16T13:50:00.000Z\",\"idle_s\":null,");
+    check_json(busy_view(4), "\"priority\":\"normal\",\"opportunistic\":false,");
+    check_json(busy_view(4), "\"queue\":[{\"id\":17,\"position\":1,\"name\":\"eval\",");
+    check_json(busy_view(4), "\"since\":\"2026-11-16T11:48:00.000Z\"");
+    check_json(busy_view(4), "\"estimate_s\":6600,");
+    check_json(busy_view(4), "\"estimate_s\":null,");
+}
+
+static void json_of_nonsense_is_a_document(void **state)
+{
+    struct pool_view view = busy_view(4);
+
+    (void)state;
+    view.look.slots.items[0].state = (enum wire_state)99;
+    view.look.time = INT64_MIN;
+    view.look.leases.items[0].expires = optional_number_of(UINT64_MAX);
+    view.look.leases.items[0].granted = INT64_MAX;
+    view.look.claims.items[0].estimate = optional_number_of(UINT64_MAX);
+    check_json(view, "\"state\":null,\"leases\":[12]}");
+}
+
+static void pages_come_together(void **state)
+{
+    struct pool_view all = {0};
+    struct pool_view one = busy_view(4);
+    struct pool_view other = view_of(2);
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(pool_view_add_page(&all, &other.look, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &one.look, &error), 0);
+    assert_int_equal(all.look.slots.count, 6);
+    assert_int_equal(all.look.leases.count, 3);
+    assert_int_equal(all.look.claims.count, 2);
+    assert_int_equal(all.look.capacity, 4);
+    assert_int_equal(one.look.slots.count + other.look.slots.count, 0);
+    pool_view_finish(&one);
+    pool_view_finish(&other);
+    pool_view_finish(&all);
+}
+
+static void a_slot_without_a_device_is_refused(void **state)
+{
+    struct pool_view all = {0};
+    struct pool_view page = view_of(1);
+    struct device *device = page.look.slots.items[0].device;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    page.look.slots.items[0].device = NULL;
+    assert_fails(pool_view_add_page(&all, &page.look, &error), BERTH_ERROR_SYNTAX, &error,
+                 "wanted a device in each slot of the pool, found none");
+    page.look.slots.items[0].device = device;
+    pool_view_finish(&page);
+}
+
+static void the_fingerprint_tells_changes(void **state)
+{
+    struct pool_view one = busy_view(4);
+    struct pool_view other = busy_view(4);
+
+    (void)state;
+    other.look.time += DURATION_HOUR;
+    other.look.slots.items[0].device->load.utilization = figure_declared(1);
+    assert_true(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
+    other.look.slots.items[3].state = WIRE_STATE_FREE;
+    assert_false(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
+    pool_view_finish(&one);
+    pool_view_finish(&other);
+}
+
+/* Every allocation refused once: the text knows, and nothing is lost. */
+static void without_memory_the_text_is_failed(void **state)
+{
+    const struct terminal terminals[] = {narrow, none};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        bool refused = true;
+
+        for (unsigned long n = 1; refused; n++) {
+            struct pool_view view = busy_view(4);
+            struct user_names users = {0};
+            struct status_picture picture = {
+                .view = &view, .address = &address, .users = &users, .terminal = terminals[i % 2]};
+            struct text out = {0};
+            int code;
+
+            user_names_find(&users, 4000000000);
+            user_names_find(&users, 4000000001);
+            failing_allocator_start(n);
+            code = pool_view_index(&view, NULL);
+            if (code == 0 && i == 2)
+                status_write_json(&picture, JSON_INDENTED, &out);
+            else if (code == 0)
+                status_write(&picture, &out);
+            refused = failing_allocator_stop();
+            assert_int_equal(code < 0 || text_failed(&out), refused);
+            text_finish(&out);
+            user_names_finish(&users);
+            pool_view_finish(&view);
+        }
+    }
+}
+
+static void users_have_names_or_numbers(void **state)
+{
+    struct user_names users = {0};
+
+    (void)state;
+    assert_string_equal(user_names_find(&users, 0), "root");
+    assert_string_equal(user_names_find(&users, 4000000000), "4000000000");
+    assert_string_equal(user_names_find(&users, 0), "root");
+    assert_int_equal(users.count, 2);
+    user_names_finish(&users);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_pool_is_short),
+        cmocka_unit_test(free_devices_have_no_holders),
+        cmocka_unit_test(holders_and_the_queue_on_a_narrow_terminal),
+        cmocka_unit_test(holders_and_the_queue_without_a_terminal),
+        cmocka_unit_test(all_of_it_fits),
+        cmocka_unit_test(hostile_names_are_inert),
+        cmocka_unit_test(colours_only_where_wanted),
+        cmocka_unit_test(what_is_unusual_is_noted),
+        cmocka_unit_test(the_pool_is_named),
+        cmocka_unit_test(json_has_the_members_of_the_contract),
+        cmocka_unit_test(json_of_nonsense_is_a_document),
+        cmocka_unit_test(pages_come_together),
+        cmocka_unit_test(a_slot_without_a_device_is_refused),
+        cmocka_unit_test(the_fingerprint_tells_changes),
+        cmocka_unit_test(without_memory_the_text_is_failed),
+        cmocka_unit_test(users_have_names_or_numbers),
+    };
+
+    return cmocka_run_group_tests_name("status_output", tests, NULL, NULL);
+}
