@@ -27,7 +27,6 @@ void message_handle(struct connection *connection, struct wire_message *message)
     };
     struct berth_error error = BERTH_ERROR_INIT;
 
-    engine_advance(connection->pool->engine, pool_now(connection->pool));
     if ((size_t)message->type < sizeof(handlers) / sizeof(handlers[0]) &&
         handlers[message->type] != NULL) {
         handlers[message->type](connection, message);

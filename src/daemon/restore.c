@@ -120,13 +120,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    while (code == 1 && at < content->length) {
+    /* After the last record come zeros, or one that its writer did not finish. */
+    while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* zeros, or a record that its writer did not finish */
+            break;
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -257,7 +258,6 @@ static void patience_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
-    engine_advance(pool->engine, pool_now(pool));
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
