@@ -265,8 +265,7 @@ static void finish(struct pool *pool)
         struct connection *connection = container_of(link, struct connection, in_pool);
 
         /* What it holds and waits for is kept for whoever comes next. */
-        while (!list_is_empty(&connection->jobs))
-            list_remove(list_first(&connection->jobs));
+        jobs_detach(connection);
         connection_close(connection);
     }
     names_finish(pool);
