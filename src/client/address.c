@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/quote.h"
 #include "base/text.h"
 
@@ -18,16 +19,6 @@ static const char *variable(const char *name)
     const char *value = getenv(name);
 
     return value == NULL || *value == '\0' ? NULL : value;
-}
-
-/* FNV-1a. The name must stay the same from version to version, so it is no matter of taste. */
-static uint64_t hash(const char *string)
-{
-    uint64_t value = UINT64_C(14695981039346656037);
-
-    for (; *string != '\0'; string++)
-        value = (value ^ (unsigned char)*string) * UINT64_C(1099511628211);
-    return value;
 }
 
 static int find_inventory(const char *option, char **ret_path, struct berth_error *error)
@@ -104,7 +95,8 @@ static int take_own(struct pool_address *address, struct berth_error *error)
     else
         text_append_format(&directory, "/tmp/berth-%ju", (uintmax_t)geteuid());
     if (address->inventory != NULL)
-        text_append_format(&directory, "/%016" PRIx64, hash(address->inventory));
+        text_append_format(&directory, "/%016" PRIx64,
+                           hash_bytes(address->inventory, strlen(address->inventory)));
     text_append_bytes(&socket, text_string(&directory), directory.length);
     text_append(&socket, "/" POOL_SOCKET_NAME);
     address->own = true;

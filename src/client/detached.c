@@ -19,6 +19,7 @@
 #include "base/error.h"
 
 enum {
+    STACKS = 2,
     STACK_SIZE = 64 * 1024,
     STANDARD = 4,            /* descriptors that the program starts with */
     DESCRIPTORS_MOST = 65536 /* closed one by one where the kernel cannot close all at once */
@@ -60,9 +61,9 @@ struct launch {
     const struct detached *detached;
     char **environment;
     char pid[sizeof(pid_variable) + 20];
-    unsigned char *stacks[2]; /* their upper ends */
-    int nothing;              /* /dev/null */
-    int failure;              /* an errno */
+    unsigned char *stacks[STACKS]; /* their upper ends */
+    int nothing;                   /* /dev/null */
+    int failure;                   /* an errno */
 };
 
 static bool is_dropped(const char *entry)
@@ -218,7 +219,7 @@ static void run(struct launch *launch)
 int detached_start(const struct detached *detached, struct berth_error *error)
 {
     struct launch launch = {.detached = detached};
-    unsigned char *stacks = malloc(COUNT(launch.stacks) * (size_t)STACK_SIZE);
+    unsigned char *stacks = malloc(STACKS * (size_t)STACK_SIZE);
     int code = 0;
 
     launch.environment = make_environment(launch.pid);

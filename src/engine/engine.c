@@ -175,6 +175,14 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
+void engine_set_rules(struct engine *engine, int64_t grace, const struct policy *policy)
+{
+    if (grace > 0)
+        engine->settings.grace = grace;
+    if (policy != NULL)
+        engine->settings.policy = policy;
+}
+
 void engine_listen(struct engine *engine, const struct event_sink *sink)
 {
     engine->sink = sink->tell != NULL ? *sink : (struct event_sink){0};

@@ -44,6 +44,10 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
                   struct engine **ret_engine, struct berth_error *error);
 void engine_destroy(struct engine *engine);
 
+/* Other rules from now on: for notices to come, and for requests to come that name no policy (NULL:
+ * as before). */
+void engine_set_rules(struct engine *engine, int64_t grace, const struct policy *policy);
+
 /* Who is told of events from now on. */
 void engine_listen(struct engine *engine, const struct event_sink *sink);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "engine/policies.h"
 #include "engine/state.h"
 
@@ -29,14 +30,12 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
 /* A number for a text, or for a user; never 0. */
 static uint64_t affinity_of(const struct engine_request *request)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    const char *key = request->what.affinity;
 
-    if (request->what.affinity == NULL)
+    if (key == NULL)
         return request->scope->engine->settings.affinity_by_user ? request->uid * UINT64_C(2) + 1
                                                                  : 0;
-    for (const char *byte = request->what.affinity; *byte != '\0'; byte++)
-        hash = (hash ^ (uint8_t)*byte) * UINT64_C(0x100000001B3);
-    return hash | UINT64_C(1) << 63;
+    return hash_bytes(key, strlen(key)) | UINT64_C(1) << 63;
 }
 
 static void find_accounts(struct engine_request *request)

@@ -9,7 +9,7 @@
 
 /* Never renumber, only append. */
 enum device_tag {
-    DEVICE_TAG_ID = 1,           /* ids: exactly one; required */
+    DEVICE_TAG_ID = 1,           /* id; required */
     DEVICE_TAG_NAME = 2,         /* text */
     DEVICE_TAG_UUID = 3,         /* text */
     DEVICE_TAG_PARENT = 4,       /* text */

@@ -22,8 +22,8 @@
  *     text      bytes without a zero byte; none if the field is missing, which is not the same as
  *               an empty one
  *     list      of u32
- *     ids       device ids, each: u8 vendor, u32 index, u32 MIG instance (DEVICE_NO_MIG: a whole
- *               GPU)
+ *     id        a device id: u8 vendor, u32 index, u32 MIG instance (DEVICE_NO_MIG: a whole GPU)
+ *     ids       device ids, one after the other
  *     pci       u32 domain, u8 bus, u8 device, u8 function
  *     figure    i64 value, i64 time of the sample; known if the field is there
  *     strings   texts, each: u32 length, bytes

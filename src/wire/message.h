@@ -14,7 +14,8 @@
  *     byte 16 on         fields, as model/tagged.h describes them
  *
  * All types share one set of fields; each uses some and ignores the rest. Later versions add types
- * and tags; a reader ignores types that it does not know.
+ * and tags. A client ignores types that it does not know; the daemon refuses those from below
+ * WIRE_POOL (WIRE_REFUSED with BERTH_ERROR_INVALID), since somebody waits for an answer.
  */
 #ifndef WIRE_MESSAGE_H
 #define WIRE_MESSAGE_H

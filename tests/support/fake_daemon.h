@@ -128,7 +128,7 @@ static inline void fake_note_facts(int argc, char **argv)
     fake_note(directory, "facts", line);
     snprintf(line, sizeof(line), "session %s, listens as %s",
              getsid(0) == getpid() || getsid(0) == getsid(getppid()) ? "shared or led" : "apart",
-             pid != NULL && atol(pid) == (long)getpid() ? "itself" : "another");
+             pid != NULL && strtol(pid, NULL, 10) == (long)getpid() ? "itself" : "another");
     fake_note(directory, "facts", line);
     snprintf(line, sizeof(line), "%s %s", argc > 3 ? argv[3] : "no", argc > 4 ? argv[4] : "more");
     fake_note(directory, "facts", line);

@@ -20,6 +20,7 @@ __all__ = [
     "ENDS",
     "ERRORS",
     "HOLDS",
+    "MESSAGE_MOST",
     "SECTIONS",
     "STATES",
     "Closed",

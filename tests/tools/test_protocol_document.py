@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/PROTOCOL.md says what the headers say, and so does the client in Python."""
+import re
+import struct
+
+import pytest
+import wire
+import wire_format
+
+# The heading of a table, or its first column: the header and the enum or list that it copies.
+FIELD_TABLES = {
+    "message": ("src/wire/tables.h", "wire_tag", "WIRE_TAG_"),
+    "request": ("src/model/request_tags.h", "request_tag", "REQUEST_TAG_"),
+    "device": ("src/model/device_tags.h", "device_tag", "DEVICE_TAG_"),
+    "slot": ("src/wire/tables.h", "wire_slot_tag", "WIRE_SLOT_"),
+    "lease": ("src/wire/tables.h", "wire_lease_tag", "WIRE_LEASE_"),
+    "claim": ("src/wire/tables.h", "wire_claim_tag", "WIRE_CLAIM_"),
+}
+NUMBER_TABLES = {
+    "type": ("src/wire/message.h", "wire_type", "WIRE_"),
+    "hold": ("src/wire/message.h", "wire_hold", "WIRE_HOLD_"),
+    "end": ("src/wire/message.h", "wire_end", "WIRE_END_"),
+    "state": ("src/wire/message.h", "wire_state", "WIRE_STATE_"),
+    "section": ("src/wire/message.h", "wire_section", "WIRE_SECTION_"),
+    "vendor": ("src/model/vendor.h", "vendor", "VENDOR_"),
+    "vendor rule": ("src/model/request.h", "vendor_rule", "VENDOR_RULE_"),
+    "sharing": ("src/model/request.h", "sharing", "SHARING_"),
+    "scheduling": ("src/model/request.h", "scheduling", "SCHEDULING_"),
+    "priority": ("src/model/request.h", "priority", "PRIORITY_"),
+    "health": ("src/model/device.h", "health", "HEALTH_"),
+}
+LIMIT_HEADERS = (
+    "src/wire/message.h",
+    "src/model/request.h",
+    "src/model/device_id.h",
+    "src/model/device_tags.h",
+)
+CLIENT_TABLES = {
+    "message": wire_format.MESSAGE,
+    "request": wire_format.REQUEST,
+    "device": wire_format.DEVICE,
+    "slot": wire_format.SLOT,
+    "lease": wire_format.LEASE,
+    "claim": wire_format.CLAIM,
+}
+CLIENT_NUMBERS = {
+    "type": wire_format.TYPES,
+    "hold": wire_format.HOLDS,
+    "end": wire_format.ENDS,
+    "state": wire_format.STATES,
+    "section": wire_format.SECTIONS,
+    "vendor": {name.upper(): number for number, name in enumerate(wire_format.VENDORS)},
+}
+
+
+@pytest.fixture
+def document(source_root):
+    return (source_root / "docs/PROTOCOL.md").read_text()
+
+
+def enum_of(source_root, header, enum, prefix):
+    """The names without their prefix, their numbers and the first word of their comments."""
+    text = (source_root / header).read_text()
+    [body] = re.findall(rf"^enum {enum} \{{\n(.*?)^\}};", text, re.DOTALL | re.MULTILINE)
+    values = {}
+    number = -1
+    for name, given, kind in re.findall(r"^ +([A-Z]\w+)(?: = (\d+))?,(?: +/\* (\w+))?", body, re.MULTILINE):
+        number = int(given) if given else number + 1
+        values[name.removeprefix(prefix)] = (number, kind)
+    assert values, enum
+    return values
+
+
+def tables_of(document):
+    """Every table of the document: its header, and its rows as lists of cells."""
+    for block in re.findall(r"(?:^\|.*\n)+", document, re.MULTILINE):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        yield rows[0], rows[2:]
+
+
+def numbers_of(document, what):
+    """All tables whose first column has this name: from name to number."""
+    values = {}
+    for header, rows in tables_of(document):
+        if header[:2] == [what, "number"]:
+            for name, number, *_ in rows:
+                assert name.strip("`") not in values
+                values[name.strip("`")] = int(number)
+    return values
+
+
+def fields_of(document, what):
+    """The table after the line `Of a WHAT:`: from name to tag and kind."""
+    [block] = re.findall(rf"^Of a {what}:\n\n((?:^\|.*\n)+)", document, re.MULTILINE)
+    [(header, rows)] = tables_of(block)
+    assert header == ["tag", "field", "kind", "what"]
+    return {name.strip("`"): (int(tag), kind) for tag, name, kind, _ in rows}
+
+
+@pytest.mark.parametrize("what", NUMBER_TABLES)
+def test_numbers(source_root, document, what):
+    wanted = {name: number for name, (number, _) in enum_of(source_root, *NUMBER_TABLES[what]).items()}
+    assert numbers_of(document, what) == wanted
+    assert CLIENT_NUMBERS.get(what, wanted) == wanted
+
+
+@pytest.mark.parametrize("what", FIELD_TABLES)
+def test_fields(source_root, document, what):
+    wanted = enum_of(source_root, *FIELD_TABLES[what])
+    documented = fields_of(document, what)
+    assert documented == {name.lower(): value for name, value in wanted.items()}
+    assert {name: tag for name, (tag, _) in CLIENT_TABLES[what].items()} == {
+        name: tag for name, (tag, _) in documented.items()
+    }
+
+
+def test_errors(source_root, document):
+    text = (source_root / "include/berth/error.h").read_text()
+    wanted = {name: int(number) for name, number in re.findall(r"X\((\w+), (\d+), ", text)}
+    assert numbers_of(document, "error") == wanted
+    assert wire_format.ERRORS == wanted
+
+
+def test_limits(source_root, document):
+    [rows] = [rows for header, rows in tables_of(document) if header == ["limit", "value", "in the code"]]
+    headers = "\n".join((source_root / name).read_text() for name in LIMIT_HEADERS)
+    assert len(rows) >= 11
+    for _, value, name in rows:
+        [given] = re.findall(rf"^#define {name.strip('`')} +([\d(][\d *()]*)", headers, re.MULTILINE)
+        product = 1
+        for factor in re.findall(r"\d+", given):
+            product *= int(factor)
+        assert int(value) == product, name
+    assert wire_format.MESSAGE_MOST == 131072
+
+
+def test_every_message_names_known_fields(document):
+    """The tables of messages speak of fields that there are, and every field is of some message."""
+    fields = fields_of(document, "message")
+    used = set()
+    for header, rows in tables_of(document):
+        if header[:3] == ["type", "number", "fields"]:
+            for row in rows:
+                used |= set(re.findall(r"`(\w+)`", row[2]))
+    assert used == set(fields)
+
+
+def test_kinds_are_explained(document):
+    [rows] = [rows for header, rows in tables_of(document) if header == ["kind", "value"]]
+    explained = {row[0] for row in rows}
+    for what in FIELD_TABLES:
+        assert {kind for _, kind in fields_of(document, what).values()} <= explained
+
+
+def examples_of(document):
+    blocks = re.findall(r"^```hex\n(.*?)^```", document, re.DOTALL | re.MULTILINE)
+    return [bytes.fromhex(re.sub("#.*", "", block)) for block in blocks]
+
+
+def test_example(document):
+    claim, granted = examples_of(document)
+    assert wire.decode(claim) == {
+        "type": "CLAIM",
+        "number": 42,
+        "token_high": 0x0123456789ABCDEF,
+        "token_low": 0xFEDCBA9876543210,
+        "request": {"least": 2, "most": 2, "model": "A100"},
+        "hold": wire.HOLDS["PROCESS"],
+        "command": "python train.py",
+    }
+    assert wire.decode(granted) == {
+        "type": "GRANTED",
+        "number": 42,
+        "id": 12,
+        "devices": [
+            {"id": "nvidia0", "uuid": "GPU-0", "memory_total": 80 << 30},
+            {"id": "nvidia1", "uuid": "GPU-1", "memory_total": 80 << 30},
+        ],
+        "replicas": 1,
+        "granted": 1767323045678000000,
+        "vendors": 1,
+        "socket": "/run/berth/berth.sock",
+        "pool": "5f0c7a31",
+    }
+    for example in (claim, granted):
+        message = wire.decode(example)
+        assert wire.encode(message.pop("type"), message.pop("number"), **message) == example
+
+
+def test_the_client_reads_what_berth_writes(source_root):
+    """The corpus has a message of each type, which the decoder in C is tested with as well."""
+    seen = set()
+    for path in sorted((source_root / "tests/fuzz/corpus/wire").iterdir()):
+        if path.name.upper() in wire_format.TYPES:
+            message = wire.decode(path.read_bytes())
+            seen.add(message["type"])
+            assert wire.encode(message.pop("type"), message.pop("number"), **message) == path.read_bytes()
+    assert seen == set(wire_format.TYPES)
+
+
+NO_MESSAGES = {
+    "empty": b"",
+    "short": b"\1" * 15,
+    "version": wire.packet("HELLO", version=2),
+    "type": wire.packet(0),
+    "length": wire.packet("HELLO", length=1),
+    "rest": wire.encode("HELLO", raw=b"\0" * 5),
+    "field": wire.encode("HELLO", raw=struct.pack("<HI", 1, 1)),
+    "mandatory": wire.encode("HELLO", raw=wire_format.field(0x8000, b"")),
+    "twice": wire.encode("HELLO", id=1, raw=wire_format.field(1, b"\1")),
+    "number": wire.encode("HELLO", raw=wire_format.field(1, bytes(9))),
+    "item": wire.encode("PAGE", raw=wire_format.field(35, b"\1\0\0\0")),
+    "items": wire.encode("PAGE", raw=wire_format.field(35, b"\0\0\0")),
+    "text": wire.encode("HELLO", raw=wire_format.field(15, b"a\0b")),
+    "id": wire.encode("GRANTED", raw=wire_format.field(18, struct.pack("<I", 8) + wire_format.field(1, b"12"))),
+}
+
+
+@pytest.mark.parametrize("name", NO_MESSAGES)
+def test_the_client_refuses_what_is_no_message(name):
+    with pytest.raises(wire.WireError):
+        wire.decode(NO_MESSAGES[name])

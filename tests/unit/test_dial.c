@@ -218,27 +218,34 @@ static void a_socket_that_is_not_ours_is_never_replaced(void **state)
     pool_address_finish(&address);
 }
 
+/* A daemon that starts anew beside the test. */
+struct replacing {
+    const struct pool_address *address;
+    int listening;
+};
+
 static void *replace_socket(void *context)
 {
-    const struct pool_address *address = context;
+    struct replacing *replacing = context;
 
-    unlink(address->socket);
-    return (void *)(intptr_t)listen_at(address->directory, true);
+    unlink(replacing->address->socket);
+    replacing->listening = listen_at(replacing->address->directory, true);
+    return NULL;
 }
 
 static void one_that_comes_back_is_waited_for(void **state)
 {
     struct pool_address address = foreign_address(state);
-    pthread_t replacing;
-    void *listening;
+    struct replacing replacing = {&address, -1};
+    pthread_t thread;
 
     dial_settings.refusal_patience = 20 * DURATION_SECOND;
     address.machine = true;
     listen_at(address.directory, false);
-    assert_int_equal(pthread_create(&replacing, NULL, replace_socket, &address), 0);
+    assert_int_equal(pthread_create(&thread, NULL, replace_socket, &replacing), 0);
     assert_dials(&address, DIAL_START);
-    assert_int_equal(pthread_join(replacing, &listening), 0);
-    close((int)(intptr_t)listening);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(replacing.listening);
     pool_address_finish(&address);
 }
 

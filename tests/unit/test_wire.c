@@ -9,11 +9,13 @@
 
 #include "base/choice.h"
 #include "base/count.h"
+#include "base/file.h"
 #include "model/tagged.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
 #include "support/sample_messages.h"
+#include "support/source_root.h"
 #include "support/steps.h"
 #include "support/wire_messages.h"
 
@@ -131,6 +133,90 @@ static void bytes_stay_as_they_are(void **state)
         "01000100000001"
         "1c00020000000001"
         "1d000100000003");
+}
+
+/* Reads a packet that somebody else made and writes the same bytes. */
+static struct wire_message check_others(const struct text *packet)
+{
+    struct wire_message message = decoded(packet);
+    struct text again = encoded(&message);
+
+    assert_int_equal(again.length, packet->length);
+    assert_memory_equal(again.bytes, packet->bytes, packet->length);
+    text_finish(&again);
+    return message;
+}
+
+static void read_source(const char *name, struct text *ret_text)
+{
+    char *path = source_path(name);
+
+    assert_int_equal(file_read(path, WIRE_MESSAGE_MOST, ret_text, NULL), 0);
+    free(path);
+}
+
+/* tests/support/wire_format.py made these. */
+static void another_client_writes_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(sample_types); i++) {
+        struct text name = {0};
+        struct text packet = {0};
+        struct wire_message message;
+
+        text_append_format(&name, "tests/fuzz/corpus/wire/%s", wire_type_name(sample_types[i]));
+        read_source(text_string(&name), &packet);
+        message = check_others(&packet);
+        assert_int_equal(message.type, sample_types[i]);
+        wire_message_finish(&message);
+        text_finish(&packet);
+        text_finish(&name);
+    }
+}
+
+/* The bytes of a block of hexadecimal numbers, in which # begins a comment. */
+static struct text bytes_of_block(const char *block, size_t length)
+{
+    struct text bytes = {0};
+    bool comment = false;
+
+    for (size_t i = 0; i < length; i++) {
+        comment = block[i] == '#' || (comment && block[i] != '\n');
+        if (comment || block[i] == ' ' || block[i] == '\n')
+            continue;
+        text_append_char(&bytes, (char)strtoul((char[]){block[i], block[i + 1], '\0'}, NULL, 16));
+        i++;
+    }
+    return bytes;
+}
+
+/* The examples of docs/PROTOCOL.md. */
+static void the_document_writes_the_same(void **state)
+{
+    static const enum wire_type types[] = {WIRE_CLAIM, WIRE_GRANTED};
+    static const char begin[] = "```hex\n";
+    struct text document = {0};
+    const char *at;
+    size_t found = 0;
+
+    (void)state;
+    read_source("docs/PROTOCOL.md", &document);
+    at = text_string(&document);
+    for (at = strstr(at, begin); at != NULL; at = strstr(at, begin)) {
+        struct text packet;
+        struct wire_message message;
+
+        at += strlen(begin);
+        packet = bytes_of_block(at, (size_t)(strstr(at, "```") - at));
+        message = check_others(&packet);
+        assert_in_range(found, 0, COUNT(types) - 1);
+        assert_int_equal(message.type, types[found++]);
+        assert_int_equal(message.number, 42);
+        wire_message_finish(&message);
+        text_finish(&packet);
+    }
+    assert_int_equal(found, COUNT(types));
+    text_finish(&document);
 }
 
 static void types_have_names(void **state)
@@ -328,6 +414,8 @@ int main(void)
         cmocka_unit_test(every_type_comes_back),
         cmocka_unit_test(random_messages_come_back),
         cmocka_unit_test(bytes_stay_as_they_are),
+        cmocka_unit_test(another_client_writes_the_same),
+        cmocka_unit_test(the_document_writes_the_same),
         cmocka_unit_test(types_have_names),
         cmocka_unit_test(numbers_of_later_versions_are_kept),
         cmocka_unit_test(what_is_known_has_words),

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages that ask for devices.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "daemon/asked.h"
+#include "daemon/connection.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/messages.h"
+#include "daemon/names.h"
+#include "daemon/process.h"
+#include "daemon/settle.h"
+#include "launch/mask.h"
+
+/* What a claim may bring into the journal, at most a few times its own size. */
+enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
+
+static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
+{
+    const char *here = pool->settings.inventory;
+
+    if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
+        return 0;
+    return error_set(error, BERTH_ERROR_INVALID,
+                     "wanted a pool on the inventory %s, found one on %s", quote(wanted).text,
+                     here == NULL ? "this machine's hardware" : quote(here).text);
+}
+
+/* The lease that the claim is made within: its holder must be of the same user. */
+static int find_parent(const struct connection *connection, uint64_t id, uint64_t *ret_lease,
+                       struct berth_error *error)
+{
+    const struct job *job = job_of_id(connection->pool, id);
+
+    if (job == NULL || job->lease == 0 || job->state == JOB_DRAINING)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
+                         ", which is none (or has ended)",
+                         id);
+    if (job->holder->uid != connection->uid && connection->uid != 0)
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "BERTH_LEASE: lease %" PRIu64 " belongs to another user", id);
+    *ret_lease = job->lease;
+    return 0;
+}
+
+static int check_rights(const struct connection *connection, struct request *request,
+                        struct berth_error *error)
+{
+    const struct pool *pool = connection->pool;
+    bool is_owner = connection->uid == pool->owner || connection->uid == 0;
+
+    if (request->priority == PRIORITY_HIGH && !is_owner &&
+        !pool_may_use_high(pool, connection->uid))
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "--priority high: only those whom the configuration allows may use it");
+    if (!request->time.known && pool->default_time != 0)
+        request->time = optional_number_of((uint64_t)pool->default_time);
+    if (pool->longest_time != 0 && !is_owner &&
+        (!request->time.known || request->time.value > (uint64_t)pool->longest_time))
+        return error_set(error, BERTH_ERROR_INVALID, "--time: wanted at most %s, found %s",
+                         quantity_format_duration(pool->longest_time).text,
+                         request->time.known
+                             ? quantity_format_duration((int64_t)request->time.value).text
+                             : "none");
+    return request_validate(request, error);
+}
+
+/* What is asked, as the engine knows it. */
+static int open_asked(struct connection *connection, struct wire_message *message,
+                      struct asked **ret_asked, struct berth_error *error)
+{
+    struct pool *pool = connection->pool;
+    struct asker asker = {.uid = connection->uid};
+    struct device_id_list mask = {0};
+    bool has_mask = false;
+    int code = 0;
+
+    if (message->request == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a request, found none");
+    if (message->parent != 0)
+        code = find_parent(connection, message->parent, &asker.parent, error);
+    if (code == 0)
+        code = check_inventory(pool, message->inventory, error);
+    if (code == 0)
+        code = check_rights(connection, message->request, error);
+    if (code == 0 && message->masks.count > 0)
+        code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
+    asker.mask = has_mask ? &mask : NULL;
+    if (code == 0)
+        code = asked_open(pool, message->request, &asker, ret_asked, error);
+    vector_finish(&mask);
+    return code;
+}
+
+/* ---- Claims ---- */
+
+/* The claim was made before, and its client has come back. */
+static void attach(struct connection *connection, struct wire_message *message, struct job *job)
+{
+    struct pool *pool = connection->pool;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (job->token_low != message->token[1] || job->holder->uid != connection->uid) {
+        error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
+        connection_refuse(connection, message->number, &error);
+        return;
+    }
+    job_attach(job, connection, message->number);
+    log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
+             (int)connection->pid);
+    if (job->lease != 0) {
+        settle_send_grant(pool, job);
+        if (job->end != 0 && job->guard != NULL)
+            connection_send(connection, &(struct wire_message){
+                                            .type = WIRE_NOTICE,
+                                            .number = message->number,
+                                            .id = job->by_id.id,
+                                            .end = job->end,
+                                            .force_at = job->guard->force_at,
+                                        });
+        return;
+    }
+    connection_send(connection, &(struct wire_message){
+                                    .type = WIRE_WAITING,
+                                    .number = message->number,
+                                    .id = job->by_id.id,
+                                });
+}
+
+static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
+{
+    struct job *last = list_is_empty(&connection->jobs)
+                           ? NULL
+                           : container_of(list_last(&connection->jobs), struct job, in_connection);
+    const char *command = message->command;
+
+    if (connection->started == 0)
+        connection->started = process_started(connection->pid);
+    if (last != NULL && last->holder->pid == connection->pid &&
+        (command == NULL
+             ? last->holder->command == NULL
+             : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
+        last->holder->users++;
+        return last->holder;
+    }
+    return holder_new(connection->uid, connection->pid, connection->started, command);
+}
+
+static struct job *new_job(struct connection *connection, const struct wire_message *message,
+                           struct asked *asked)
+{
+    struct holder *holder = holder_of(connection, message);
+    struct job *job = holder == NULL ? NULL : job_new(connection->pool, connection, holder);
+
+    holder_release(holder);
+    if (job == NULL)
+        return NULL;
+    job->number = message->number;
+    job->by_token.id = message->token[0];
+    job->token_low = message->token[1];
+    job->hold = message->hold;
+    job->parent = message->parent;
+    job->since = pool_now(connection->pool);
+    job->asked = asked;
+    asked->users++;
+    return job;
+}
+
+/* Asks the engine. Returns as engine_claim; nonblock: BERTH_ERROR_BUSY rather than waiting. */
+static int ask(struct pool *pool, const struct wire_message *message, struct asked *asked,
+               const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+{
+    const struct request *request = message->request;
+    int64_t now = pool_now(pool);
+    int64_t deadline = TIME_NEVER;
+
+    if (request->nonblock) {
+        int code = engine_would_grant(pool->engine, asked->request, error);
+
+        if (code == CLAIM_WAITS)
+            return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
+        if (code < 0)
+            return code;
+    }
+    if (request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - now))
+        deadline = now + (int64_t)request->wait.value;
+    return engine_claim(pool->engine, asked->request, deadline, owner, ret_id, error);
+}
+
+static int make_claim(struct connection *connection, struct wire_message *message,
+                      struct asked *asked, struct berth_error *error)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = new_job(connection, message, asked);
+    uint64_t id = 0;
+    int code;
+
+    if (job == NULL)
+        return error_set_memory(error);
+    code = ask(pool, message, asked, NULL, &id, error);
+    if (code < 0) {
+        job_free(pool, job);
+        return code;
+    }
+    job_add(pool, job, id, code == CLAIM_GRANTED ? id : 0);
+    keep_job(pool, job);
+    if (code == CLAIM_GRANTED) {
+        settle_granted(pool, job);
+        return 0;
+    }
+    log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id, connection->uid,
+             (int)connection->pid);
+    connection_send(connection, &(struct wire_message){
+                                    .type = WIRE_WAITING,
+                                    .number = message->number,
+                                    .id = id,
+                                    .position = (uint32_t)engine_pending(pool->engine),
+                                });
+    return 0;
+}
+
+static int claim(struct connection *connection, struct wire_message *message,
+                 struct berth_error *error)
+{
+    struct pool *pool = connection->pool;
+    size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
+    struct asked *asked;
+    int code;
+
+    if (message->token[0] == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a token, found none");
+    if (message->resume)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted to go on with a lease, found that this pool knows nothing of it");
+    if (message->hold == WIRE_HOLD_NOTHING &&
+        (message->request == NULL || !message->request->time.known))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a time limit for a lease that nobody holds, found none");
+    code = journal_file_reserve(&pool->journal, room, error);
+    if (code == 0)
+        code = open_asked(connection, message, &asked, error);
+    if (code < 0)
+        return code;
+    code = make_claim(connection, message, asked, error);
+    asked_release(pool, asked);
+    return code;
+}
+
+void message_claim_now(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = job_of_token(pool, message->token);
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (job != NULL) {
+        attach(connection, message, job);
+        return;
+    }
+    if (claim(connection, message, &error) < 0)
+        connection_refuse(connection, message->number, &error);
+}
+
+void message_claim(struct connection *connection, struct wire_message *message)
+{
+    if (job_of_token(connection->pool, message->token) != NULL ||
+        !names_are_unsettled(connection->pool, connection, message))
+        message_claim_now(connection, message);
+}
+
+/* ---- Tests ---- */
+
+void message_test(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct watcher *watcher = calloc(1, sizeof(*watcher));
+    int code = watcher == NULL ? error_set_memory(&error) : 0;
+    const struct request *request = message->request;
+
+    if (code == 0)
+        code = journal_file_reserve(
+            &pool->journal, RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length, &error);
+    if (code == 0)
+        code = open_asked(connection, message, &watcher->asked, &error);
+    if (code == 0)
+        code = engine_would_grant(pool->engine, watcher->asked->request, &error);
+    if (code == CLAIM_WAITS && request->nonblock)
+        code = error_set(&error, BERTH_ERROR_BUSY, "it would have to wait");
+    if (code == CLAIM_WAITS) {
+        int64_t now = pool_now(pool);
+
+        watcher->connection = connection;
+        watcher->number = message->number;
+        watcher->deadline =
+            request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - now)
+                ? now + (int64_t)request->wait.value
+                : TIME_NEVER;
+        list_append(&pool->watchers, &watcher->in_pool);
+        list_append(&connection->watchers, &watcher->in_connection);
+        pool->changed = true;
+        return;
+    }
+    if (code == CLAIM_GRANTED)
+        connection_send(connection,
+                        &(struct wire_message){.type = WIRE_DONE, .number = message->number});
+    else
+        connection_refuse(connection, message->number, &error);
+    if (watcher != NULL)
+        asked_release(pool, watcher->asked);
+    free(watcher);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/ending.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/quantity.h"
+#include "daemon/connection.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/process.h"
+#include "daemon/remains.h"
+#include "daemon/settle.h"
+
+/* A lease that was held for less was held when the newest process was not much older. */
+#define SHORT (2 * DURATION_SECOND)
+
+/* The lease and those within it. */
+static int collect_leases(struct pool *pool, const struct job *job, struct id_list *ret_leases)
+{
+    uint64_t *id = vector_append(ret_leases);
+
+    if (id == NULL)
+        return BERTH_ERROR_MEMORY;
+    *id = job->by_id.id;
+    if (pool->inner_count == 0)
+        return 0;
+    /* Those within are younger, so one round finds all. */
+    list_for_each (link, &pool->jobs) {
+        const struct job *other = container_of(link, struct job, in_pool);
+
+        for (size_t i = 0; other->parent != 0 && i < ret_leases->count; i++) {
+            if (ret_leases->items[i] != other->parent)
+                continue;
+            id = vector_append(ret_leases);
+            if (id == NULL)
+                return BERTH_ERROR_MEMORY;
+            *id = other->by_id.id;
+            break;
+        }
+    }
+    return 0;
+}
+
+static void remains_gone(struct guard *guard)
+{
+    struct pool *pool = guard->pool;
+    struct job *job = guard->job;
+    bool over = job->state == JOB_DRAINING;
+
+    remains_free(pool, guard->remains);
+    guard->remains = NULL;
+    if (over)
+        ending_done(pool, job);
+    pool_settle(pool);
+}
+
+/* Looks for the processes of the lease. Returns whether there are any. */
+static bool find_remains(struct pool *pool, struct job *job)
+{
+    struct guard *guard = job_guard(pool, job);
+    struct id_list leases = {0};
+    struct lease_view view;
+    pid_t after = 0;
+
+    if (guard == NULL)
+        return false;
+    if (guard->remains != NULL) {
+        remains_refresh(pool, guard->remains);
+        return true;
+    }
+    if (job->hold == WIRE_HOLD_PROCESS && engine_lease(pool->engine, job->lease, &view) &&
+        pool_now(pool) - view.granted < SHORT)
+        after = job->holder->pid;
+    if (collect_leases(pool, job, &leases) == 0)
+        guard->remains = remains_find(pool, &leases, after, remains_gone, guard);
+    vector_finish(&leases);
+    return guard->remains != NULL;
+}
+
+static void set_force(struct pool *pool, struct job *job, int64_t force_at)
+{
+    struct guard *guard = job_guard(pool, job);
+
+    if (guard == NULL || force_at >= guard->force_at)
+        return;
+    guard->force_at = force_at;
+    timer_set_at(&pool->loop, &guard->force, pool_loop_time(pool, force_at));
+}
+
+static void signal_all(struct pool *pool, struct job *job, int number)
+{
+    find_remains(pool, job);
+    if (job->guard == NULL)
+        return;
+    if (job->guard->remains != NULL)
+        remains_signal(job->guard->remains, number);
+    if (job->guard->process.descriptor >= 0)
+        process_signal(job->guard->process.descriptor, number);
+}
+
+static void send_notice(const struct job *job)
+{
+    connection_send(job->connection, &(struct wire_message){
+                                         .type = WIRE_NOTICE,
+                                         .number = job->number,
+                                         .id = job->by_id.id,
+                                         .end = job->end,
+                                         .force_at = job->guard->force_at,
+                                     });
+}
+
+void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t force_at)
+{
+    if (job->state == JOB_DRAINING)
+        return;
+    log_line(&pool->log, pool_now(pool), "ending", "id=%llu reason=\"%s\"",
+             (unsigned long long)job->by_id.id, wire_end_describe(end));
+    if (job->end == 0)
+        job->end = end;
+    job->state = JOB_ENDING;
+    keep_job(pool, job);
+    if (job->hold == WIRE_HOLD_NOTHING) {
+        ending_holder_gone(pool, job);
+        return;
+    }
+    set_force(pool, job, force_at);
+    if (job->guard == NULL)
+        return;
+    if (job->connection != NULL)
+        send_notice(job);
+    else
+        signal_all(pool, job, SIGTERM);
+}
+
+void ending_force(struct pool *pool, struct job *job)
+{
+    signal_all(pool, job, SIGKILL);
+    /* The ends of the processes do the rest. Who holds by a connection alone has had its time. */
+    if (job->hold == WIRE_HOLD_CONNECTION && job->state != JOB_DRAINING)
+        ending_done(pool, job);
+}
+
+void ending_force_due(struct timer *timer)
+{
+    struct guard *guard = container_of(timer, struct guard, force);
+    struct pool *pool = guard->pool;
+
+    ending_force(pool, guard->job);
+    pool_settle(pool);
+}
+
+void ending_holder_gone(struct pool *pool, struct job *job)
+{
+    if (job->guard != NULL && job->guard->process.descriptor >= 0) {
+        loop_remove(&pool->loop, &job->guard->process);
+        close(job->guard->process.descriptor);
+        job->guard->process.descriptor = -1;
+    }
+    if (job->end == 0)
+        job->end = WIRE_END_DIED;
+    if (job->hold == WIRE_HOLD_CONNECTION || !find_remains(pool, job)) {
+        ending_done(pool, job);
+        return;
+    }
+    job->state = JOB_DRAINING;
+    keep_job(pool, job);
+    log_line(&pool->log, pool_now(pool), "draining", "id=%llu", (unsigned long long)job->by_id.id);
+    engine_drain_lease(pool->engine, job->lease, NULL);
+    remains_signal(job->guard->remains, SIGTERM);
+    remains_signal(job->guard->remains, SIGCONT);
+    set_force(pool, job, pool_now(pool) + pool->grace);
+}
+
+void ending_done(struct pool *pool, struct job *job)
+{
+    engine_vacated(pool->engine, job->lease, NULL);
+}
+
+static void holder_ended(struct watch *watch, uint32_t events)
+{
+    struct guard *guard = container_of(watch, struct guard, process);
+    struct pool *pool = guard->pool;
+
+    (void)events;
+    ending_holder_gone(pool, guard->job);
+    pool_settle(pool);
+}
+
+bool ending_watch(struct pool *pool, struct job *job, int descriptor)
+{
+    struct guard *guard = descriptor < 0 ? NULL : job_guard(pool, job);
+
+    if (guard == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return false;
+    }
+    guard->process.descriptor = descriptor;
+    guard->process.ready = holder_ended;
+    if (loop_add(&pool->loop, &guard->process, EPOLLIN, NULL) == 0)
+        return true;
+    close(descriptor);
+    guard->process.descriptor = -1;
+    return false;
+}

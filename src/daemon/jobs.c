@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/jobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "daemon/asked.h"
+#include "daemon/ending.h"
+#include "daemon/process.h"
+#include "daemon/remains.h"
+
+int jobs_init(struct pool *pool, struct berth_error *error)
+{
+    list_init(&pool->jobs);
+    list_init(&pool->watchers);
+    list_init(&pool->spare_asked);
+    if (id_map_init(&pool->by_id) < 0 || id_map_init(&pool->by_lease) < 0 ||
+        id_map_init(&pool->by_token) < 0 || id_map_init(&pool->asked) < 0 ||
+        id_map_init(&pool->clients) < 0)
+        return error_set_memory(error);
+    return 0;
+}
+
+void jobs_finish(struct pool *pool)
+{
+    list_for_each (link, &pool->jobs)
+        job_free(pool, container_of(link, struct job, in_pool));
+    asked_forget_spare(pool);
+    id_map_finish(&pool->by_id);
+    id_map_finish(&pool->by_lease);
+    id_map_finish(&pool->by_token);
+    id_map_finish(&pool->asked);
+    id_map_finish(&pool->clients);
+}
+
+struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char *command)
+{
+    struct holder *holder = calloc(1, sizeof(*holder));
+    char *copy = command == NULL ? NULL : strdup(command);
+
+    if (holder == NULL || (command != NULL && copy == NULL)) {
+        free(holder);
+        free(copy);
+        return NULL;
+    }
+    *holder =
+        (struct holder){.users = 1, .uid = uid, .pid = pid, .started = started, .command = copy};
+    return holder;
+}
+
+void holder_release(struct holder *holder)
+{
+    if (holder == NULL || --holder->users > 0)
+        return;
+    free(holder->command);
+    free(holder);
+}
+
+struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    (void)pool;
+    if (job == NULL)
+        return NULL;
+    job->holder = holder;
+    holder->users++;
+    job->connection = connection;
+    if (connection != NULL)
+        list_append(&connection->jobs, &job->in_connection);
+    return job;
+}
+
+void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
+{
+    job->by_id.id = id;
+    id_map_reserve(&pool->by_id, ++pool->job_count);
+    id_map_add(&pool->by_id, &job->by_id);
+    if (job->by_token.id != 0) {
+        id_map_reserve(&pool->by_token, pool->job_count);
+        id_map_add(&pool->by_token, &job->by_token);
+    }
+    list_append(&pool->jobs, &job->in_pool);
+    pool->inner_count += job->parent != 0;
+    if (lease != 0)
+        job_set_lease(pool, job, lease);
+}
+
+void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
+{
+    job->lease = lease;
+    job->by_lease.id = lease;
+    id_map_reserve(&pool->by_lease, pool->job_count);
+    id_map_add(&pool->by_lease, &job->by_lease);
+}
+
+static void guard_free(struct pool *pool, struct guard *guard)
+{
+    if (guard == NULL)
+        return;
+    if (guard->process.descriptor >= 0) {
+        loop_remove(&pool->loop, &guard->process);
+        close(guard->process.descriptor);
+    }
+    timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
+    remains_free(pool, guard->remains);
+    free(guard);
+}
+
+void job_free(struct pool *pool, struct job *job)
+{
+    if (list_is_linked(&job->in_pool)) {
+        id_map_remove(&pool->by_id, &job->by_id);
+        if (job->by_token.id != 0)
+            id_map_remove(&pool->by_token, &job->by_token);
+        if (job->lease != 0)
+            id_map_remove(&pool->by_lease, &job->by_lease);
+        pool->job_count--;
+        pool->inner_count -= job->parent != 0;
+    }
+    list_remove(&job->in_pool);
+    list_remove(&job->in_connection);
+    guard_free(pool, job->guard);
+    asked_release(pool, job->asked);
+    holder_release(job->holder);
+    free(job);
+}
+
+static struct job *job_by(const struct id_link *link, size_t offset)
+{
+    return link == NULL ? NULL : (struct job *)(void *)((char *)link - offset);
+}
+
+struct job *job_of_id(const struct pool *pool, uint64_t id)
+{
+    return job_by(id_map_find(&pool->by_id, id), offsetof(struct job, by_id));
+}
+
+struct job *job_of_lease(const struct pool *pool, uint64_t lease)
+{
+    return job_by(id_map_find(&pool->by_lease, lease), offsetof(struct job, by_lease));
+}
+
+struct job *job_of_token(const struct pool *pool, const uint64_t token[2])
+{
+    return job_by(id_map_find(&pool->by_token, token[0]), offsetof(struct job, by_token));
+}
+
+void job_attach(struct job *job, struct connection *connection, uint64_t number)
+{
+    list_remove(&job->in_connection);
+    list_append(&connection->jobs, &job->in_connection);
+    job->connection = connection;
+    job->number = number;
+    job->restored = false;
+}
+
+void jobs_lose_client(struct pool *pool, struct connection *connection)
+{
+    while (!list_is_empty(&connection->jobs)) {
+        struct job *job = container_of(list_first(&connection->jobs), struct job, in_connection);
+
+        list_remove(&job->in_connection);
+        job->connection = NULL;
+        if (job->state == JOB_WAITING)
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+        else if (job->hold == WIRE_HOLD_CONNECTION)
+            ending_holder_gone(pool, job);
+    }
+}
+
+struct guard *job_guard(struct pool *pool, struct job *job)
+{
+    if (job->guard != NULL)
+        return job->guard;
+    job->guard = calloc(1, sizeof(*job->guard));
+    if (job->guard == NULL)
+        return NULL;
+    job->guard->job = job;
+    job->guard->pool = pool;
+    job->guard->process.descriptor = -1;
+    job->guard->force_at = TIME_NEVER;
+    job->guard->force.fire = ending_force_due;
+    return job->guard;
+}
+
+void ended_remember(struct pool *pool, const struct ended *ended)
+{
+    pool->ended[pool->ended_count++ % ENDED_KEPT] = *ended;
+}
+
+const struct ended *ended_find(const struct pool *pool, uint64_t id)
+{
+    for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count; i++) {
+        if (pool->ended[i].id == id)
+            return &pool->ended[i];
+    }
+    return NULL;
+}
+
+void watcher_free(struct watcher *watcher)
+{
+    struct pool *pool = watcher->connection->pool;
+
+    list_remove(&watcher->in_pool);
+    list_remove(&watcher->in_connection);
+    asked_release(pool, watcher->asked);
+    free(watcher);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of each claim and lease beside the engine: who, for whom, on which connection.
+ */
+#ifndef DAEMON_JOBS_H
+#define DAEMON_JOBS_H
+
+#include "daemon/pool.h"
+
+int jobs_init(struct pool *pool, struct berth_error *error);
+void jobs_finish(struct pool *pool);
+
+/* A job of this connection (NULL: of none that is there), in no map yet. `holder` gets a user.
+ * NULL: no memory. */
+struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder);
+
+/* Puts it into the maps, once its id and, unless it waits, its lease are known. */
+void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
+void job_set_lease(struct pool *pool, struct job *job, uint64_t lease);
+/* Takes it out of all and frees it. */
+void job_free(struct pool *pool, struct job *job);
+
+struct job *job_of_id(const struct pool *pool, uint64_t id);
+struct job *job_of_lease(const struct pool *pool, uint64_t lease);
+struct job *job_of_token(const struct pool *pool, const uint64_t token[2]);
+
+/* Joins a job whose client has come back to its connection. */
+void job_attach(struct job *job, struct connection *connection, uint64_t number);
+
+/* The connection is gone. */
+void jobs_lose_client(struct pool *pool, struct connection *connection);
+
+/* The guard of a job, made if it has none; NULL: no memory. */
+struct guard *job_guard(struct pool *pool, struct job *job);
+
+/* Who asks: of this connection, running this command. NULL: no memory. */
+struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char *command);
+void holder_release(struct holder *holder);
+
+/* What is kept of those that are over. */
+void ended_remember(struct pool *pool, const struct ended *ended);
+const struct ended *ended_find(const struct pool *pool, uint64_t id);
+
+void watcher_free(struct watcher *watcher);
+
+#endif

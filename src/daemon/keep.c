@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/keep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "daemon/jobs.h"
+
+enum { BOOT_ID_MOST = 128 };
+
+enum kept_pool_tag {
+    KEPT_POOL_BOOT = 1,
+    KEPT_POOL_NAME = 2,
+    KEPT_POOL_CLOCK_OFFSET = 3,
+    KEPT_POOL_INVENTORY_HASH = 4,
+    KEPT_POOL_INVENTORY = 5,
+};
+
+static const struct tagged_field pool_fields[] = {
+    [KEPT_POOL_BOOT] = {TAGGED_MEMBER(kept_pool, boot, text), .most = BOOT_ID_MOST},
+    [KEPT_POOL_NAME] = {TAGGED_MEMBER(kept_pool, name, text), .most = BOOT_ID_MOST},
+    [KEPT_POOL_CLOCK_OFFSET] = {TAGGED_NUMBER(kept_pool, clock_offset, UINT64_MAX)},
+    [KEPT_POOL_INVENTORY_HASH] = {TAGGED_NUMBER(kept_pool, inventory_hash, UINT64_MAX)},
+    [KEPT_POOL_INVENTORY] = {TAGGED_MEMBER(kept_pool, inventory, text), .most = WIRE_TEXT_LONGEST},
+};
+
+const struct tagged_table kept_pool_tagged = {
+    .fields = pool_fields,
+    .count = COUNT(pool_fields),
+    .size = sizeof(struct kept_pool),
+};
+
+enum kept_job_tag {
+    KEPT_JOB_ID = 1,
+    KEPT_JOB_TOKEN_HIGH = 2,
+    KEPT_JOB_TOKEN_LOW = 3,
+    KEPT_JOB_UID = 4,
+    KEPT_JOB_PID = 5,
+    KEPT_JOB_STARTED = 6,
+    KEPT_JOB_HOLD = 7,
+    KEPT_JOB_END = 8,
+    KEPT_JOB_DRAINING = 9,
+    KEPT_JOB_SINCE = 10,
+    KEPT_JOB_FORCE_AT = 11,
+    KEPT_JOB_PARENT = 12,
+    KEPT_JOB_COMMAND = 13,
+};
+
+static const struct tagged_field job_fields[] = {
+    [KEPT_JOB_ID] = {TAGGED_NUMBER(kept_job, id, UINT64_MAX)},
+    [KEPT_JOB_TOKEN_HIGH] = {TAGGED_NUMBER(kept_job, token[0], UINT64_MAX)},
+    [KEPT_JOB_TOKEN_LOW] = {TAGGED_NUMBER(kept_job, token[1], UINT64_MAX)},
+    [KEPT_JOB_UID] = {TAGGED_NUMBER(kept_job, uid, UINT32_MAX)},
+    [KEPT_JOB_PID] = {TAGGED_NUMBER(kept_job, pid, INT32_MAX)},
+    [KEPT_JOB_STARTED] = {TAGGED_NUMBER(kept_job, started, UINT64_MAX)},
+    [KEPT_JOB_HOLD] = {TAGGED_NUMBER(kept_job, hold, WIRE_HOLD_NOTHING)},
+    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_PARENT)},
+    [KEPT_JOB_DRAINING] = {TAGGED_NUMBER(kept_job, draining, true)},
+    [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
+    [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
+    [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
+    [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
+};
+
+const struct tagged_table kept_job_tagged = {
+    .fields = job_fields,
+    .count = COUNT(job_fields),
+    .size = sizeof(struct kept_job),
+};
+
+enum kept_ended_tag {
+    KEPT_ENDED_ID = 1,
+    KEPT_ENDED_UID = 2,
+    KEPT_ENDED_END = 3,
+    KEPT_ENDED_EXIT_CODE = 4,
+};
+
+static const struct tagged_field ended_fields[] = {
+    [KEPT_ENDED_ID] = {TAGGED_NUMBER(ended, id, UINT64_MAX)},
+    [KEPT_ENDED_UID] = {TAGGED_NUMBER(ended, uid, UINT32_MAX)},
+    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_PARENT)},
+    [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .most = UINT64_MAX},
+};
+
+const struct tagged_table kept_ended_tagged = {
+    .fields = ended_fields,
+    .count = COUNT(ended_fields),
+    .size = sizeof(struct ended),
+};
+
+char *keep_boot_id(void)
+{
+    struct text content = {0};
+
+    if (file_read("/proc/sys/kernel/random/boot_id", BOOT_ID_MOST, &content, NULL) < 0)
+        text_clear(&content);
+    if (content.length > 0 && content.bytes[content.length - 1] == '\n')
+        content.bytes[--content.length] = '\0';
+    text_append(&content, "");
+    return text_take(&content);
+}
+
+/* ---- Writing ---- */
+
+/* What cannot even be encoded, for want of memory, is as bad as an event that is lost: whoever
+ * reads the journal next would not know. Nothing is answered any more, and the pool starts anew. */
+static void write_record(struct pool *pool, int code)
+{
+    if (code < 0) {
+        pool->lost = true;
+        pool->loop.ended = true;
+        return;
+    }
+    journal_file_append(&pool->journal, pool->record.bytes, pool->record.length);
+}
+
+void keep_event(struct pool *pool, const struct engine_event *event)
+{
+    text_clear(&pool->record);
+    write_record(pool, journal_encode(event, &pool->record));
+}
+
+static int encode_job(struct pool *pool, const struct job *job, struct text *out)
+{
+    const struct kept_job kept = {
+        .id = job->by_id.id,
+        .token = {job->by_token.id, job->token_low},
+        .uid = job->holder->uid,
+        .pid = job->holder->pid,
+        .started = job->holder->started,
+        .hold = job->hold,
+        .end = job->end,
+        .draining = job->state == JOB_DRAINING,
+        .since = job->since,
+        .force_at = job->guard != NULL ? job->guard->force_at : TIME_NEVER,
+        .parent = job->parent,
+        .command = job->holder->command,
+    };
+
+    return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);
+}
+
+void keep_job(struct pool *pool, const struct job *job)
+{
+    text_clear(&pool->record);
+    write_record(pool, encode_job(pool, job, &pool->record));
+}
+
+void keep_ended(struct pool *pool, const struct ended *ended)
+{
+    text_clear(&pool->record);
+    write_record(pool, journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged, ended,
+                                           &pool->record));
+}
+
+/* ---- Making it anew ---- */
+
+struct dumping {
+    struct text *out;
+    int code;
+};
+
+static void dump_event(void *context, const struct engine_event *event)
+{
+    struct dumping *dumping = context;
+
+    if (dumping->code == 0)
+        dumping->code = journal_encode(event, dumping->out);
+}
+
+static int dump_pool(struct pool *pool, struct text *out)
+{
+    struct kept_pool kept = {
+        .boot = keep_boot_id(),
+        .name = pool->name,
+        .clock_offset = pool->clock_offset,
+        .inventory_hash = pool->inventory_hash,
+        .inventory = (char *)pool->settings.inventory,
+    };
+    int code = kept.boot == NULL
+                   ? BERTH_ERROR_MEMORY
+                   : journal_encode_door(KEEP_POOL, pool_now(pool), &kept_pool_tagged, &kept, out);
+
+    free(kept.boot);
+    return code;
+}
+
+static int dump_all(struct pool *pool, struct text *out)
+{
+    struct dumping dumping = {out, dump_pool(pool, out)};
+    struct event_sink sink = {.tell = dump_event, .context = &dumping, .wanted = EVENT_ALL};
+
+    if (dumping.code == 0 && engine_dump(pool->engine, &sink) < 0)
+        dumping.code = BERTH_ERROR_MEMORY;
+    list_for_each (link, &pool->jobs) {
+        if (dumping.code == 0)
+            dumping.code = encode_job(pool, container_of(link, struct job, in_pool), out);
+    }
+    for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count && dumping.code == 0; i++) {
+        if (pool->ended[i].exit_code.known)
+            dumping.code = journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged,
+                                               &pool->ended[i], out);
+    }
+    return dumping.code;
+}
+
+int keep_anew(struct pool *pool, struct berth_error *error)
+{
+    struct text content = {0};
+    int code = dump_all(pool, &content);
+
+    if (code < 0)
+        error_set(error, code, "the pool's journal: %s", berth_error_describe(code));
+    else
+        code = journal_file_make(&pool->journal, pool->journal_path, &content, error);
+    text_finish(&content);
+    return code;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing down what must outlive the daemon: the engine's events and, for each claim, who made it.
+ */
+#ifndef DAEMON_KEEP_H
+#define DAEMON_KEEP_H
+
+#include "daemon/pool.h"
+#include "engine/journal.h"
+#include "model/tagged.h"
+
+/* The daemon's own records in the journal. Never renumber, only append. */
+enum keep_type {
+    KEEP_POOL = JOURNAL_DOOR_TYPES,
+    KEEP_JOB,
+    KEEP_ENDED,
+};
+
+/* The first record: which boot and which devices it is about. */
+struct kept_pool {
+    char *boot;           /* the kernel's boot id */
+    char *name;           /* the pool's */
+    int64_t clock_offset; /* from CLOCK_BOOTTIME */
+    uint64_t inventory_hash;
+    char *inventory;
+};
+
+/* One claim; a later record of the same id replaces it. */
+struct kept_job {
+    uint64_t id;
+    uint64_t token[2];
+    uint32_t uid;
+    int32_t pid;
+    uint64_t started;
+    enum wire_hold hold;
+    enum wire_end end;
+    bool draining;
+    int64_t since;
+    int64_t force_at; /* TIME_NEVER by default */
+    uint64_t parent;
+    char *command;
+};
+
+extern const struct tagged_table kept_pool_tagged;
+extern const struct tagged_table kept_job_tagged;
+extern const struct tagged_table kept_ended_tagged; /* struct ended */
+
+void keep_event(struct pool *pool, const struct engine_event *event);
+void keep_job(struct pool *pool, const struct job *job);
+void keep_ended(struct pool *pool, const struct ended *ended);
+
+/* Makes the journal anew from what is there now. */
+int keep_anew(struct pool *pool, struct berth_error *error);
+
+/* The kernel's boot id; empty when it has none. The caller frees it; NULL: no memory. */
+char *keep_boot_id(void);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages about claims and leases that are there.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "daemon/connection.h"
+#include "daemon/ending.h"
+#include "daemon/jobs.h"
+#include "daemon/messages.h"
+#include "daemon/names.h"
+#include "daemon/settle.h"
+
+static void done(struct connection *connection, const struct wire_message *message)
+{
+    connection_send(connection, &(struct wire_message){
+                                    .type = WIRE_DONE,
+                                    .number = message->number,
+                                    .id = message->id,
+                                });
+}
+
+static void fail(struct connection *connection, const struct wire_message *message, int code,
+                 const char *text)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    error_set(&error, code, "%" PRIu64 ": %s", message->id, text);
+    connection_refuse(connection, message->number, &error);
+}
+
+/* Whether the client may decide about what belongs to this user. */
+static bool may_decide(const struct connection *connection, uint32_t uid)
+{
+    return connection->uid == uid || connection->uid == 0 ||
+           connection->uid == connection->pool->owner;
+}
+
+/* The job that the message is about, if the client may decide about it; NULL after refusing. */
+static struct job *job_to_change(struct connection *connection, const struct wire_message *message)
+{
+    struct job *job = job_of_id(connection->pool, message->id);
+
+    if (job == NULL) {
+        fail(connection, message, BERTH_ERROR_NOT_FOUND,
+             ended_find(connection->pool, message->id) != NULL
+                 ? "it has ended already"
+                 : "no claim or lease of this number is here");
+        return NULL;
+    }
+    if (!may_decide(connection, job->holder->uid)) {
+        fail(connection, message, BERTH_ERROR_PERMISSION, "it belongs to another user");
+        return NULL;
+    }
+    return job;
+}
+
+void message_release(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = job_to_change(connection, message);
+
+    if (job == NULL)
+        return;
+    if (job->connection != connection) {
+        fail(connection, message, BERTH_ERROR_PERMISSION,
+             "only its holder gives a lease back; others stop it");
+        return;
+    }
+    if (job->lease == 0) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it waits: cancel it");
+        return;
+    }
+    job->exit_code = message->exit_code;
+    if (job->end == 0)
+        job->end = WIRE_END_RELEASED;
+    ending_done(pool, job);
+    pool_settle(pool);
+    done(connection, message);
+}
+
+void message_cancel(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = job_to_change(connection, message);
+
+    if (job == NULL)
+        return;
+    if (job->lease != 0) {
+        fail(connection, message, BERTH_ERROR_INVALID,
+             "it waits no more, it has its devices: release it");
+        return;
+    }
+    engine_cancel(pool->engine, job->by_id.id, NULL);
+    done(connection, message);
+}
+
+void message_stop(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = job_to_change(connection, message);
+
+    if (job == NULL)
+        return;
+    if (job->lease == 0) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it still waits: cancel it");
+        return;
+    }
+    ending_begin(pool, job, WIRE_END_STOPPED, pool_now(pool) + pool->grace);
+    done(connection, message);
+}
+
+/* The limit of a lease, moved by so much; from now on when it has none. */
+static int64_t later(const struct pool *pool, const struct lease_view *view, uint64_t duration)
+{
+    int64_t from = view->expires == TIME_NEVER ? pool_now(pool) : view->expires;
+
+    return duration >= (uint64_t)(TIME_NEVER - from) ? TIME_NEVER - 1 : from + (int64_t)duration;
+}
+
+void message_extend(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct job *job = job_to_change(connection, message);
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct lease_view view;
+    int64_t expires;
+
+    if (job == NULL)
+        return;
+    if (job->lease == 0 || !engine_lease(pool->engine, job->lease, &view)) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it still waits, and has no end to move");
+        return;
+    }
+    if (job->end != 0) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it is being ended");
+        return;
+    }
+    expires = later(pool, &view, message->duration);
+    if (pool->longest_time != 0 && expires - view.granted > pool->longest_time &&
+        !may_decide(connection, pool->owner)) {
+        fail(connection, message, BERTH_ERROR_PERMISSION, "that is longer than a lease may be");
+        return;
+    }
+    if (engine_extend(pool->engine, job->lease, expires, &error) < 0) {
+        connection_refuse(connection, message->number, &error);
+        return;
+    }
+    connection_send(connection, &(struct wire_message){
+                                    .type = WIRE_DONE,
+                                    .number = message->number,
+                                    .id = message->id,
+                                    .expires = optional_number_of((uint64_t)expires),
+                                });
+}
+
+void message_watch(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    const struct ended *ended = ended_find(pool, message->id);
+    struct watcher *watcher;
+
+    if (ended != NULL) {
+        connection_send(connection, &(struct wire_message){
+                                        .type = WIRE_ENDED,
+                                        .number = message->number,
+                                        .id = ended->id,
+                                        .end = ended->end,
+                                        .exit_code = ended->exit_code,
+                                    });
+        return;
+    }
+    if (job_of_id(pool, message->id) == NULL) {
+        fail(connection, message, BERTH_ERROR_NOT_FOUND,
+             "no claim or lease of this number is here");
+        return;
+    }
+    watcher = calloc(1, sizeof(*watcher));
+    if (watcher == NULL) {
+        fail(connection, message, BERTH_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    *watcher = (struct watcher){
+        .connection = connection,
+        .number = message->number,
+        .id = message->id,
+        .deadline = TIME_NEVER,
+    };
+    list_append(&pool->watchers, &watcher->in_pool);
+    list_append(&connection->watchers, &watcher->in_connection);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+
+enum { BACKLOG = 4096, LOCK_TRIES = 250 };
+#define LOCK_PAUSE (DURATION_SECOND / 50)
+
+static size_t directory_length(const char *socket)
+{
+    const char *slash = strrchr(socket, '/');
+
+    return slash == NULL ? 0 : (size_t)(slash - socket);
+}
+
+void listener_beside(const char *socket, const char *ending, struct text *out)
+{
+    static const char usual[] = ".sock";
+    size_t length = strlen(socket);
+
+    if (length > sizeof(usual) && strcmp(socket + length - (sizeof(usual) - 1), usual) == 0)
+        length -= sizeof(usual) - 1;
+    text_append_bytes(out, socket, length);
+    text_append(out, ending);
+}
+
+/* A descriptor of a directory with a shared lock on it: cleaners leave what is locked alone. */
+static int keep_directory(const char *path, size_t length)
+{
+    char *name = strndup(path, length);
+    int descriptor =
+        name == NULL ? -1 : open(length == 0 ? "/" : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    free(name);
+    if (descriptor >= 0)
+        flock(descriptor, LOCK_SH | LOCK_NB);
+    return descriptor;
+}
+
+static int take_lock(int descriptor, const char *path, struct berth_error *error)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct timespec pause = {0, LOCK_PAUSE};
+
+        if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return error_set_errno(error, errno, "%s", path);
+        nanosleep(&pause, NULL);
+    }
+    return error_set(error, BERTH_ERROR_BUSY, "%s: another daemon has this socket", path);
+}
+
+int listener_lock(struct pool *pool, struct berth_error *error)
+{
+    const char *socket = pool->settings.socket;
+    size_t length = directory_length(socket);
+    struct text path = {0};
+    int code = 0;
+
+    /* Both stay open, and locked, until the process ends. */
+    pool->directory = keep_directory(socket, length);
+    if (pool->settings.own && pool->settings.inventory != NULL) {
+        while (length > 0 && socket[--length] != '/') {
+        }
+        pool->outer_directory = keep_directory(socket, length);
+    }
+    listener_beside(socket, ".lock", &path);
+    if (text_failed(&path))
+        return error_set_memory(error);
+    pool->lock = open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (pool->lock < 0)
+        code = error_set_errno(error, errno, "%s", path.bytes);
+    else
+        code = take_lock(pool->lock, path.bytes, error);
+    text_finish(&path);
+    return code;
+}
+
+static int bind_to(int descriptor, const struct pool *pool, struct berth_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = pool->settings.socket;
+    mode_t former;
+    int failed;
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a socket path of at most %zu bytes, found %zu", path,
+                         sizeof(address.sun_path) - 1, strlen(path));
+    memcpy(address.sun_path, path, strlen(path));
+    /* The lock is ours, so what is there is left over. */
+    unlink(path);
+    former = umask(pool->settings.own ? 0177 : 0111);
+    failed = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
+    umask(former);
+    return failed < 0 || listen(descriptor, BACKLOG) < 0 ? error_set_errno(error, errno, "%s", path)
+                                                         : 0;
+}
+
+/* Remembers which file is ours. */
+static void remember(struct pool *pool)
+{
+    struct stat status;
+
+    if (stat(pool->settings.socket, &status) == 0)
+        pool->socket_inode = status.st_ino;
+}
+
+int listener_open(struct pool *pool, struct berth_error *error)
+{
+    int code = 0;
+
+    if (pool->listener.descriptor < 0) {
+        pool->listener.descriptor =
+            socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (pool->listener.descriptor < 0)
+            return error_set_errno(error, errno, "socket");
+        code = bind_to(pool->listener.descriptor, pool, error);
+        pool->made_socket = code == 0;
+    }
+    if (code == 0)
+        remember(pool);
+    return code;
+}
+
+/* The lock that starters take; -1: somebody has it. Gone with the process at the latest. */
+static int take_start(const struct pool *pool)
+{
+    struct text path = {0};
+    int descriptor;
+
+    text_append_bytes(&path, pool->settings.socket, directory_length(pool->settings.socket));
+    text_append(&path, "/start");
+    descriptor =
+        text_failed(&path) ? -1 : open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    text_finish(&path);
+    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) < 0) {
+        close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+/* Removes the path if it still is our socket. */
+static void remove_path(const struct pool *pool)
+{
+    struct stat status;
+
+    if (stat(pool->settings.socket, &status) == 0 && status.st_ino == pool->socket_inode)
+        unlink(pool->settings.socket);
+}
+
+bool listener_close_unused(struct pool *pool)
+{
+    struct pollfd poller = {.fd = pool->listener.descriptor, .events = POLLIN};
+    int start = take_start(pool);
+
+    if (start < 0)
+        return false;
+    if (poll(&poller, 1, 0) > 0) {
+        close(start);
+        return false;
+    }
+    remove_path(pool);
+    pool->made_socket = false;
+    loop_remove(&pool->loop, &pool->listener);
+    close(pool->listener.descriptor);
+    pool->listener.descriptor = -1;
+    close(start);
+    return true;
+}
+
+void listener_finish(struct pool *pool)
+{
+    int start = pool->settings.own && pool->listener.descriptor >= 0 ? take_start(pool) : -1;
+
+    if (pool->listener.descriptor >= 0) {
+        if (start >= 0 || (pool->made_socket && !pool->settings.own))
+            remove_path(pool);
+        close(pool->listener.descriptor);
+    }
+    if (start >= 0)
+        close(start);
+    if (pool->lock >= 0)
+        close(pool->lock);
+    if (pool->directory >= 0)
+        close(pool->directory);
+    if (pool->outer_directory >= 0)
+        close(pool->outer_directory);
+}

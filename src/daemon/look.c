@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages that only look.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "daemon/connection.h"
+#include "daemon/jobs.h"
+#include "daemon/messages.h"
+
+/* A page ends when it holds about so many bytes, or so many claims, each of which takes time to
+ * explain. */
+enum { PAGE_BYTES = 64 * 1024, PAGE_CLAIMS = 64, ITEM_BYTES = 160, ID_BYTES = 9 };
+
+void message_handle(struct connection *connection, struct wire_message *message)
+{
+    static void (*const handlers[])(struct connection *, struct wire_message *) = {
+        [WIRE_HELLO] = message_hello,     [WIRE_CLAIM] = message_claim,
+        [WIRE_RELEASE] = message_release, [WIRE_CANCEL] = message_cancel,
+        [WIRE_STOP] = message_stop,       [WIRE_EXTEND] = message_extend,
+        [WIRE_EXPLAIN] = message_explain, [WIRE_WATCH] = message_watch,
+        [WIRE_TEST] = message_test,       [WIRE_LOOK] = message_look,
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    engine_advance(connection->pool->engine, pool_now(connection->pool));
+    if ((size_t)message->type < sizeof(handlers) / sizeof(handlers[0]) &&
+        handlers[message->type] != NULL) {
+        handlers[message->type](connection, message);
+        return;
+    }
+    error_set(&error, BERTH_ERROR_INVALID,
+              "wanted a message that this version knows, found type %d", (int)message->type);
+    connection_refuse(connection, message->number, &error);
+}
+
+void message_hello(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+
+    connection_send(connection,
+                    &(struct wire_message){
+                        .type = WIRE_POOL,
+                        .number = message->number,
+                        .pool = pool->name,
+                        .socket = (char *)pool->settings.socket,
+                        .inventory = (char *)pool->settings.inventory,
+                        .version_text = (char *)BERTH_VERSION,
+                        .pid = (int32_t)getpid(),
+                        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
+                        .pending = (uint32_t)engine_pending(pool->engine),
+                        .time = pool_now(pool),
+                    });
+}
+
+/* ---- One claim ---- */
+
+struct seeking {
+    uint64_t id;
+    uint32_t position;
+    bool found;
+};
+
+static void seek(void *context, const struct claim_view *view)
+{
+    struct seeking *seeking = context;
+
+    if (seeking->found)
+        return;
+    seeking->position++;
+    seeking->found = view->id == seeking->id;
+}
+
+/* Why a claim waits and when it will start, as far as is known. */
+static void explain(struct pool *pool, uint64_t id, struct text *ret_why,
+                    struct optional_number *ret_estimate)
+{
+    int64_t now = engine_now(pool->engine);
+    int64_t start = TIME_NEVER;
+
+    engine_explain(pool->engine, id, ret_why, &start, NULL);
+    if (start != TIME_NEVER)
+        *ret_estimate = optional_number_of(start > now ? (uint64_t)(start - now) : 0);
+}
+
+void message_explain(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    const struct job *job = job_of_id(pool, message->id);
+    struct seeking seeking = {.id = message->id};
+    struct wire_message answer = {.type = WIRE_WAITING, .number = message->number};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text why = {0};
+
+    if (job == NULL || job->lease != 0) {
+        error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no waiting claim has this number",
+                  message->id);
+        connection_refuse(connection, message->number, &error);
+        return;
+    }
+    engine_each_waiting(pool->engine, seek, &seeking);
+    explain(pool, message->id, &why, &answer.estimate);
+    answer.id = message->id;
+    answer.position = seeking.position;
+    answer.pending = (uint32_t)engine_pending(pool->engine);
+    answer.text = (char *)text_string(&why);
+    connection_send(connection, &answer);
+    text_finish(&why);
+}
+
+/* ---- Pages ---- */
+
+static enum wire_state state_of(const struct pool *pool, uint32_t slot,
+                                const struct slot_view *view)
+{
+    const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
+    const struct job *job = view->lease == 0 ? NULL : job_of_lease(pool, view->lease);
+
+    if (job != NULL && job->state == JOB_DRAINING)
+        return WIRE_STATE_DRAINING;
+    if (view->taken)
+        return view->sharing == SHARING_EXCLUSIVE ? WIRE_STATE_LEASED : WIRE_STATE_SHARED;
+    if (!view->present)
+        return WIRE_STATE_GONE;
+    if ((view->blocks & BLOCK_DRAINED) != 0)
+        return WIRE_STATE_DRAINED;
+    if (device->health == HEALTH_SICK)
+        return WIRE_STATE_SICK;
+    if ((view->blocks & BLOCK_SQUATTED) != 0)
+        return WIRE_STATE_SQUATTED;
+    if ((view->blocks & BLOCK_DIRTY) != 0)
+        return WIRE_STATE_DRAINING;
+    if ((view->blocks & BLOCK_ELSEWHERE) != 0)
+        return WIRE_STATE_ELSEWHERE;
+    return (view->blocks & BLOCK_ASLEEP) != 0 ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
+}
+
+static size_t length_of(const char *string)
+{
+    return string == NULL ? 0 : strlen(string);
+}
+
+static size_t size_of_device(const struct device *device)
+{
+    size_t size = 3 * ITEM_BYTES + length_of(device->name) + length_of(device->uuid) +
+                  length_of(device->parent) + length_of(device->cpus);
+    char *const *node;
+
+    vector_for_each (node, &device->nodes)
+        size += length_of(*node) + 4;
+    return size;
+}
+
+/* A page being filled. Items borrow what they point to from the engine and the jobs. */
+struct page {
+    struct pool *pool;
+    struct wire_message *message;
+    uint64_t after;
+    size_t bytes;
+    uint32_t position;
+    bool full;
+    uint64_t last; /* that is on it */
+};
+
+static void add_devices(struct page *page)
+{
+    const struct device_list *devices = &engine_machine(page->pool->engine)->devices;
+
+    for (uint64_t slot = page->after; slot < devices->count; slot++) {
+        struct wire_slot *item;
+        struct slot_view view;
+
+        if (page->bytes > PAGE_BYTES) {
+            page->full = true;
+            return;
+        }
+        item = vector_append(&page->message->slots);
+        if (item == NULL)
+            return;
+        engine_slot(page->pool->engine, (uint32_t)slot, &view);
+        *item = (struct wire_slot){
+            .device = &devices->items[slot],
+            .state = state_of(page->pool, (uint32_t)slot, &view),
+            .sharing = view.sharing,
+            .tenants = view.tenants,
+            .share_used = view.share_used,
+            .memory_used = view.memory_used,
+        };
+        page->bytes += size_of_device(item->device);
+        page->last = slot + 1;
+    }
+}
+
+static struct optional_number known_time(int64_t time)
+{
+    return time == TIME_NEVER ? (struct optional_number){0} : optional_number_of((uint64_t)time);
+}
+
+static void fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
+                       struct wire_lease *item)
+{
+    const struct machine *machine = engine_machine(pool->engine);
+    const struct request *request = engine_request_what(view->request);
+
+    *item = (struct wire_lease){
+        .id = job->by_id.id,
+        .parent = job->parent,
+        .uid = job->holder->uid,
+        .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : (int32_t)job->holder->pid,
+        .name = request->name,
+        .command = job->holder->command,
+        .replicas = view->replicas,
+        .share = view->share,
+        .memory = view->memory,
+        .sharing = request->sharing,
+        .priority = request->priority,
+        .opportunistic = request->opportunistic,
+        .draining = job->state == JOB_DRAINING,
+        .granted = view->granted,
+        .since = job->since,
+        .expires = known_time(view->expires),
+        .force_at = known_time(job->guard == NULL ? TIME_NEVER : job->guard->force_at),
+        .end = job->end,
+    };
+    for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
+        struct device_id *id = vector_append(&item->devices);
+
+        if (id != NULL)
+            *id = machine->devices.items[view->slots[i]].id;
+    }
+}
+
+static void add_leases(struct page *page)
+{
+    list_for_each (link, &page->pool->jobs) {
+        const struct job *job = container_of(link, struct job, in_pool);
+        struct wire_lease *item;
+        struct lease_view view;
+
+        if (job->by_id.id <= page->after || !engine_lease(page->pool->engine, job->lease, &view))
+            continue;
+        if (page->bytes > PAGE_BYTES) {
+            page->full = true;
+            return;
+        }
+        item = vector_append(&page->message->leases);
+        if (item == NULL)
+            return;
+        fill_lease(page->pool, job, &view, item);
+        page->bytes += ITEM_BYTES + length_of(item->name) + length_of(item->command) +
+                       item->devices.count * ID_BYTES;
+        page->last = item->id;
+    }
+}
+
+static void add_claim(void *context, const struct claim_view *view)
+{
+    struct page *page = context;
+    const struct job *job = job_of_id(page->pool, view->id);
+    const struct request *request = engine_request_what(view->request);
+    struct wire_claim *item;
+
+    page->position++;
+    if (page->full || page->position <= page->after || job == NULL)
+        return;
+    if (page->bytes > PAGE_BYTES || page->message->claims.count >= PAGE_CLAIMS) {
+        page->full = true;
+        return;
+    }
+    item = vector_append(&page->message->claims);
+    if (item == NULL)
+        return;
+    *item = (struct wire_claim){
+        .id = view->id,
+        .parent = job->parent,
+        .uid = job->holder->uid,
+        .pid = (int32_t)job->holder->pid,
+        .position = page->position,
+        .name = request->name,
+        .command = job->holder->command,
+        .since = job->since,
+        .priority = request->priority,
+        .opportunistic = request->opportunistic,
+    };
+    page->bytes += 4 * ITEM_BYTES + length_of(item->name) + length_of(item->command);
+    page->last = page->position;
+}
+
+/* The engine must not be asked while it tells of its claims, so their reasons come afterwards. */
+static void explain_claims(struct page *page)
+{
+    struct wire_claim *item;
+
+    vector_for_each (item, &page->message->claims) {
+        struct claim_view view;
+        struct text text = {0};
+
+        if (!engine_waiting(page->pool->engine, item->id, &view))
+            continue;
+        request_describe(engine_request_what(view.request), &text);
+        item->request = text_take(&text);
+        explain(page->pool, item->id, &text, &item->estimate);
+        item->why = text_take(&text);
+    }
+}
+
+static void finish_page(struct wire_message *message)
+{
+    struct wire_lease *lease;
+    struct wire_claim *claim;
+
+    vector_for_each (lease, &message->leases)
+        vector_finish(&lease->devices);
+    vector_for_each (claim, &message->claims) {
+        free(claim->request);
+        free(claim->why);
+    }
+    vector_finish(&message->slots);
+    vector_finish(&message->leases);
+    vector_finish(&message->claims);
+}
+
+/* Fills one section; the next page is the rest of it, or the section after it. */
+static void fill_section(struct page *page, uint32_t section)
+{
+    switch (section) {
+    case WIRE_SECTION_DEVICES:
+        add_devices(page);
+        break;
+    case WIRE_SECTION_LEASES:
+        add_leases(page);
+        break;
+    case WIRE_SECTION_QUEUE:
+        engine_each_waiting(page->pool->engine, add_claim, page);
+        explain_claims(page);
+        break;
+    default:
+        return;
+    }
+    page->message->section = page->full ? section : section + 1;
+    page->message->after = page->full ? page->last : 0;
+}
+
+void message_look(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    struct wire_message answer = {
+        .type = WIRE_PAGE,
+        .number = message->number,
+        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
+        .pending = (uint32_t)engine_pending(pool->engine),
+        .time = pool_now(pool),
+        .socket = (char *)pool->settings.socket,
+        .inventory = (char *)pool->settings.inventory,
+    };
+    struct page page = {.pool = pool, .message = &answer, .after = message->after};
+    uint32_t section =
+        message->section == WIRE_SECTION_END ? WIRE_SECTION_DEVICES : message->section;
+
+    /* What is short comes in one page. */
+    do {
+        fill_section(&page, section);
+        section = answer.section;
+        page.after = 0;
+        page.position = 0;
+    } while (!page.full && section >= WIRE_SECTION_DEVICES && section <= WIRE_SECTION_QUEUE);
+    if (answer.section > WIRE_SECTION_QUEUE)
+        answer.section = WIRE_SECTION_END;
+    connection_send(connection, &answer);
+    finish_page(&answer);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done with each message. docs/PROTOCOL.md says it for clients.
+ */
+#ifndef DAEMON_MESSAGES_H
+#define DAEMON_MESSAGES_H
+
+#include "daemon/pool.h"
+
+/* Does what a client says; may take things out of the message. */
+void message_handle(struct connection *connection, struct wire_message *message);
+
+/* claims.c */
+void message_claim(struct connection *connection, struct wire_message *message);
+/* The same once other pools have said what they use (names.c). */
+void message_claim_now(struct connection *connection, struct wire_message *message);
+void message_test(struct connection *connection, struct wire_message *message);
+
+/* leases.c */
+void message_release(struct connection *connection, struct wire_message *message);
+void message_cancel(struct connection *connection, struct wire_message *message);
+void message_stop(struct connection *connection, struct wire_message *message);
+void message_extend(struct connection *connection, struct wire_message *message);
+void message_watch(struct connection *connection, struct wire_message *message);
+
+/* look.c */
+void message_hello(struct connection *connection, struct wire_message *message);
+void message_explain(struct connection *connection, struct wire_message *message);
+void message_look(struct connection *connection, struct wire_message *message);
+
+#endif

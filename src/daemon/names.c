@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "daemon/connection.h"
+#include "daemon/messages.h"
+#include "daemon/settle.h"
+
+enum { ASKERS_MOST = 64 };
+
+/* A free device's name is kept for so long after the last claim; another pool has so long to say
+ * whether it uses a device; a name that nobody answers for is tried again as often. */
+#define KEPT_FOR     (DURATION_SECOND / 2)
+#define ANSWER_TIME  (DURATION_SECOND / 5)
+#define RETRY_PERIOD DURATION_SECOND
+
+/* What the pool that uses a device says to who asks for it. */
+static const char in_use = 'u';
+
+struct name {
+    struct pool *pool;
+    uint32_t slot;
+    struct watch held;   /* listens; -1: not ours */
+    struct watch asking; /* connected to who has it; -1: nobody */
+    bool unanswered;     /* it has not said yet whether it uses it */
+    int *askers;         /* connections of other pools, until we let go */
+    size_t asker_count;
+};
+
+/* A claim that waits for the answer of another pool. */
+struct postponed {
+    struct list_link in_names;
+    struct connection *connection;
+    struct wire_message message;
+};
+
+struct names {
+    struct name *items;
+    size_t count;
+    size_t unanswered;
+    bool all_held; /* no name of a free device is missing */
+    struct timer let_go;
+    struct timer answers;
+    struct timer retry;
+    struct list postponed;
+};
+
+static void postponed_deal_with(struct pool *pool);
+
+/* "berth/0000:07:00.0", abstract; of an inventory "berth/<its number>/<id>". */
+static socklen_t address_of(const struct name *name, struct sockaddr_un *ret_address)
+{
+    const struct pool *pool = name->pool;
+    const struct device *device = &engine_machine(pool->engine)->devices.items[name->slot];
+    char *place = ret_address->sun_path + 1;
+    size_t room = sizeof(ret_address->sun_path) - 1;
+    struct device_id_text id = device_id_format(device->id);
+    const char *own = device->pci.known && device->id.mig == DEVICE_NO_MIG && device->parent == NULL
+                          ? NULL
+                          : id.text;
+    struct pci_text pci = pci_format(device->pci);
+    int length;
+
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (pool->settings.inventory == NULL)
+        length = snprintf(place, room, "berth/%s", own == NULL ? pci.text : own);
+    else
+        length = snprintf(place, room, "berth/%016llx/%s", (unsigned long long)pool->inventory_key,
+                          own == NULL ? pci.text : own);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static void close_watch(struct pool *pool, struct watch *watch)
+{
+    if (watch->descriptor < 0)
+        return;
+    loop_remove(&pool->loop, watch);
+    close(watch->descriptor);
+    watch->descriptor = -1;
+}
+
+static bool is_leased(const struct name *name)
+{
+    struct slot_view view;
+
+    engine_slot(name->pool->engine, name->slot, &view);
+    return view.taken;
+}
+
+/* ---- Asking another pool ---- */
+
+static void answered(struct name *name)
+{
+    struct names *names = name->pool->names;
+
+    if (!name->unanswered)
+        return;
+    name->unanswered = false;
+    names->unanswered--;
+    if (names->unanswered == 0) {
+        timer_set_at(&name->pool->loop, &names->answers, LOOP_NEVER);
+        postponed_deal_with(name->pool);
+    }
+}
+
+static bool take(struct name *name);
+
+/* The other side has let go, or says that it uses the device. */
+static void other_spoke(struct watch *watch, uint32_t events)
+{
+    struct name *name = container_of(watch, struct name, asking);
+    struct pool *pool = name->pool;
+    char said;
+    ssize_t got = recv(watch->descriptor, &said, sizeof(said), MSG_DONTWAIT);
+
+    (void)events;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0) {
+        answered(name);
+        return;
+    }
+    close_watch(pool, watch);
+    engine_advance(pool->engine, pool_now(pool));
+    take(name);
+    if (name->asking.descriptor < 0)
+        answered(name);
+    pool_settle(pool);
+}
+
+/* Connects to who has the name, to hear of its end. */
+static void ask_other(struct name *name)
+{
+    struct pool *pool = name->pool;
+    struct sockaddr_un address;
+    socklen_t length = address_of(name, &address);
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (descriptor >= 0 && connect(descriptor, (struct sockaddr *)&address, length) == 0) {
+        name->asking = (struct watch){.descriptor = descriptor, .ready = other_spoke};
+        if (loop_add(&pool->loop, &name->asking, EPOLLIN, NULL) == 0) {
+            if (!name->unanswered)
+                pool->names->unanswered++;
+            name->unanswered = true;
+            timer_set_at(&pool->loop, &pool->names->answers, loop_now() + ANSWER_TIME);
+            return;
+        }
+        name->asking.descriptor = -1;
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    /* Its queue is full, or it has just gone. */
+    timer_set_at(&pool->loop, &pool->names->retry, loop_now() + RETRY_PERIOD);
+}
+
+/* ---- Taking and letting go ---- */
+
+static void let_go(struct name *name)
+{
+    close_watch(name->pool, &name->held);
+    for (size_t i = 0; i < name->asker_count; i++)
+        close(name->askers[i]);
+    free(name->askers);
+    name->askers = NULL;
+    name->asker_count = 0;
+    name->pool->names->all_held = false;
+}
+
+/* Somebody asks for a name that we hold. */
+static void somebody_asks(struct watch *watch, uint32_t events)
+{
+    struct name *name = container_of(watch, struct name, held);
+    struct pool *pool = name->pool;
+    int descriptor = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int *askers;
+
+    (void)events;
+    if (descriptor < 0)
+        return;
+    askers = name->asker_count < ASKERS_MOST
+                 ? reallocarray(name->askers, name->asker_count + 1, sizeof(*askers))
+                 : NULL;
+    if (askers == NULL) {
+        close(descriptor);
+        return;
+    }
+    name->askers = askers;
+    name->askers[name->asker_count++] = descriptor;
+    if (is_leased(name)) {
+        send(descriptor, &in_use, sizeof(in_use), MSG_NOSIGNAL | MSG_DONTWAIT);
+        return;
+    }
+    /* Ours wait for something else; until they may want it, it is the other's. */
+    if (engine_pending(pool->engine) > 0) {
+        engine_advance(pool->engine, pool_now(pool));
+        engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
+        timer_set_at(&pool->loop, &pool->names->retry, loop_now() + RETRY_PERIOD);
+    }
+    let_go(name);
+    pool_settle(pool);
+}
+
+/* Takes the name and unblocks its device, or blocks it and asks who has it. */
+static bool take(struct name *name)
+{
+    struct pool *pool = name->pool;
+    struct sockaddr_un address;
+    socklen_t length = address_of(name, &address);
+    int descriptor;
+
+    if (name->held.descriptor >= 0)
+        return true;
+    if (name->asking.descriptor >= 0)
+        return false;
+    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor >= 0 && bind(descriptor, (struct sockaddr *)&address, length) == 0 &&
+        listen(descriptor, ASKERS_MOST) == 0) {
+        name->held = (struct watch){.descriptor = descriptor, .ready = somebody_asks};
+        if (loop_add(&pool->loop, &name->held, EPOLLIN, NULL) == 0) {
+            engine_unblock(pool->engine, name->slot, BLOCK_ELSEWHERE);
+            return true;
+        }
+        name->held.descriptor = -1;
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
+    ask_other(name);
+    return false;
+}
+
+static void take_all(struct pool *pool)
+{
+    struct names *names = pool->names;
+
+    if (names->all_held)
+        return;
+    if (!list_is_linked(&names->let_go.in_loop))
+        timer_set_at(&pool->loop, &names->let_go, loop_now() + KEPT_FOR);
+    names->all_held = true;
+    for (size_t i = 0; i < names->count; i++) {
+        if (!take(&names->items[i]))
+            names->all_held = false;
+    }
+}
+
+static void let_go_of_free(struct timer *timer)
+{
+    struct names *names = container_of(timer, struct names, let_go);
+    struct pool *pool = names->count == 0 ? NULL : names->items[0].pool;
+
+    /* Somebody of ours may want them. */
+    if (pool == NULL || engine_pending(pool->engine) > 0)
+        return;
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->items[i].held.descriptor >= 0 && !is_leased(&names->items[i]))
+            let_go(&names->items[i]);
+    }
+}
+
+static void answers_are_late(struct timer *timer)
+{
+    struct names *names = container_of(timer, struct names, answers);
+
+    for (size_t i = 0; i < names->count; i++)
+        answered(&names->items[i]);
+}
+
+static void try_again(struct timer *timer)
+{
+    struct names *names = container_of(timer, struct names, retry);
+    struct pool *pool = names->items[0].pool;
+
+    if (engine_pending(pool->engine) == 0)
+        return;
+    engine_advance(pool->engine, pool_now(pool));
+    take_all(pool);
+    pool_settle(pool);
+}
+
+/* ---- What the rest of the daemon calls ---- */
+
+bool names_are_unsettled(struct pool *pool, struct connection *connection,
+                         struct wire_message *message)
+{
+    struct names *names = pool->names;
+    struct postponed *postponed;
+
+    if (names->count == 0)
+        return false;
+    take_all(pool);
+    if (names->unanswered == 0 && list_is_empty(&names->postponed))
+        return false;
+    postponed = calloc(1, sizeof(*postponed));
+    if (postponed == NULL)
+        return false;
+    postponed->connection = connection;
+    postponed->message = *message;
+    *message = (struct wire_message){.type = message->type, .number = message->number};
+    list_append(&names->postponed, &postponed->in_names);
+    return true;
+}
+
+static void postponed_deal_with(struct pool *pool)
+{
+    struct names *names = pool->names;
+
+    while (names->unanswered == 0 && !list_is_empty(&names->postponed)) {
+        struct postponed *postponed =
+            container_of(list_first(&names->postponed), struct postponed, in_names);
+
+        list_remove(&postponed->in_names);
+        engine_advance(pool->engine, pool_now(pool));
+        message_claim_now(postponed->connection, &postponed->message);
+        wire_message_finish(&postponed->message);
+        free(postponed);
+    }
+    pool_settle(pool);
+}
+
+void names_forget(struct pool *pool, const struct connection *connection)
+{
+    list_for_each (link, &pool->names->postponed) {
+        struct postponed *postponed = container_of(link, struct postponed, in_names);
+
+        if (postponed->connection != connection)
+            continue;
+        list_remove(&postponed->in_names);
+        wire_message_finish(&postponed->message);
+        free(postponed);
+    }
+}
+
+void names_update(struct pool *pool)
+{
+    struct names *names = pool->names;
+
+    if (names->count == 0)
+        return;
+    for (size_t i = 0; i < names->count; i++) {
+        struct name *name = &names->items[i];
+
+        if (name->asker_count > 0 && name->held.descriptor >= 0 && !is_leased(name))
+            let_go(name);
+    }
+    if (!list_is_linked(&names->let_go.in_loop))
+        timer_set_at(&pool->loop, &names->let_go, loop_now() + KEPT_FOR);
+}
+
+int names_init(struct pool *pool, struct berth_error *error)
+{
+    size_t count = engine_machine(pool->engine)->devices.count;
+    struct names *names = calloc(1, sizeof(*names));
+
+    if (names == NULL)
+        return error_set_memory(error);
+    pool->names = names;
+    list_init(&names->postponed);
+    names->let_go.fire = let_go_of_free;
+    names->answers.fire = answers_are_late;
+    names->retry.fire = try_again;
+    if (count > NAMES_MOST)
+        return 0;
+    names->items = calloc(count, sizeof(*names->items));
+    if (names->items == NULL && count > 0)
+        return error_set_memory(error);
+    names->count = count;
+    for (size_t i = 0; i < count; i++)
+        names->items[i] = (struct name){
+            .pool = pool,
+            .slot = (uint32_t)i,
+            .held.descriptor = -1,
+            .asking.descriptor = -1,
+        };
+    for (size_t i = 0; i < count; i++) {
+        engine_unblock(pool->engine, (uint32_t)i, BLOCK_ELSEWHERE);
+        if (is_leased(&names->items[i]) || engine_pending(pool->engine) > 0)
+            take(&names->items[i]);
+    }
+    return 0;
+}
+
+void names_finish(struct pool *pool)
+{
+    struct names *names = pool->names;
+
+    if (names == NULL)
+        return;
+    list_for_each (link, &names->postponed) {
+        struct postponed *postponed = container_of(link, struct postponed, in_names);
+
+        list_remove(&postponed->in_names);
+        wire_message_finish(&postponed->message);
+        free(postponed);
+    }
+    for (size_t i = 0; i < names->count; i++) {
+        close_watch(pool, &names->items[i].asking);
+        let_go(&names->items[i]);
+    }
+    timer_set_at(&pool->loop, &names->let_go, LOOP_NEVER);
+    timer_set_at(&pool->loop, &names->answers, LOOP_NEVER);
+    timer_set_at(&pool->loop, &names->retry, LOOP_NEVER);
+    free(names->items);
+    free(names);
+    pool->names = NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two pools on one machine never give out the same device: while one is leased, its daemon holds a
+ * kernel-wide name for it, an abstract socket that listens and is gone with the process. A name
+ * that is taken reads as "held by another pool"; who waits for it connects to it, and hears the end
+ * of that connection when it is let go.
+ *
+ * The names of free devices are taken before a claim is decided, and given back when another pool
+ * asks or nothing happened for a moment, so that they cost a busy pool nothing. Whoever holds the
+ * name of a device that is not leased lets it go at once when asked.
+ */
+#ifndef DAEMON_NAMES_H
+#define DAEMON_NAMES_H
+
+#include "daemon/pool.h"
+
+/* Names for the devices of the engine's machine; takes those of restored leases. Inventories of
+ * more devices than that have none. */
+#define NAMES_MOST 1024
+int names_init(struct pool *pool, struct berth_error *error);
+void names_finish(struct pool *pool);
+
+/* Before a claim is decided: takes the names of free devices. Returns true when another pool has
+ * still to say whether it uses what we want; the message is then kept and dealt with later. */
+bool names_are_unsettled(struct pool *pool, struct connection *connection,
+                         struct wire_message *message);
+
+/* Leases came or went. */
+void names_update(struct pool *pool);
+
+/* The connection is gone: what it asked is not dealt with any more. */
+void names_forget(struct pool *pool, const struct connection *connection);
+
+#endif

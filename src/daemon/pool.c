@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "daemon/activation.h"
+#include "daemon/asked.h"
+#include "daemon/connection.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/listener.h"
+#include "daemon/names.h"
+#include "daemon/restore.h"
+#include "daemon/settle.h"
+#include "daemon/sources.h"
+
+/* A journal that cannot be written is tried again this often. */
+#define JOURNAL_RETRY (DURATION_SECOND / 5)
+
+int64_t pool_now(const struct pool *pool)
+{
+    return loop_now() + pool->clock_offset;
+}
+
+int64_t pool_loop_time(const struct pool *pool, int64_t time)
+{
+    return time == TIME_NEVER ? LOOP_NEVER : time - pool->clock_offset;
+}
+
+bool pool_may_use_high(const struct pool *pool, uint32_t uid)
+{
+    for (size_t i = 0; i < pool->high.count; i++) {
+        if (pool->high.items[i] == uid)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Times ---- */
+
+static void engine_is_due(struct timer *timer)
+{
+    struct pool *pool = container_of(timer, struct pool, engine_timer);
+
+    engine_advance(pool->engine, pool_now(pool));
+    pool_settle(pool);
+}
+
+static void tests_are_due(struct timer *timer)
+{
+    struct pool *pool = container_of(timer, struct pool, test_timer);
+
+    pool->changed = true;
+    pool_settle(pool);
+}
+
+static void journal_is_due(struct timer *timer)
+{
+    struct pool *pool = container_of(timer, struct pool, journal_timer);
+
+    if (!journal_file_is_behind(&pool->journal))
+        connections_flush(pool);
+}
+
+/* Nothing is held, nobody waits or talks. */
+static bool is_idle(const struct pool *pool)
+{
+    return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0;
+}
+
+static void idle_is_over(struct timer *timer)
+{
+    struct pool *pool = container_of(timer, struct pool, idle_timer);
+
+    if (is_idle(pool) && listener_close_unused(pool))
+        pool->loop.ended = true;
+}
+
+static void set_if_other(struct pool *pool, struct timer *timer, int64_t at)
+{
+    if (timer->at != at || !list_is_linked(&timer->in_loop))
+        timer_set_at(&pool->loop, timer, at);
+}
+
+/* Before each wait: what is due next, and what the turn left to do. */
+static void before_waiting(void *context)
+{
+    struct pool *pool = context;
+    int64_t next;
+
+    connections_sweep(pool);
+    if (journal_file_is_behind(&pool->journal)) {
+        if (!list_is_linked(&pool->journal_timer.in_loop))
+            timer_set_at(&pool->loop, &pool->journal_timer, loop_now() + JOURNAL_RETRY);
+    } else if (journal_file_is_long(&pool->journal)) {
+        keep_anew(pool, NULL);
+    }
+    next = engine_next_time(pool->engine);
+    if (next != TIME_NEVER || list_is_linked(&pool->engine_timer.in_loop))
+        set_if_other(pool, &pool->engine_timer, pool_loop_time(pool, next));
+    if (is_idle(pool) != list_is_linked(&pool->idle_timer.in_loop))
+        timer_set_at(&pool->loop, &pool->idle_timer,
+                     is_idle(pool) ? loop_now() + pool->settings.idle : LOOP_NEVER);
+}
+
+/* ---- Signals ---- */
+
+static void signal_came(struct watch *watch, uint32_t events)
+{
+    struct pool *pool = container_of(watch, struct pool, signals);
+    struct signalfd_siginfo info;
+
+    (void)events;
+    if (read(watch->descriptor, &info, sizeof(info)) != sizeof(info))
+        return;
+    if (info.ssi_signo == SIGHUP) {
+        sources_reload(pool);
+        pool_settle(pool);
+        return;
+    }
+    log_line(&pool->log, pool_now(pool), "stopping", "signal=%u pid=%u", info.ssi_signo,
+             info.ssi_pid);
+    pool->loop.ended = true;
+}
+
+static int watch_signals(struct pool *pool, struct berth_error *error)
+{
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    pool->signals = (struct watch){
+        .descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+        .ready = signal_came,
+    };
+    if (pool->signals.descriptor < 0)
+        return error_set_errno(error, errno, "signalfd");
+    return loop_add(&pool->loop, &pool->signals, EPOLLIN, error);
+}
+
+/* ---- Starting and ending ---- */
+
+static void somebody_connects(struct watch *watch, uint32_t events)
+{
+    struct pool *pool = container_of(watch, struct pool, listener);
+
+    (void)events;
+    connections_accept(pool);
+}
+
+/* One that was never used before. */
+static int make_name(struct pool *pool, struct berth_error *error)
+{
+    uint64_t random;
+    struct text name = {0};
+
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return error_set_errno(error, errno, "getrandom");
+    text_append_format(&name, "%016llx", (unsigned long long)random);
+    pool->name = text_take(&name);
+    return pool->name == NULL ? error_set_memory(error) : 0;
+}
+
+/* The journal stands beside the socket: berth.sock, berth.journal. */
+static int find_journal(struct pool *pool, struct berth_error *error)
+{
+    struct text path = {0};
+
+    listener_beside(pool->settings.socket, ".journal", &path);
+    pool->journal_path = text_take(&path);
+    return pool->journal_path == NULL ? error_set_memory(error) : 0;
+}
+
+static void raise_limits(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int restore(struct pool *pool, struct berth_error *error)
+{
+    const struct event_sink sink = {.tell = pool_tell, .context = pool, .wanted = EVENT_ALL};
+    int code;
+
+    engine_advance(pool->engine, pool_now(pool));
+    code = restore_read(pool, error);
+    if (code < 0)
+        return code;
+    code = keep_anew(pool, error);
+    if (code < 0)
+        return code;
+    pool->journaling = true;
+    engine_listen(pool->engine, &sink);
+    engine_advance(pool->engine, pool_now(pool));
+    code = names_init(pool, error);
+    if (code < 0)
+        return code;
+    restore_holders(pool);
+    engine_resume(pool->engine);
+    engine_close_restored(pool->engine);
+    pool_settle(pool);
+    return 0;
+}
+
+static int start(struct pool *pool, struct berth_error *error)
+{
+    int code = watch_signals(pool, error);
+
+    raise_limits();
+    pool->owner = geteuid();
+    pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now();
+    pool->packet = malloc(WIRE_MESSAGE_MOST);
+    if (code == 0 && pool->packet == NULL)
+        code = error_set_memory(error);
+    if (code == 0)
+        code = make_name(pool, error);
+    if (code == 0)
+        code = find_journal(pool, error);
+    if (code == 0)
+        code = listener_lock(pool, error);
+    if (code == 0)
+        code = sources_open(pool, error);
+    if (code == 0)
+        code = restore(pool, error);
+    if (code == 0)
+        code = listener_open(pool, error);
+    if (code < 0)
+        return code;
+    pool->listener.ready = somebody_connects;
+    return loop_add(&pool->loop, &pool->listener, EPOLLIN, error);
+}
+
+static void finish(struct pool *pool)
+{
+    list_for_each (link, &pool->connections) {
+        struct connection *connection = container_of(link, struct connection, in_pool);
+
+        /* What it holds and waits for is kept for whoever comes next. */
+        while (!list_is_empty(&connection->jobs))
+            list_remove(list_first(&connection->jobs));
+        connection_close(connection);
+    }
+    names_finish(pool);
+    if (pool->engine != NULL) {
+        pool->journaling = false;
+        engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
+    }
+    jobs_finish(pool);
+    engine_destroy(pool->engine);
+    listener_finish(pool);
+    log_finish(&pool->log);
+    journal_file_finish(&pool->journal);
+    vector_finish(&pool->happenings);
+    vector_finish(&pool->high);
+    vector_finish(&pool->limits);
+    text_finish(&pool->answer);
+    text_finish(&pool->record);
+    text_finish(&pool->key);
+    if (pool->signals.descriptor >= 0)
+        close(pool->signals.descriptor);
+    loop_finish(&pool->loop);
+    free(pool->packet);
+    free(pool->journal_path);
+    free(pool->name);
+    free(pool);
+}
+
+int pool_run(const struct pool_settings *settings, struct berth_error *error)
+{
+    struct pool *pool = calloc(1, sizeof(*pool));
+    int code = pool == NULL ? error_set_memory(error) : 0;
+
+    if (code < 0)
+        return code;
+    pool->settings = *settings;
+    pool->journal.descriptor = -1;
+    pool->listener.descriptor = settings->listener;
+    pool->signals.descriptor = -1;
+    pool->lock = -1;
+    pool->directory = -1;
+    pool->outer_directory = -1;
+    list_init(&pool->connections);
+    pool->engine_timer.fire = engine_is_due;
+    pool->idle_timer.fire = idle_is_over;
+    pool->journal_timer.fire = journal_is_due;
+    pool->test_timer.fire = tests_are_due;
+    code = jobs_init(pool, error);
+    if (loop_init(&pool->loop, error) < 0)
+        code = error == NULL ? BERTH_ERROR_IO : error->code;
+    log_init(&pool->log, &pool->loop, settings->log);
+    if (code == 0)
+        code = start(pool, error);
+    if (code == 0) {
+        log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
+                 BERTH_VERSION, (int)getpid(), engine_machine(pool->engine)->devices.count,
+                 quote(settings->socket).text);
+        activation_ready(settings->ready);
+        loop_run(&pool->loop, before_waiting, pool);
+        activation_stopping();
+        if (pool->lost)
+            code = error_set_memory(error);
+    }
+    if (code < 0 && error != NULL)
+        log_line(&pool->log, pool_now(pool), "error", "reason=%s", quote(error->message).text);
+    finish(pool);
+    return code;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The daemon's state and its parts. One thread, one loop: a message or the end of a process comes
+ * in, the engine decides, what it decided is written down, and only then told.
+ *
+ *     connection.c  clients: packets in and out
+ *     claims.c      messages that ask for devices
+ *     leases.c      messages about leases and claims that are there
+ *     look.c        messages that only look
+ *     jobs.c        what is known of each claim and lease beside the engine
+ *     settle.c      what the engine's events lead to
+ *     ending.c      how a lease is taken back
+ *     remains.c     processes that a lease left behind
+ *     names.c       kernel-wide names of devices, between two pools
+ *     keep.c        the journal: writing, making it anew
+ *     restore.c     the journal: reading
+ */
+#ifndef DAEMON_POOL_H
+#define DAEMON_POOL_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/id_map.h"
+#include "base/list.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "daemon/journal_file.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "engine/engine.h"
+#include "engine/event.h"
+#include "spec/configuration.h"
+#include "wire/message.h"
+
+struct pool;
+struct job;
+
+/* ---- Clients ---- */
+
+struct connection {
+    struct watch watch;
+    struct pool *pool;
+    struct list_link in_pool;
+    struct id_link by_pid; /* in pool->clients, unless another of the process is */
+    bool is_by_pid;
+    pid_t pid;
+    uint32_t uid;
+    uint32_t gid;
+    uint64_t started;     /* when its process began; 0: not known yet */
+    struct list jobs;     /* that it is told about */
+    struct list watchers; /* what it waits to be told */
+    struct text out;      /* packets that found no room, each after its length (u32) */
+    size_t sent;          /* of those */
+    bool wants_out;       /* waits to be writable */
+    bool closing;         /* to be closed at the end of this turn */
+};
+
+/* Somebody who wants to know when a claim or lease is over, or when a request would be granted. */
+struct watcher {
+    struct list_link in_pool;
+    struct list_link in_connection;
+    struct connection *connection;
+    uint64_t number;
+    uint64_t id;         /* of WIRE_WATCH; 0: it tests */
+    struct asked *asked; /* of WIRE_TEST */
+    int64_t deadline;    /* in the pool's time; TIME_NEVER */
+};
+
+/* ---- Claims and leases ---- */
+
+/* A request as the engine knows it, shared by all who ask the same. */
+struct asked {
+    struct id_link by_hash;
+    struct list_link in_spare; /* while nobody uses it */
+    struct engine_request *request;
+    struct text key; /* what was asked, by whom, in bytes */
+    size_t users;
+};
+
+/* Who holds or waits; shared by the jobs of one connection. */
+struct holder {
+    size_t users;
+    uint32_t uid;
+    pid_t pid;
+    uint64_t started; /* 0: unknown */
+    char *command;    /* NULL: unknown */
+};
+
+enum job_state {
+    JOB_WAITING,
+    JOB_HELD,
+    JOB_ENDING,   /* asked to give back */
+    JOB_DRAINING, /* its holder is gone, processes of it are left */
+};
+
+/* A claim, and then its lease. */
+struct job {
+    struct id_link by_id; /* its id for people, the claim's */
+    struct id_link by_lease;
+    struct id_link by_token;
+    struct list_link in_pool; /* oldest first */
+    struct list_link in_connection;
+    struct connection *connection; /* NULL: nobody is there to be told */
+    uint64_t number;               /* of the message that claimed */
+    uint64_t token_low;
+    uint64_t lease;  /* 0: it waits */
+    uint64_t parent; /* the lease that it is within; 0: none */
+    struct asked *asked;
+    struct holder *holder;
+    struct guard *guard; /* of the holder's process and of ending; NULL: none needed */
+    int64_t since;
+    struct optional_number exit_code; /* that its holder reported */
+    enum job_state state : 8;
+    enum wire_hold hold : 8;
+    enum wire_end end : 8; /* why it is being ended; 0: it is not */
+    bool restored : 1;     /* from the journal, and its client has not come back */
+};
+
+/* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
+struct guard {
+    struct job *job;
+    struct pool *pool;
+    struct watch process; /* pidfd; -1: none */
+    struct timer force;
+    int64_t force_at; /* in the pool's time */
+    struct remains *remains;
+};
+
+/* What is known of one that is over. */
+struct ended {
+    uint64_t id;
+    uint32_t uid;
+    enum wire_end end;
+    struct optional_number exit_code;
+};
+
+/* ---- What the engine said, until it is dealt with ---- */
+
+struct happening {
+    enum event_type type;
+    uint64_t claim;
+    uint64_t lease;
+    enum refusal reason;
+    int64_t expires;
+};
+
+enum { ENDED_KEPT = 1024 };
+
+struct pool_settings {
+    const char *socket;        /* path */
+    const char *inventory;     /* absolute; NULL: the hardware */
+    const char *configuration; /* a file; NULL: the default place, which may have none */
+    bool own;                  /* the user's own: ends when idle */
+    int64_t idle;              /* nanoseconds */
+    int listener;              /* a socket that listens already; -1: none */
+    int log;                   /* a descriptor */
+    int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
+};
+
+struct pool {
+    struct pool_settings settings;
+    struct loop loop;
+    struct log log;
+    int64_t clock_offset;    /* from CLOCK_BOOTTIME to the pool's time */
+    uint32_t owner;          /* uid */
+    char *name;              /* of this count of ids */
+    uint64_t inventory_key;  /* of the file's path */
+    uint64_t inventory_hash; /* of what it says */
+    struct engine *engine;
+    uint32_t vendors;
+    int64_t grace;
+    int64_t default_time; /* of requests that say none; 0: none */
+    int64_t longest_time; /* 0: any */
+    struct {
+        VECTOR_OF(uint32_t);
+    } high; /* who may use it, by uid */
+    struct {
+        VECTOR_OF(struct device_limit);
+    } limits; /* that the engine was told */
+
+    struct watch listener;
+    struct watch signals;
+    struct list connections;
+    size_t connection_count;
+    bool doomed;           /* a connection is to be closed */
+    bool is_full;          /* no descriptor was left for another connection */
+    struct id_map clients; /* connections by pid */
+    unsigned char *packet; /* room for the longest */
+    size_t packet_length;  /* of the one being dealt with */
+    struct text answer;    /* the packet being written */
+
+    struct list jobs;
+    size_t job_count;
+    size_t inner_count; /* of those within others */
+    struct id_map by_id;
+    struct id_map by_lease;
+    struct id_map by_token;
+    struct id_map asked;
+    struct list spare_asked; /* longest unused first */
+    size_t spare_asked_count;
+    struct list watchers;
+    struct ended ended[ENDED_KEPT]; /* a ring */
+    size_t ended_count;
+
+    struct {
+        VECTOR_OF(struct happening);
+    } happenings;
+    bool changed; /* something that a test may wait for */
+    bool lost;    /* memory ran out where an event was to be kept: start anew */
+
+    char *journal_path;
+    struct journal_file journal;
+    struct text record; /* being written */
+    struct text key;    /* of a request being looked for */
+    bool journaling;
+
+    struct names *names;
+
+    struct timer engine_timer;
+    struct timer idle_timer;
+    struct timer restore_timer; /* clients that have not come back by then */
+    struct timer journal_timer; /* tries again */
+    struct timer test_timer;    /* deadlines of tests */
+    int lock;
+    int directory;       /* of the socket, kept from cleaners; -1 */
+    int outer_directory; /* around that one; -1 */
+    bool made_socket;    /* its path is ours to remove */
+    ino_t socket_inode;
+};
+
+/* The pool's time: nanoseconds since 1970 UTC, never disturbed by a clock that is set. */
+int64_t pool_now(const struct pool *pool);
+/* That time as the loop's. */
+int64_t pool_loop_time(const struct pool *pool, int64_t time);
+
+/* Whether the configuration lets the user use --priority high. */
+bool pool_may_use_high(const struct pool *pool, uint32_t uid);
+
+/* Runs a daemon until it is told to end. Returns 0 or a negative code. */
+int pool_run(const struct pool_settings *settings, struct berth_error *error);
+
+#endif

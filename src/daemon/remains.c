@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/remains.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "daemon/process.h"
+
+enum {
+    ENVIRONMENT_MOST = 1024 * 1024,
+    CHUNK = 64 * 1024,
+    FEW = 128, /* numbers that are tried one by one rather than listed */
+};
+
+struct remnant {
+    struct watch watch;
+    struct remains *remains;
+    struct list_link in_remains;
+    pid_t pid;
+};
+
+struct remains {
+    struct pool *pool;
+    struct id_list leases;
+    struct list processes;
+    void (*gone)(struct guard *guard);
+    struct guard *guard;
+};
+
+/* ---- Whether a process is of the leases ---- */
+
+static bool has_lease(const struct id_list *leases, const char *value)
+{
+    char *end;
+    uint64_t id = strtoull(value, &end, 10);
+
+    for (size_t i = 0; *end == '\0' && i < leases->count; i++) {
+        if (leases->items[i] == id)
+            return true;
+    }
+    return false;
+}
+
+/* Looks at NAME=VALUE strings one after the other. */
+static bool is_marked(const char *environment, size_t length, const struct id_list *leases,
+                      const char *socket)
+{
+    static const char lease_name[] = "BERTH_LEASE=";
+    static const char socket_name[] = "BERTH_SOCKET=";
+    const char *end = environment + length;
+    bool lease = false;
+    bool same_pool = false;
+
+    for (const char *entry = environment; entry < end; entry += strlen(entry) + 1) {
+        if (strncmp(entry, lease_name, sizeof(lease_name) - 1) == 0)
+            lease = has_lease(leases, entry + sizeof(lease_name) - 1);
+        else if (strncmp(entry, socket_name, sizeof(socket_name) - 1) == 0)
+            same_pool = strcmp(entry + sizeof(socket_name) - 1, socket) == 0;
+    }
+    return lease && same_pool;
+}
+
+static int read_environment(pid_t pid, struct text *out)
+{
+    char path[64];
+    char chunk[CHUNK];
+    ssize_t got;
+    int descriptor;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    text_clear(out);
+    while (out->length < ENVIRONMENT_MOST &&
+           ((got = read(descriptor, chunk, sizeof(chunk))) > 0 || (got < 0 && errno == EINTR)))
+        text_append_bytes(out, chunk, got > 0 ? (size_t)got : 0);
+    close(descriptor);
+    return text_failed(out) ? -1 : 0;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    char buffer[1024];
+    const char *cursor;
+    ssize_t length;
+    int parent = 0;
+    int descriptor;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return 0;
+    length = read(descriptor, buffer, sizeof(buffer) - 1);
+    close(descriptor);
+    if (length <= 0)
+        return 0;
+    buffer[length] = '\0';
+    cursor = strrchr(buffer, ')');
+    if (cursor == NULL || sscanf(cursor, ") %*c %d", &parent) != 1)
+        return 0;
+    return parent;
+}
+
+static bool has_process(const struct remains *remains, pid_t pid)
+{
+    list_for_each (link, &remains->processes) {
+        if (container_of(link, struct remnant, in_remains)->pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Watching ---- */
+
+static void remnant_free(struct pool *pool, struct remnant *remnant)
+{
+    loop_remove(&pool->loop, &remnant->watch);
+    close(remnant->watch.descriptor);
+    list_remove(&remnant->in_remains);
+    free(remnant);
+}
+
+static void remnant_ended(struct watch *watch, uint32_t events)
+{
+    struct remnant *remnant = container_of(watch, struct remnant, watch);
+    struct remains *remains = remnant->remains;
+
+    (void)events;
+    remnant_free(remains->pool, remnant);
+    if (!list_is_empty(&remains->processes))
+        return;
+    remains_refresh(remains->pool, remains);
+    if (list_is_empty(&remains->processes))
+        remains->gone(remains->guard);
+}
+
+static bool add_process(struct remains *remains, int descriptor, pid_t pid)
+{
+    struct remnant *remnant = calloc(1, sizeof(*remnant));
+
+    if (remnant == NULL) {
+        close(descriptor);
+        return false;
+    }
+    *remnant = (struct remnant){
+        .watch = {.descriptor = descriptor, .ready = remnant_ended},
+        .remains = remains,
+        .pid = pid,
+    };
+    if (loop_add(&remains->pool->loop, &remnant->watch, EPOLLIN, NULL) < 0) {
+        close(descriptor);
+        free(remnant);
+        return false;
+    }
+    list_append(&remains->processes, &remnant->in_remains);
+    return true;
+}
+
+/* Whether the process is one of them, and new; it is added then. */
+static bool consider(struct remains *remains, pid_t pid, bool only_children)
+{
+    struct pool *pool = remains->pool;
+    int descriptor;
+    bool mine;
+
+    /* Those that talk to us have no lease of theirs in their environment, or another one. */
+    if (pid == getpid() || has_process(remains, pid) ||
+        (!only_children && id_map_find(&pool->clients, (uint64_t)pid) != NULL))
+        return false;
+    descriptor = process_open(pid, 0);
+    if (descriptor < 0)
+        return false;
+    if (only_children)
+        mine = has_process(remains, parent_of(pid));
+    else
+        mine =
+            read_environment(pid, &pool->key) == 0 && pool->key.length > 0 &&
+            is_marked(pool->key.bytes, pool->key.length, &remains->leases, pool->settings.socket);
+    if (!mine || process_has_ended(descriptor)) {
+        close(descriptor);
+        return false;
+    }
+    return add_process(remains, descriptor, pid);
+}
+
+/* ---- Where to look ---- */
+
+static pid_t newest_process(void)
+{
+    char buffer[128];
+    int descriptor = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    ssize_t length = descriptor < 0 ? -1 : read(descriptor, buffer, sizeof(buffer) - 1);
+    const char *last;
+
+    if (descriptor >= 0)
+        close(descriptor);
+    if (length <= 0)
+        return 0;
+    buffer[length] = '\0';
+    last = strrchr(buffer, ' ');
+    return last == NULL ? 0 : (pid_t)strtol(last + 1, NULL, 10);
+}
+
+/* Whether the number was given out from `after` up to `newest`; numbers start anew at the end. */
+static bool is_between(pid_t pid, pid_t after, pid_t newest)
+{
+    if (after == 0 || newest == 0)
+        return true;
+    return newest >= after ? pid > after && pid <= newest : pid > after || pid <= newest;
+}
+
+static bool look_at_all(struct remains *remains, pid_t after, pid_t newest, bool only_children)
+{
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    bool added = false;
+
+    if (directory == NULL)
+        return false;
+    while ((entry = readdir(directory)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (pid > 0 && is_between(pid, after, newest))
+            added = consider(remains, pid, only_children) || added;
+    }
+    closedir(directory);
+    return added;
+}
+
+static void look(struct remains *remains, pid_t after)
+{
+    pid_t newest = after == 0 ? 0 : newest_process();
+
+    if (after != 0 && newest >= after && newest - after <= FEW) {
+        for (pid_t pid = after + 1; pid <= newest; pid++)
+            consider(remains, pid, false);
+    } else {
+        look_at_all(remains, after, newest, false);
+    }
+    if (list_is_empty(&remains->processes))
+        return;
+    while (look_at_all(remains, 0, 0, true)) {
+    }
+}
+
+void remains_refresh(struct pool *pool, struct remains *remains)
+{
+    (void)pool;
+    look(remains, 0);
+}
+
+struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
+                             void (*gone)(struct guard *guard), struct guard *guard)
+{
+    struct remains *remains = calloc(1, sizeof(*remains));
+
+    if (remains == NULL)
+        return NULL;
+    *remains = (struct remains){.pool = pool, .gone = gone, .guard = guard};
+    list_init(&remains->processes);
+    if (vector_reserve(&remains->leases, leases->count) < 0) {
+        free(remains);
+        return NULL;
+    }
+    for (size_t i = 0; i < leases->count; i++)
+        remains->leases.items[remains->leases.count++] = leases->items[i];
+    look(remains, after);
+    if (!list_is_empty(&remains->processes))
+        return remains;
+    remains_free(pool, remains);
+    return NULL;
+}
+
+void remains_free(struct pool *pool, struct remains *remains)
+{
+    if (remains == NULL)
+        return;
+    list_for_each (link, &remains->processes)
+        remnant_free(pool, container_of(link, struct remnant, in_remains));
+    vector_finish(&remains->leases);
+    free(remains);
+}
+
+void remains_signal(const struct remains *remains, int number)
+{
+    list_for_each (link, &remains->processes)
+        process_signal(container_of(link, struct remnant, in_remains)->watch.descriptor, number);
+}

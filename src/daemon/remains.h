@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The processes of a lease: those that carry its id and this pool's socket in the environment that
+ * they were started with, and what descends from them. One that wipes its environment and leaves
+ * its parents is not known.
+ */
+#ifndef DAEMON_REMAINS_H
+#define DAEMON_REMAINS_H
+
+#include "daemon/pool.h"
+
+struct remains;
+
+struct id_list {
+    VECTOR_OF(uint64_t);
+};
+
+/* Looks for the processes of these leases. `after` is a process that is older than all of them and
+ * was there not long ago, 0: unknown; it saves looking at every process. NULL: there is none (or no
+ * memory to watch it). `gone` is called when the last of them has ended and none came after it. */
+struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
+                             void (*gone)(struct guard *guard), struct guard *guard);
+void remains_free(struct pool *pool, struct remains *remains);
+
+void remains_signal(const struct remains *remains, int number);
+
+/* Looks again and adds who is new. */
+void remains_refresh(struct pool *pool, struct remains *remains);
+
+#endif

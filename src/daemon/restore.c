@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/restore.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "daemon/ending.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/process.h"
+#include "daemon/settle.h"
+
+enum { JOURNAL_MOST = 1024 * 1024 * 1024 };
+
+struct reading {
+    struct pool *pool;
+    struct engine *engine; /* that the events are done in */
+    bool has_pool;         /* the first record was there, and is of this boot */
+    bool other_devices;    /* it is about other devices than there are now */
+    size_t records;
+};
+
+/* ---- Records ---- */
+
+/* Takes over the pool's name and clock. Returns false when the journal is of another boot. */
+static bool take_pool(struct reading *reading, const struct journal_record *record)
+{
+    struct pool *pool = reading->pool;
+    struct kept_pool kept = {0};
+    char *boot = keep_boot_id();
+    bool ours = journal_decode_door(record, &kept_pool_tagged, &kept, NULL) == 0 && boot != NULL &&
+                kept.boot != NULL && strcmp(boot, kept.boot) == 0;
+
+    if (ours && kept.name != NULL) {
+        free(pool->name);
+        pool->name = kept.name;
+        kept.name = NULL;
+        pool->clock_offset = kept.clock_offset;
+        reading->other_devices = kept.inventory_hash != pool->inventory_hash;
+    }
+    tagged_finish(&kept_pool_tagged, &kept);
+    free(boot);
+    return ours;
+}
+
+/* A job as it was written down last. */
+static int take_job(struct reading *reading, const struct journal_record *record,
+                    struct berth_error *error)
+{
+    struct pool *pool = reading->pool;
+    struct kept_job kept = {0};
+    int code = journal_decode_door(record, &kept_job_tagged, &kept, error);
+    struct job *job = code < 0 ? NULL : job_of_id(pool, kept.id);
+    struct holder *holder;
+
+    if (job != NULL)
+        job_free(pool, job);
+    if (code == 0) {
+        holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
+        job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        holder_release(holder);
+        code = job == NULL ? error_set_memory(error) : 0;
+    }
+    if (code == 0) {
+        job->by_token.id = kept.token[0];
+        job->token_low = kept.token[1];
+        job->hold = kept.hold;
+        job->end = kept.end;
+        job->state = kept.draining ? JOB_DRAINING : JOB_WAITING;
+        job->since = kept.since;
+        job->parent = kept.parent;
+        job->restored = true;
+        job_add(pool, job, kept.id, 0);
+        if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
+            job->guard->force_at = kept.force_at;
+    }
+    tagged_finish(&kept_job_tagged, &kept);
+    return code;
+}
+
+static int take_ended(struct reading *reading, const struct journal_record *record,
+                      struct berth_error *error)
+{
+    struct ended ended = {0};
+    int code = journal_decode_door(record, &kept_ended_tagged, &ended, error);
+
+    if (code == 0)
+        ended_remember(reading->pool, &ended);
+    return code;
+}
+
+/* Does what a record says. Returns 1 to go on, 0 when the journal is of no use, or a code. */
+static int take_record(struct reading *reading, const struct journal_record *record,
+                       struct berth_error *error)
+{
+    int code = 0;
+
+    if (!reading->has_pool) {
+        reading->has_pool =
+            record->unknown && (int)record->event.type == KEEP_POOL && take_pool(reading, record);
+        return reading->has_pool;
+    }
+    if (!record->unknown)
+        code = engine_replay(reading->engine, &record->event, error);
+    else if ((int)record->event.type == KEEP_JOB)
+        code = take_job(reading, record, error);
+    else if ((int)record->event.type == KEEP_ENDED)
+        code = take_ended(reading, record, error);
+    return code < 0 ? code : 1;
+}
+
+static int read_all(struct reading *reading, const struct text *content, struct berth_error *error)
+{
+    size_t at = 0;
+    int code = 1;
+
+    while (code == 1 && at < content->length) {
+        struct journal_record record;
+        size_t used;
+
+        code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
+        if (code != JOURNAL_WHOLE)
+            break; /* zeros, or a record that its writer did not finish */
+        code = take_record(reading, &record, error);
+        journal_record_finish(&record);
+        at += used;
+        reading->records++;
+    }
+    return code == BERTH_ERROR_MEMORY ? code : 0;
+}
+
+/* ---- After reading ---- */
+
+/* Joins the jobs to the leases and claims that the engine knows; leases that nobody was told of
+ * end, and so do jobs that left no trace there. */
+struct joining {
+    struct pool *pool;
+    struct {
+        VECTOR_OF(uint64_t);
+    } strays;
+};
+
+static void join_lease(void *context, const struct lease_view *view)
+{
+    struct joining *joining = context;
+    uint64_t id = view->claim != 0 ? view->claim : view->id;
+    struct job *job = job_of_id(joining->pool, id);
+    uint64_t *stray;
+
+    if (job != NULL) {
+        job_set_lease(joining->pool, job, view->id);
+        if (job->state != JOB_DRAINING)
+            job->state = job->end != 0 ? JOB_ENDING : JOB_HELD;
+        return;
+    }
+    stray = vector_append(&joining->strays);
+    if (stray != NULL)
+        *stray = view->id;
+}
+
+static void join_all(struct pool *pool)
+{
+    struct joining joining = {.pool = pool};
+    uint64_t *stray;
+
+    engine_each_lease(pool->engine, join_lease, &joining);
+    vector_for_each (stray, &joining.strays)
+        engine_vacated(pool->engine, *stray, NULL);
+    vector_finish(&joining.strays);
+    list_for_each (link, &pool->jobs) {
+        struct job *job = container_of(link, struct job, in_pool);
+        struct claim_view view;
+
+        if (job->lease == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
+            job_free(pool, job);
+    }
+}
+
+static bool holder_lives(const struct job *job)
+{
+    int descriptor = process_open(job->holder->pid, job->holder->started);
+
+    if (descriptor >= 0)
+        close(descriptor);
+    return descriptor >= 0;
+}
+
+/* Whether somebody holds a lease that cannot be carried over to other devices. */
+static bool anybody_holds(const struct pool *pool)
+{
+    list_for_each (link, &pool->jobs) {
+        const struct job *job = container_of(link, struct job, in_pool);
+
+        if (job->lease != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
+            return true;
+    }
+    return false;
+}
+
+int restore_read(struct pool *pool, struct berth_error *error)
+{
+    struct reading reading = {.pool = pool, .engine = pool->engine};
+    struct text content = {0};
+    int code = file_read(pool->journal_path, JOURNAL_MOST, &content, error);
+
+    if (code == BERTH_ERROR_NOT_FOUND)
+        return 0;
+    if (code == 0)
+        code = read_all(&reading, &content, error);
+    text_finish(&content);
+    if (code < 0)
+        return code;
+    if (error != NULL && error->message[0] != '\0')
+        log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
+                 quote(error->message).text);
+    if (error != NULL)
+        *error = (struct berth_error)BERTH_ERROR_INIT;
+    join_all(pool);
+    if (reading.has_pool && reading.other_devices && anybody_holds(pool))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted the devices that leases are held on, found that it has "
+                         "changed; end them first",
+                         pool->settings.inventory == NULL ? "this machine's hardware"
+                                                          : pool->settings.inventory);
+    if (reading.has_pool)
+        log_line(&pool->log, pool_now(pool), "restored", "records=%zu jobs=%zu waiting=%zu",
+                 reading.records, pool->job_count, engine_pending(pool->engine));
+    return 0;
+}
+
+static void restore_lease(struct pool *pool, struct job *job)
+{
+    if (job->state == JOB_DRAINING) {
+        ending_holder_gone(pool, job);
+        return;
+    }
+    if (job->hold != WIRE_HOLD_NOTHING &&
+        !ending_watch(pool, job, process_open(job->holder->pid, job->holder->started))) {
+        ending_holder_gone(pool, job);
+        return;
+    }
+    job->restored = false; /* it may have become another program, which does not come back */
+    if (job->state == JOB_ENDING)
+        ending_begin(pool, job, job->end,
+                     job->guard != NULL && job->guard->force_at != TIME_NEVER
+                         ? job->guard->force_at
+                         : pool_now(pool) + pool->grace);
+}
+
+static void patience_is_over(struct timer *timer)
+{
+    struct pool *pool = container_of(timer, struct pool, restore_timer);
+
+    engine_advance(pool->engine, pool_now(pool));
+    list_for_each (link, &pool->jobs) {
+        struct job *job = container_of(link, struct job, in_pool);
+
+        if (!job->restored || job->connection != NULL)
+            continue;
+        log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
+        job->restored = false;
+        if (job->lease == 0) {
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+        } else if (job->hold != WIRE_HOLD_NOTHING) {
+            /* It was granted after the restart, and nobody was ever told. */
+            job->end = WIRE_END_DIED;
+            ending_done(pool, job);
+        }
+    }
+    pool_settle(pool);
+}
+
+void restore_holders(struct pool *pool)
+{
+    bool waits = false;
+
+    list_for_each (link, &pool->jobs) {
+        struct job *job = container_of(link, struct job, in_pool);
+
+        if (job->lease != 0)
+            restore_lease(pool, job);
+        else if (!holder_lives(job))
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+        else
+            waits = true;
+    }
+    pool->restore_timer.fire = patience_is_over;
+    if (waits)
+        timer_set_at(&pool->loop, &pool->restore_timer, loop_now() + RESTORE_PATIENCE);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/settle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "daemon/connection.h"
+#include "daemon/ending.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/names.h"
+#include "daemon/process.h"
+
+#define DEALT_WITH                                                                   \
+    (EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) | \
+     EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED) | EVENT_BIT(EVENT_RELEASED))
+
+static const enum wire_end end_of_refusal[] = {
+    [REFUSAL_CANCELLED] = WIRE_END_CANCELLED,
+    [REFUSAL_TIMED_OUT] = WIRE_END_TIMED_OUT,
+    [REFUSAL_IMPOSSIBLE] = WIRE_END_IMPOSSIBLE,
+    [REFUSAL_PARENT_ENDED] = WIRE_END_PARENT,
+};
+
+static const int code_of_end[] = {
+    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,
+    [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
+    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE,
+    [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
+};
+
+void pool_tell(void *context, const struct engine_event *event)
+{
+    struct pool *pool = context;
+    struct happening *happening;
+
+    if (pool->journaling)
+        keep_event(pool, event);
+    pool->changed = true;
+    /* Who was granted at once knows it by its call. */
+    if ((EVENT_BIT(event->type) & DEALT_WITH) == 0 ||
+        (event->type == EVENT_GRANTED && !event->waited))
+        return;
+    happening = vector_append(&pool->happenings);
+    if (happening == NULL) {
+        /* The journal knows; whoever reads it next will do what is to be done. */
+        pool->lost = true;
+        pool->loop.ended = true;
+        return;
+    }
+    *happening = (struct happening){
+        .type = event->type,
+        .claim = event->claim,
+        .lease = event->lease,
+        .reason = event->reason,
+        .expires = event->expires,
+    };
+}
+
+static void append_ids(const struct pool *pool, const struct lease_view *view, struct text *out)
+{
+    const struct machine *machine = engine_machine(pool->engine);
+
+    for (uint32_t i = 0; i < view->slot_count; i++) {
+        text_append(out, i == 0 ? "" : ",");
+        text_append(out, device_id_format(machine->devices.items[view->slots[i]].id).text);
+    }
+}
+
+static void log_grant(struct pool *pool, const struct job *job, const struct lease_view *view)
+{
+    text_clear(&pool->key);
+    append_ids(pool, view, &pool->key);
+    log_line(&pool->log, view->granted, "granted",
+             "id=%" PRIu64 " uid=%u pid=%d devices=%s waited_ms=%" PRId64, job->by_id.id,
+             job->holder->uid, (int)job->holder->pid, text_string(&pool->key),
+             (view->granted - job->since) / 1000000);
+}
+
+void settle_send_grant(struct pool *pool, struct job *job)
+{
+    const struct machine *machine = engine_machine(pool->engine);
+    struct device devices[WIRE_GRANT_DEVICES];
+    struct lease_view view;
+
+    if (job->connection == NULL || !engine_lease(pool->engine, job->lease, &view))
+        return;
+    for (uint32_t start = 0; start < view.slot_count; start += WIRE_GRANT_DEVICES) {
+        uint32_t left = view.slot_count - start;
+        uint32_t count = left < WIRE_GRANT_DEVICES ? left : WIRE_GRANT_DEVICES;
+        struct wire_message message = {
+            .type = WIRE_GRANTED,
+            .number = job->number,
+            .id = job->by_id.id,
+            .devices = {.items = devices, .count = count},
+            .replicas = view.replicas,
+            .more = left > count,
+            .granted = view.granted,
+            .vendors = pool->vendors,
+            .socket = (char *)pool->settings.socket,
+            .pool = pool->name,
+        };
+
+        if (view.expires != TIME_NEVER)
+            message.expires = optional_number_of((uint64_t)view.expires);
+        for (uint32_t i = 0; i < count; i++)
+            devices[i] = machine->devices.items[view.slots[start + i]];
+        connection_send(job->connection, &message);
+    }
+}
+
+void settle_granted(struct pool *pool, struct job *job)
+{
+    struct lease_view view;
+    int process = -1;
+
+    job->state = JOB_HELD;
+    if (engine_lease(pool->engine, job->lease, &view))
+        log_grant(pool, job, &view);
+    if (job->hold == WIRE_HOLD_PROCESS) {
+        process = job->connection != NULL
+                      ? process_open_peer(job->connection->watch.descriptor, job->holder->pid)
+                      : process_open(job->holder->pid, job->holder->started);
+        if (!ending_watch(pool, job, process)) {
+            ending_holder_gone(pool, job);
+            return;
+        }
+    }
+    settle_send_grant(pool, job);
+}
+
+static void tell_ended(struct pool *pool, const struct ended *ended)
+{
+    list_for_each (link, &pool->watchers) {
+        struct watcher *watcher = container_of(link, struct watcher, in_pool);
+
+        if (watcher->id != ended->id)
+            continue;
+        connection_send(watcher->connection, &(struct wire_message){
+                                                 .type = WIRE_ENDED,
+                                                 .number = watcher->number,
+                                                 .id = ended->id,
+                                                 .end = ended->end,
+                                                 .exit_code = ended->exit_code,
+                                             });
+        watcher_free(watcher);
+    }
+}
+
+/* The job is over: remembers it, tells who waits for it, forgets the rest. */
+static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
+{
+    struct ended ended = {
+        .id = job->by_id.id,
+        .uid = job->holder->uid,
+        .end = end,
+        .exit_code = job->exit_code,
+    };
+
+    log_line(&pool->log, pool_now(pool), "ended", "id=%" PRIu64 " uid=%u reason=\"%s\"", ended.id,
+             ended.uid, wire_end_describe(end));
+    if (ended.exit_code.known)
+        keep_ended(pool, &ended);
+    ended_remember(pool, &ended);
+    tell_ended(pool, &ended);
+    job_free(pool, job);
+}
+
+static void claim_refused(struct pool *pool, struct job *job, enum refusal reason)
+{
+    enum wire_end end = end_of_refusal[reason];
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    error_set(&error, code_of_end[end], "%s", wire_end_describe(end));
+    if (job->connection != NULL)
+        connection_refuse(job->connection, job->number, &error);
+    finish_job(pool, job, end);
+}
+
+static void lease_released(struct pool *pool, struct job *job)
+{
+    enum wire_end end = job->end != 0 ? job->end : WIRE_END_PARENT;
+
+    /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
+    if (job->end == 0 && job->connection != NULL)
+        connection_send(job->connection, &(struct wire_message){
+                                             .type = WIRE_NOTICE,
+                                             .number = job->number,
+                                             .id = job->by_id.id,
+                                             .end = end,
+                                             .force_at = pool_now(pool) + pool->grace,
+                                         });
+    finish_job(pool, job, end);
+}
+
+static void deal_with(struct pool *pool, const struct happening *happening)
+{
+    struct job *job = happening->type == EVENT_GRANTED || happening->type == EVENT_REFUSED
+                          ? job_of_id(pool, happening->claim)
+                          : job_of_lease(pool, happening->lease);
+
+    if (job == NULL)
+        return;
+    switch (happening->type) {
+    case EVENT_GRANTED:
+        job_set_lease(pool, job, happening->lease);
+        settle_granted(pool, job);
+        break;
+    case EVENT_REFUSED:
+        claim_refused(pool, job, happening->reason);
+        break;
+    case EVENT_NOTICE:
+        ending_begin(pool, job, WIRE_END_REVOKED, happening->expires);
+        break;
+    case EVENT_REVOKED:
+        ending_force(pool, job);
+        break;
+    case EVENT_EXPIRED:
+        ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->grace);
+        break;
+    default:
+        lease_released(pool, job);
+    }
+}
+
+/* Whether one that tests has its answer. */
+static bool test_answered(struct pool *pool, struct watcher *watcher)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = engine_would_grant(pool->engine, watcher->asked->request, &error);
+
+    if (code == CLAIM_WAITS && watcher->deadline > pool_now(pool))
+        return false;
+    if (code == CLAIM_WAITS)
+        code = error_set(&error, BERTH_ERROR_TIMED_OUT, "it would still have to wait");
+    if (code < 0)
+        connection_refuse(watcher->connection, watcher->number, &error);
+    else
+        connection_send(watcher->connection, &(struct wire_message){
+                                                 .type = WIRE_DONE,
+                                                 .number = watcher->number,
+                                             });
+    return true;
+}
+
+static void answer_tests(struct pool *pool)
+{
+    int64_t next = TIME_NEVER;
+
+    list_for_each (link, &pool->watchers) {
+        struct watcher *watcher = container_of(link, struct watcher, in_pool);
+
+        if (watcher->asked == NULL)
+            continue;
+        if (test_answered(pool, watcher))
+            watcher_free(watcher);
+        else if (watcher->deadline < next)
+            next = watcher->deadline;
+    }
+    timer_set_at(&pool->loop, &pool->test_timer,
+                 next == TIME_NEVER ? LOOP_NEVER : pool_loop_time(pool, next));
+}
+
+void pool_settle(struct pool *pool)
+{
+    while (pool->happenings.count > 0) {
+        for (size_t i = 0; i < pool->happenings.count; i++) {
+            struct happening happening = pool->happenings.items[i];
+
+            deal_with(pool, &happening);
+        }
+        pool->happenings.count = 0;
+        names_update(pool);
+    }
+    if (pool->changed && !list_is_empty(&pool->watchers))
+        answer_tests(pool);
+    pool->changed = false;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berthd: the pool's daemon.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "daemon/activation.h"
+#include "daemon/pool.h"
+#include "spec/configuration.h"
+#include "spec/option_types.h"
+
+#define MACHINE_SOCKET "/run/berth/berth.sock"
+#define MACHINE_RULES  "/etc/berth/berth.yaml"
+
+struct daemon_options {
+    const char *socket;
+    const char *own;
+    const char *inventory;
+    const char *configuration;
+    const char *log;
+    struct optional_number idle;
+    bool check;
+};
+
+#define OPTION(member) .offset = offsetof(struct daemon_options, member)
+
+static const struct option daemon_rows[] = {
+    {.name = "socket",
+     .argument = "PATH",
+     .help = "where clients find it (default " MACHINE_SOCKET ")",
+     OPTION(socket),
+     .take = option_string},
+    {.name = "own",
+     .argument = "DIRECTORY",
+     .help = "be the user's own: the socket in this directory, gone after being idle",
+     OPTION(own),
+     .take = option_string},
+    {.name = "inventory",
+     .argument = "FILE",
+     .help = "the devices of this file instead of the hardware",
+     OPTION(inventory),
+     .take = option_string},
+    {.name = "config",
+     .argument = "FILE",
+     .help = "the rules (default " MACHINE_RULES ", or berth/berth.yaml in the user's own "
+             "configuration)",
+     OPTION(configuration),
+     .take = option_string},
+    {.name = "log",
+     .argument = "FILE",
+     .help = "append the log to this file (default: standard error)",
+     OPTION(log),
+     .take = option_string},
+    {.name = "idle",
+     .argument = "DURATION",
+     .help = "how long the user's own stays when nobody uses it (default 1m)",
+     OPTION(idle),
+     .take = option_duration},
+    {.name = "check-config",
+     .help = "only say whether the rules can be read",
+     OPTION(check),
+     .take = option_flag},
+};
+
+static const struct option_set daemon_option_set = {
+    .heading = "Options",
+    .options = daemon_rows,
+    .count = COUNT(daemon_rows),
+};
+
+static const struct option_set *const daemon_sets[] = {&daemon_option_set, NULL};
+
+/* Whoever started us waits for a word on standard output. */
+static int fail(const struct berth_error *error, bool is_own)
+{
+    if (is_own) {
+        printf("%s\n", error->message);
+        fflush(stdout);
+    }
+    output_error(error);
+    return error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
+                   error->code == BERTH_ERROR_RANGE
+               ? EXIT_USAGE
+               : EXIT_BERTH;
+}
+
+/* The file of rules: what was said, else the default place, which may have none. */
+static int find_rules(const struct daemon_options *options, struct text *ret_path,
+                      struct berth_error *error)
+{
+    const char *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+
+    if (options->configuration != NULL) {
+        if (access(options->configuration, R_OK) < 0)
+            return error_set_errno(error, errno, "%s", options->configuration);
+        text_append(ret_path, options->configuration);
+    } else if (options->own == NULL) {
+        text_append(ret_path, MACHINE_RULES);
+    } else if (config != NULL && config[0] == '/') {
+        text_append_format(ret_path, "%s/berth/berth.yaml", config);
+    } else if (home != NULL && home[0] == '/') {
+        text_append_format(ret_path, "%s/.config/berth/berth.yaml", home);
+    }
+    return text_failed(ret_path) ? error_set_memory(error) : 0;
+}
+
+static int check_rules(const char *path, struct berth_error *error)
+{
+    struct configuration configuration;
+    int code = configuration_read(path, &configuration, error);
+
+    if (code == 0)
+        configuration_finish(&configuration);
+    return code;
+}
+
+static int open_log(const char *path, int *ret_log, struct berth_error *error)
+{
+    *ret_log = STDERR_FILENO;
+    if (path == NULL)
+        return 0;
+    *ret_log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return *ret_log < 0 ? error_set_errno(error, errno, "%s", path) : 0;
+}
+
+/* What is said on the command line, as the pool wants it; the texts own what they made. */
+struct prepared {
+    struct text socket;
+    struct text rules;
+    char *inventory;
+    struct pool_settings settings;
+};
+
+static int prepare(const struct daemon_options *options, struct prepared *prepared,
+                   struct berth_error *error)
+{
+    struct pool_settings *settings = &prepared->settings;
+    int code = find_rules(options, &prepared->rules, error);
+
+    if (code == 0 && options->socket != NULL && options->own != NULL)
+        code = error_set(error, BERTH_ERROR_INVALID, "wanted --socket or --own, found both");
+    if (code == 0 && options->inventory != NULL) {
+        prepared->inventory = realpath(options->inventory, NULL);
+        if (prepared->inventory == NULL)
+            code = error_set_errno(error, errno, "%s", options->inventory);
+    }
+    if (options->own != NULL)
+        text_append_format(&prepared->socket, "%s/berth.sock", options->own);
+    else
+        text_append(&prepared->socket, options->socket != NULL ? options->socket : MACHINE_SOCKET);
+    if (code == 0 && text_failed(&prepared->socket))
+        code = error_set_memory(error);
+    if (code == 0)
+        code = open_log(options->log, &settings->log, error);
+    if (code == 0)
+        code = activation_listener(&settings->listener, error);
+    settings->socket = text_string(&prepared->socket);
+    settings->inventory = prepared->inventory;
+    settings->configuration = prepared->rules.length > 0 ? prepared->rules.bytes : NULL;
+    settings->own = options->own != NULL;
+    settings->idle = options->idle.known ? (int64_t)options->idle.value : DURATION_MINUTE;
+    settings->ready = settings->own ? STDOUT_FILENO : -1;
+    return code;
+}
+
+static int serve(const struct daemon_options *options)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct prepared prepared = {0};
+    int code = prepare(options, &prepared, &error);
+
+    if (code == 0)
+        code = options->check ? check_rules(prepared.settings.configuration, &error)
+                              : pool_run(&prepared.settings, &error);
+    text_finish(&prepared.socket);
+    text_finish(&prepared.rules);
+    free(prepared.inventory);
+    return code < 0 ? fail(&error, prepared.settings.own) : EXIT_GOOD;
+}
+
+static int run(int argc, char **argv);
+
+static const struct verb verb_daemon_program = {
+    .name = "daemon",
+    .usage = "[options]",
+    .summary = "run the pool's daemon",
+    .description = "Runs the daemon that gives out this machine's devices. Usually nobody has to: "
+                   "the first command starts the user's own. SIGHUP makes it read its rules again, "
+                   "SIGTERM ends it; leases and the queue are kept for the next one.",
+    .sets = daemon_sets,
+    .run = run,
+};
+
+static int run(int argc, char **argv)
+{
+    struct daemon_options options = {0};
+    const struct option_binding binding = {&daemon_option_set, &options};
+    int code;
+
+    return verb_begin(&verb_daemon_program, &binding, 1, argc, argv, &code) ? serve(&options)
+                                                                            : code;
+}
+
+int main(int argc, char **argv)
+{
+    return run(argc, argv);
+}

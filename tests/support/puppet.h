@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands for the tests of the supervisor: the test program itself, started again as
+ * `/proc/self/exe PART`. A puppet speaks through descriptor PUPPET_VOICE, one line for each thing.
+ */
+#ifndef TESTS_PUPPET_H
+#define TESTS_PUPPET_H
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/count.h"
+
+enum { PUPPET_VOICE = 9, PUPPET_SIGNALS = 64, PUPPET_TERMINATED = 40 };
+
+static inline void puppet_say(const char *word, long number)
+{
+    char line[64];
+    int length = snprintf(line, sizeof(line), "%s %ld\n", word, number);
+
+    if (write(PUPPET_VOICE, line, (size_t)length) != length)
+        _exit(99);
+}
+
+/* Says which signals it hears; SIGTERM ends it. */
+static inline _Noreturn void puppet_hear(void)
+{
+    static const int heard[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    for (size_t i = 0; i < COUNT(heard); i++)
+        sigaddset(&signals, heard[i]);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    puppet_say("hears", getpid());
+    for (;;) {
+        int signal = sigwaitinfo(&signals, NULL);
+
+        if (signal > 0)
+            puppet_say("signal", signal);
+        if (signal == SIGTERM)
+            _exit(PUPPET_TERMINATED);
+    }
+}
+
+static inline _Noreturn void puppet_wait(bool stubborn)
+{
+    if (stubborn)
+        signal(SIGTERM, SIG_IGN);
+    puppet_say("waits", getpid());
+    for (;;)
+        pause();
+}
+
+/* Leaves a process behind, in a session of its own, with a child. */
+static inline _Noreturn void puppet_leave(bool stubborn)
+{
+    int said[2];
+    char byte;
+
+    if (pipe(said) < 0)
+        _exit(99);
+    if (fork() == 0) {
+        setsid();
+        fork();
+        if (stubborn)
+            signal(SIGTERM, SIG_IGN);
+        puppet_say("left", getpid());
+        if (write(said[1], "", 1) != 1)
+            _exit(99);
+        for (;;)
+            pause();
+    }
+    if (read(said[0], &byte, 1) != 1 || read(said[0], &byte, 1) != 1)
+        _exit(99);
+    _exit(0);
+}
+
+/* Says which signals are blocked and ignored. */
+static inline _Noreturn void puppet_tell_signals(void)
+{
+    sigset_t blocked;
+
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    for (int number = 1; number <= PUPPET_SIGNALS; number++) {
+        struct sigaction action = {0};
+
+        if (sigismember(&blocked, number) == 1)
+            puppet_say("blocked", number);
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            puppet_say("ignored", number);
+    }
+    _exit(0);
+}
+
+/* To be called first thing in main: does not return in a puppet. */
+static inline void puppet_play(int argc, char **argv)
+{
+    const char *part = argc > 1 ? argv[1] : "";
+
+    if (strcmp(part, "hear") == 0)
+        puppet_hear();
+    if (strcmp(part, "wait") == 0 || strcmp(part, "wait-stubbornly") == 0)
+        puppet_wait(part[4] != '\0');
+    if (strcmp(part, "leave") == 0 || strcmp(part, "leave-stubborn") == 0)
+        puppet_leave(part[5] != '\0');
+    if (strcmp(part, "tell-signals") == 0)
+        puppet_tell_signals();
+    if (strcmp(part, "exit") == 0)
+        _exit(atoi(argv[2]));
+    if (strcmp(part, "die") == 0) {
+        raise(atoi(argv[2]));
+        _exit(98);
+    }
+}
+
+#endif

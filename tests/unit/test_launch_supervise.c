@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "launch/supervise.h"
+
+#include <berth/error.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/quantity.h"
+#include "base/text.h"
+#include "support/assert_error.h"
+#include "support/puppet.h"
+#include "support/temporary_directory.h"
+
+#define LONGEST (30 * DURATION_SECOND)
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * DURATION_SECOND + time.tv_nsec;
+}
+
+/* The stage: what the puppets say, and the supervisor if it is in this process. */
+struct stage {
+    int ear;
+    struct text said;
+    bool is_silent; /* nobody is left who could speak */
+    struct supervisor *supervisor;
+};
+
+static struct stage stage_open(void)
+{
+    struct stage stage = {0};
+    int voice[2];
+
+    assert_int_equal(pipe2(voice, O_CLOEXEC), 0);
+    assert_int_equal(dup2(voice[1], PUPPET_VOICE), PUPPET_VOICE);
+    close(voice[1]);
+    stage.ear = voice[0];
+    return stage;
+}
+
+static void stage_supervise(struct stage *stage)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    assert_int_equal(supervisor_create(&stage->supervisor, &error), 0);
+    assert_string_equal(error.message, "");
+}
+
+static void stage_close(struct stage *stage)
+{
+    supervisor_destroy(stage->supervisor);
+    close(stage->ear);
+    close(PUPPET_VOICE);
+    text_finish(&stage->said);
+}
+
+/* Waits for something to be said or done, and takes note of it. */
+static void stage_turn(struct stage *stage, int64_t deadline)
+{
+    struct pollfd polled[2] = {{.fd = stage->is_silent ? -1 : stage->ear, .events = POLLIN},
+                               {.fd = -1, .events = POLLIN}};
+    int64_t until = deadline;
+    int64_t rest;
+    char bytes[256];
+
+    assert_true(now() < deadline);
+    if (stage->supervisor != NULL) {
+        polled[1].fd = supervisor_descriptor(stage->supervisor);
+        if (supervisor_next_time(stage->supervisor) < until)
+            until = supervisor_next_time(stage->supervisor);
+    }
+    rest = until - now();
+    poll(polled, 2, rest < 0 ? 0 : (int)(rest / 1000000) + 1);
+    if (polled[0].revents != 0) {
+        ssize_t length = read(stage->ear, bytes, sizeof(bytes));
+
+        assert_true(length >= 0);
+        stage->is_silent = length == 0;
+        text_append_bytes(&stage->said, bytes, (size_t)length);
+    }
+    if (stage->supervisor != NULL)
+        supervisor_turn(stage->supervisor);
+}
+
+/* How often it was said. */
+static size_t times_said(const struct stage *stage, const char *words)
+{
+    size_t count = 0;
+
+    for (const char *at = text_string(&stage->said); (at = strstr(at, words)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void until_said(struct stage *stage, const char *words, size_t times)
+{
+    int64_t deadline = now() + LONGEST;
+
+    while (times_said(stage, words) < times)
+        stage_turn(stage, deadline);
+}
+
+static void until_done(struct stage *stage)
+{
+    int64_t deadline = now() + LONGEST;
+
+    while (!supervisor_is_done(stage->supervisor))
+        stage_turn(stage, deadline);
+}
+
+/* That no puppet is left: each holds its voice. */
+static void until_silent(struct stage *stage)
+{
+    int64_t deadline = now() + LONGEST;
+
+    close(PUPPET_VOICE);
+    while (!stage->is_silent)
+        stage_turn(stage, deadline);
+}
+
+static void check_silent(struct stage *stage)
+{
+    struct pollfd polled = {.fd = stage->ear, .events = POLLIN};
+    char bytes[256];
+
+    close(PUPPET_VOICE);
+    for (;;) {
+        assert_int_equal(poll(&polled, 1, 0), 1);
+        if (read(stage->ear, bytes, sizeof(bytes)) == 0)
+            return;
+    }
+}
+
+/* The number after the last such words. */
+static long number_said(const struct stage *stage, const char *words)
+{
+    const char *found = NULL;
+
+    for (const char *at = text_string(&stage->said); (at = strstr(at, words)) != NULL; at++)
+        found = at;
+    assert_non_null(found);
+    return strtol(found + strlen(words), NULL, 10);
+}
+
+static int start_words(struct supervisor *supervisor, const char *const *words,
+                       const char *const *environment, struct berth_error *error)
+{
+    const struct launch_copy copy = {(char *const *)words, (char *const *)environment};
+
+    return supervisor_start(supervisor, &copy, error);
+}
+
+static void start(struct supervisor *supervisor, const char *part, const char *argument)
+{
+    const char *const words[] = {"/proc/self/exe", part, argument, NULL};
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    assert_int_equal(start_words(supervisor, words, (const char *const *)environ, &error), 0);
+    assert_string_equal(error.message, "");
+}
+
+static void check_code(const char *part, const char *argument, int code)
+{
+    struct stage stage = stage_open();
+
+    stage_supervise(&stage);
+    assert_true(supervisor_is_done(stage.supervisor));
+    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
+    start(stage.supervisor, part, argument);
+    assert_false(supervisor_is_done(stage.supervisor));
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), code);
+    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
+    stage_close(&stage);
+}
+
+static void codes_are_the_commands(void **state)
+{
+    (void)state;
+    check_code("exit", "0", 0);
+    check_code("exit", "1", 1);
+    check_code("exit", "255", 255);
+    check_code("die", "15", 143);
+    check_code("die", "9", 137);
+}
+
+static void check_not_started(const char *command, int code, const char *message)
+{
+    const char *const words[] = {command, NULL};
+    const char *const environment[] = {"PATH=/nowhere:/etc/passwd:.", NULL};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct stage stage = stage_open();
+
+    stage_supervise(&stage);
+    assert_fails(start_words(stage.supervisor, words, environment, &error), code, &error, message);
+    assert_int_equal(start_words(stage.supervisor, words, environment, NULL), code);
+    assert_true(supervisor_is_done(stage.supervisor));
+    supervisor_turn(stage.supervisor);
+    assert_true(supervisor_is_done(stage.supervisor));
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void what_cannot_be_executed(void **state)
+{
+    int file = open("plain", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+    (void)state;
+    assert_true(file >= 0);
+    close(file);
+    check_not_started("true", BERTH_ERROR_NOT_FOUND, "wanted to run 'true', found no such command");
+    check_not_started("", BERTH_ERROR_NOT_FOUND, "wanted to run '', found no such command");
+    check_not_started("./nothing", BERTH_ERROR_NOT_FOUND,
+                      "wanted to run './nothing', found no such command");
+    check_not_started("/", BERTH_ERROR_PERMISSION, "wanted to run '/': Permission denied");
+    check_not_started("plain", BERTH_ERROR_PERMISSION, "wanted to run 'plain': Permission denied");
+    check_not_started("./plain/x", BERTH_ERROR_IO, "wanted to run './plain/x': Not a directory");
+}
+
+static void the_commands_own_path_counts(void **state)
+{
+    static const char *const words[] = {"berth-test-command", NULL};
+    const char *const environment[] = {"PATH=/nowhere:.", "CODE=23", NULL};
+    struct stage stage = stage_open();
+    int file = open("berth-test-command", O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+    static const char script[] = "#!/bin/sh\nexit $CODE\n";
+
+    (void)state;
+    assert_int_equal(write(file, script, strlen(script)), strlen(script));
+    close(file);
+    stage_supervise(&stage);
+    assert_int_equal(start_words(stage.supervisor, words, environment, NULL), 0);
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), 23);
+    stage_close(&stage);
+}
+
+static void no_process_to_be_had(void **state)
+{
+    struct stage stage = stage_open();
+    const char *const words[] = {"/proc/self/exe", "exit", "0", NULL};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct rlimit before, none;
+
+    (void)state;
+    stage_supervise(&stage);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(start_words(stage.supervisor, words, words, &error), BERTH_ERROR_LIMIT);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_string_equal(error.message, "wanted a pipe to run a command: Too many open files");
+    assert_true(supervisor_is_done(stage.supervisor));
+    stage_close(&stage);
+}
+
+static void signals_are_passed_on(void **state)
+{
+    static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
+    struct stage stage = stage_open();
+    char words[32];
+
+    (void)state;
+    stage_supervise(&stage);
+    start(stage.supervisor, "hear", NULL);
+    start(stage.supervisor, "hear", NULL);
+    until_said(&stage, "hears", 2);
+    for (size_t i = 0; i < COUNT(passed); i++) {
+        kill(getpid(), passed[i]);
+        snprintf(words, sizeof(words), "signal %d\n", passed[i]);
+        until_said(&stage, words, 2);
+        assert_int_equal(times_said(&stage, "signal"), 2 * (i + 1));
+    }
+    kill(getpid(), SIGTERM);
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+/* The signals of this process are as they were before. */
+static void check_told_signals(void)
+{
+    struct stage stage = stage_open();
+
+    stage_supervise(&stage);
+    start(stage.supervisor, "tell-signals", NULL);
+    until_done(&stage);
+    until_silent(&stage);
+    assert_string_equal(text_string(&stage.said),
+                        "ignored 1\nblocked 12\nignored 17\nblocked 40\n");
+    assert_int_equal(supervisor_exit_code(stage.supervisor), 0);
+    stage_close(&stage);
+}
+
+static void signals_are_to_the_command_what_they_were(void **state)
+{
+    sigset_t wanted, before, found;
+
+    (void)state;
+    /* Whoever runs the tests may ignore some. */
+    for (int number = 1; number <= PUPPET_SIGNALS; number++) {
+        struct sigaction action;
+
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            signal(number, SIG_DFL);
+    }
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR2);
+    sigaddset(&wanted, 40);
+    sigprocmask(SIG_SETMASK, &wanted, &before);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN);
+    check_told_signals();
+    sigprocmask(SIG_SETMASK, &before, &found);
+    for (int number = 1; number <= PUPPET_SIGNALS; number++)
+        assert_int_equal(sigismember(&found, number), sigismember(&wanted, number));
+    assert_ptr_equal(signal(SIGHUP, SIG_DFL), SIG_IGN);
+    assert_ptr_equal(signal(SIGCHLD, SIG_DFL), SIG_IGN);
+}
+
+static void the_first_failure_ends_the_rest(void **state)
+{
+    struct stage stage = stage_open();
+
+    (void)state;
+    stage_supervise(&stage);
+    start(stage.supervisor, "hear", NULL);
+    start(stage.supervisor, "wait", NULL);
+    until_said(&stage, "hears", 1);
+    until_said(&stage, "waits", 1);
+    start(stage.supervisor, "exit", "0");
+    start(stage.supervisor, "exit", "5");
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), 5);
+    assert_int_equal(start_words(stage.supervisor, NULL, NULL, NULL), BERTH_ERROR_CANCELLED);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void force_comes_after_the_grace(void **state)
+{
+    struct stage stage = stage_open();
+    int64_t started;
+
+    (void)state;
+    stage_supervise(&stage);
+    supervisor_set_grace(stage.supervisor, DURATION_SECOND / 20);
+    start(stage.supervisor, "wait-stubbornly", NULL);
+    until_said(&stage, "waits", 1);
+    started = now();
+    start(stage.supervisor, "exit", "6");
+    until_done(&stage);
+    assert_true(now() - started >= DURATION_SECOND / 20);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), 6);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void stopping_for_good(void **state)
+{
+    struct stage stage = stage_open();
+    int64_t far = now() + 1000 * DURATION_SECOND;
+
+    (void)state;
+    stage_supervise(&stage);
+    start(stage.supervisor, "wait-stubbornly", NULL);
+    start(stage.supervisor, "wait", NULL);
+    start(stage.supervisor, "leave", NULL);
+    until_said(&stage, "waits", 2);
+    until_said(&stage, "left", 2);
+    supervisor_stop(stage.supervisor, far);
+    assert_true(supervisor_next_time(stage.supervisor) == far);
+    supervisor_stop(stage.supervisor, far + 1);
+    assert_true(supervisor_next_time(stage.supervisor) == far);
+    supervisor_stop(stage.supervisor, now());
+    until_done(&stage);
+    assert_int_not_equal(supervisor_exit_code(stage.supervisor), 0);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void a_stopped_command_is_ended_too(void **state)
+{
+    struct stage stage = stage_open();
+
+    (void)state;
+    stage_supervise(&stage);
+    start(stage.supervisor, "wait", NULL);
+    start(stage.supervisor, "hear", NULL);
+    until_said(&stage, "waits", 1);
+    until_said(&stage, "hears", 1);
+    /* One goes on, so do we: had we stopped, this test would end here. */
+    kill((pid_t)number_said(&stage, "waits "), SIGSTOP);
+    kill(getpid(), SIGUSR1);
+    until_said(&stage, "signal 10\n", 1);
+    supervisor_stop(stage.supervisor, now() + 1000 * DURATION_SECOND);
+    until_done(&stage);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void check_left_behind(const char *part, int64_t grace)
+{
+    struct stage stage = stage_open();
+
+    stage_supervise(&stage);
+    supervisor_set_grace(stage.supervisor, grace);
+    start(stage.supervisor, part, NULL);
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), 0);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void what_was_left_behind_is_ended(void **state)
+{
+    (void)state;
+    check_left_behind("leave", 1000 * DURATION_SECOND);
+    check_left_behind("leave-stubborn", DURATION_SECOND / 50);
+    check_left_behind("leave-stubborn", 0);
+}
+
+static void a_later_copy_is_not_cleared_away(void **state)
+{
+    struct stage stage = stage_open();
+    int64_t deadline = now() + LONGEST;
+
+    (void)state;
+    stage_supervise(&stage);
+    supervisor_set_grace(stage.supervisor, 1000 * DURATION_SECOND);
+    start(stage.supervisor, "leave-stubborn", NULL);
+    while (supervisor_next_time(stage.supervisor) == INT64_MAX)
+        stage_turn(&stage, deadline);
+    start(stage.supervisor, "hear", NULL);
+    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
+    supervisor_set_grace(stage.supervisor, 0);
+    until_said(&stage, "hears", 1);
+    assert_false(supervisor_is_done(stage.supervisor));
+    kill(getpid(), SIGTERM);
+    until_done(&stage);
+    assert_int_equal(supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
+    check_silent(&stage);
+    stage_close(&stage);
+}
+
+static void children_from_before_are_left_alone(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t stranger = fork();
+    int status;
+
+    (void)state;
+    if (stranger == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(PUPPET_VOICE);
+        for (;;)
+            pause();
+    }
+    stage_supervise(&stage);
+    supervisor_set_grace(stage.supervisor, 0);
+    start(stage.supervisor, "leave-stubborn", NULL);
+    until_done(&stage);
+    check_silent(&stage);
+    assert_int_equal(waitpid(stranger, &status, WNOHANG), 0);
+    kill(stranger, SIGKILL);
+    assert_int_equal(waitpid(stranger, &status, 0), stranger);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    stage_close(&stage);
+}
+
+/* A supervisor in a process of its own: runs copies of a part until all is done, says "turn" after
+ * each turn, and exits with their code. */
+static _Noreturn void supervise_alone(const char *part, int copies)
+{
+    struct supervisor *supervisor;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (supervisor_create(&supervisor, NULL) < 0)
+        _exit(97);
+    for (int i = 0; i < copies; i++) {
+        const char *const words[] = {"/proc/self/exe", part, NULL};
+
+        if (start_words(supervisor, words, (const char *const *)environ, NULL) < 0)
+            _exit(96);
+    }
+    while (!supervisor_is_done(supervisor)) {
+        struct pollfd polled = {.fd = supervisor_descriptor(supervisor), .events = POLLIN};
+
+        poll(&polled, 1, -1);
+        supervisor_turn(supervisor);
+        puppet_say("turn", 0);
+    }
+    _exit(supervisor_exit_code(supervisor));
+}
+
+static void check_ends_with(pid_t pid, int code)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), code);
+}
+
+static void the_commands_die_with_the_supervisor(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    int status;
+
+    (void)state;
+    if (alone == 0)
+        supervise_alone("wait-stubbornly", 3);
+    until_said(&stage, "waits", 3);
+    kill(alone, SIGKILL);
+    until_silent(&stage);
+    assert_int_equal(waitpid(alone, &status, 0), alone);
+    stage_close(&stage);
+}
+
+static void it_stops_when_the_commands_do(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    int status;
+
+    (void)state;
+    if (alone == 0)
+        supervise_alone("hear", 2);
+    until_said(&stage, "hears", 2);
+    /* Passed on; the commands stop by it. */
+    kill(alone, SIGTSTP);
+    assert_int_equal(waitpid(alone, &status, WUNTRACED), alone);
+    assert_true(WIFSTOPPED(status));
+    kill(alone, SIGCONT);
+    until_said(&stage, "signal 18\n", 2);
+    kill(alone, SIGTERM);
+    until_said(&stage, "signal 15\n", 2);
+    check_ends_with(alone, PUPPET_TERMINATED);
+    until_silent(&stage);
+    stage_close(&stage);
+}
+
+static void nobodys_job_does_not_stop(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    size_t turns;
+
+    (void)state;
+    if (alone == 0) {
+        setsid();
+        supervise_alone("hear", 1);
+    }
+    until_said(&stage, "hears", 1);
+    turns = times_said(&stage, "turn");
+    kill((pid_t)number_said(&stage, "hears "), SIGSTOP);
+    until_said(&stage, "turn", turns + 1);
+    kill((pid_t)number_said(&stage, "hears "), SIGCONT);
+    kill(alone, SIGTERM);
+    check_ends_with(alone, PUPPET_TERMINATED);
+    stage_close(&stage);
+}
+
+/* A shell with one job, on its terminal: a stopped job goes on when SIGUSR1 comes. */
+static _Noreturn void be_shell(void)
+{
+    pid_t job;
+    int status;
+    sigset_t go_on;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&go_on);
+    sigaddset(&go_on, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &go_on, NULL);
+    job = fork();
+    if (job == 0) {
+        sigprocmask(SIG_UNBLOCK, &go_on, NULL);
+        setpgid(0, 0);
+        signal(SIGTTOU, SIG_IGN);
+        tcsetpgrp(0, getpid());
+        signal(SIGTTOU, SIG_DFL);
+        supervise_alone("hear", 2);
+    }
+    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+        puppet_say("stopped", job);
+        sigwaitinfo(&go_on, NULL);
+        kill(-job, SIGCONT);
+    }
+    _exit(WEXITSTATUS(status));
+}
+
+static void the_terminals_signals_come_once(void **state)
+{
+    struct stage stage = stage_open();
+    int terminal;
+    pid_t shell = forkpty(&terminal, NULL, NULL, NULL);
+
+    (void)state;
+    assert_true(shell >= 0);
+    if (shell == 0)
+        be_shell();
+    until_said(&stage, "hears", 2);
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    until_said(&stage, "signal 2\n", 2);
+    assert_int_equal(write(terminal, "\032", 1), 1);
+    until_said(&stage, "stopped", 1);
+    kill(shell, SIGUSR1);
+    until_said(&stage, "signal 18\n", 2);
+    assert_int_equal(write(terminal, "\034", 1), 1);
+    until_said(&stage, "signal 3\n", 2);
+    kill((pid_t)number_said(&stage, "stopped "), SIGTERM);
+    check_ends_with(shell, PUPPET_TERMINATED);
+    until_silent(&stage);
+    assert_int_equal(times_said(&stage, "signal 2\n"), 2);
+    assert_int_equal(times_said(&stage, "signal 3\n"), 2);
+    assert_int_equal(times_said(&stage, "signal 15\n"), 2);
+    close(terminal);
+    stage_close(&stage);
+}
+
+static void a_leaders_hangup_is_passed_on(void **state)
+{
+    struct stage stage = stage_open();
+    int terminal;
+    pid_t leader = forkpty(&terminal, NULL, NULL, NULL);
+
+    (void)state;
+    assert_true(leader >= 0);
+    if (leader == 0)
+        supervise_alone("hear", 1);
+    until_said(&stage, "hears", 1);
+    close(terminal);
+    until_said(&stage, "signal 1\n", 1);
+    kill(leader, SIGTERM);
+    check_ends_with(leader, PUPPET_TERMINATED);
+    stage_close(&stage);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_are_the_commands),
+        cmocka_unit_test_setup_teardown(what_cannot_be_executed, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(the_commands_own_path_counts, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test(no_process_to_be_had),
+        cmocka_unit_test(signals_are_passed_on),
+        cmocka_unit_test(signals_are_to_the_command_what_they_were),
+        cmocka_unit_test(the_first_failure_ends_the_rest),
+        cmocka_unit_test(force_comes_after_the_grace),
+        cmocka_unit_test(stopping_for_good),
+        cmocka_unit_test(a_stopped_command_is_ended_too),
+        cmocka_unit_test(what_was_left_behind_is_ended),
+        cmocka_unit_test(a_later_copy_is_not_cleared_away),
+        cmocka_unit_test(children_from_before_are_left_alone),
+        cmocka_unit_test(the_commands_die_with_the_supervisor),
+        cmocka_unit_test(it_stops_when_the_commands_do),
+        cmocka_unit_test(nobodys_job_does_not_stop),
+        cmocka_unit_test(the_terminals_signals_come_once),
+        cmocka_unit_test(a_leaders_hangup_is_passed_on),
+    };
+
+    puppet_play(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
