@@ -55,7 +55,7 @@ static void add_estimate(struct table *table, struct optional_number estimate)
     else if (left < DURATION_SECOND)
         table_cell(table, "now");
     else
-        table_cell_format(table, "in %s", quantity_format_duration(left).text);
+        table_cell_format(table, "in %s", status_duration(0, left).text);
 }
 
 static void add_claim(struct table *table, const struct status_picture *picture,
@@ -66,7 +66,7 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell_format(table, "%u", claim->position);
     table_cell_format(table, "%llu", (unsigned long long)claim->id);
     table_cell(table, user_names_find(picture->users, claim->uid));
-    table_cell(table, quantity_format_duration(status_span(claim->since, now)).text);
+    table_cell(table, status_duration(claim->since, now).text);
     add_estimate(table, claim->estimate);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);

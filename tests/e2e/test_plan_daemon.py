@@ -83,7 +83,7 @@ def test_claims_that_go_first(plan):
     }
     code, answer = plan(verdict=BUSY, **pool)
     assert (code, answer) == (
-        0, "not now\nwhy: wanted 1 device; 2 claims go first: 13 of root, 15 of root\n")
+        0, "not now\nwhy: wanted 1 device; it would have to wait; 2 claims are before it: 13 of root, 15 of root\n")
     document = json.loads(plan("--json", verdict=BUSY, **pool)[1])
     assert (document["satisfiable"], document["now"], document["devices"]) == (True, False, [])
     # Free after all, and nobody to blame: the daemon's own words.
