@@ -3,7 +3,6 @@
  * Messages about claims and leases that are there.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "daemon/connection.h"
@@ -177,17 +176,9 @@ void message_watch(struct connection *connection, struct wire_message *message)
              "no claim or lease of this number is here");
         return;
     }
-    watcher = calloc(1, sizeof(*watcher));
-    if (watcher == NULL) {
-        fail(connection, message, BERTH_ERROR_MEMORY, "out of memory");
-        return;
-    }
-    *watcher = (struct watcher){
-        .connection = connection,
-        .number = message->number,
-        .id = message->id,
-        .deadline = TIME_NEVER,
-    };
-    list_append(&pool->watchers, &watcher->in_pool);
-    list_append(&connection->watchers, &watcher->in_connection);
+    watcher = watcher_new(connection, message->number);
+    if (watcher == NULL)
+        fail(connection, message, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+    else
+        watcher->id = message->id;
 }

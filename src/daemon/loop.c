@@ -57,12 +57,13 @@ void loop_remove(struct loop *loop, struct watch *watch)
 
 void timer_set_at(struct loop *loop, struct timer *timer, int64_t at)
 {
-    struct list_link *place = loop->timers.ends.previous;
+    struct list_link *place;
 
     list_remove(&timer->in_loop);
     timer->at = at;
     if (at == LOOP_NEVER)
         return;
+    place = loop->timers.ends.previous;
     while (place != &loop->timers.ends && container_of(place, struct timer, in_loop)->at > at)
         place = place->previous;
     list_insert_before(place->next, &timer->in_loop);
@@ -102,7 +103,7 @@ static struct timespec *time_left(const struct loop *loop, struct timespec *buff
     return buffer;
 }
 
-void loop_run(struct loop *loop, void (*before)(void *context), void *context)
+void loop_run(struct loop *loop, const struct loop_turn *turn)
 {
     while (!loop->ended) {
         struct epoll_event events[EVENTS_OF_TURN];
@@ -110,10 +111,11 @@ void loop_run(struct loop *loop, void (*before)(void *context), void *context)
         struct timespec left;
         int count;
 
-        before(context);
+        turn->before(turn->context);
         if (loop->ended)
             break;
         count = epoll_pwait2(loop->epoll, events, EVENTS_OF_TURN, time_left(loop, &left), NULL);
+        turn->after(turn->context);
         for (int i = 0; i < count; i++)
             ready[i] = events[i].data.ptr;
         loop->ready = ready;
