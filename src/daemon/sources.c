@@ -128,7 +128,6 @@ void sources_reload(struct pool *pool)
 
     activation_reloading();
     if (code == 0) {
-        engine_advance(pool->engine, pool_now(pool));
         take_rules(pool, &configuration);
         code = apply_limits(pool, &configuration, &error);
         if (code == 0)
