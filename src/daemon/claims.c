@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/quantity.h"
@@ -20,7 +21,7 @@
 #include "launch/mask.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
-enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
+enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4, GROUPS_MOST = 1024 };
 
 static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
 {
@@ -73,6 +74,27 @@ static int check_rights(const struct connection *connection, struct request *req
     return request_validate(request, error);
 }
 
+/* The groups of the client that have a limit. Only the kernel's word counts. */
+static size_t find_groups(const struct connection *connection, uint32_t *groups, size_t most)
+{
+    const struct device_limit *limit;
+    gid_t all[GROUPS_MOST];
+    socklen_t size = sizeof(all);
+    size_t count = 0;
+
+    if (getsockopt(connection->watch.descriptor, SOL_SOCKET, SO_PEERGROUPS, all, &size) < 0)
+        size = 0;
+    vector_for_each (limit, &connection->pool->limits) {
+        bool mine = limit->is_group && limit->key == connection->gid;
+
+        for (size_t i = 0; limit->is_group && i < size / sizeof(all[0]); i++)
+            mine = mine || limit->key == all[i];
+        if (mine && count < most)
+            groups[count++] = limit->key;
+    }
+    return count;
+}
+
 /* What is asked, as the engine knows it. */
 static int open_asked(struct connection *connection, struct wire_message *message,
                       struct asked **ret_asked, struct berth_error *error)
@@ -80,6 +102,7 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     struct pool *pool = connection->pool;
     struct asker asker = {.uid = connection->uid};
     struct device_id_list mask = {0};
+    uint32_t groups[GROUPS_MOST];
     bool has_mask = false;
     int code = 0;
 
@@ -94,6 +117,10 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
+    if (pool->limits.count > 0) {
+        asker.groups = groups;
+        asker.group_count = find_groups(connection, groups, GROUPS_MOST);
+    }
     if (code == 0)
         code = asked_open(pool, message->request, &asker, ret_asked, error);
     vector_finish(&mask);

@@ -111,12 +111,10 @@ void message_stop(struct connection *connection, struct wire_message *message)
     done(connection, message);
 }
 
-/* The limit of a lease, moved by so much; from now on when it has none. */
-static int64_t later(const struct pool *pool, const struct lease_view *view, uint64_t duration)
+/* A time moved by so much. */
+static int64_t later(int64_t time, uint64_t duration)
 {
-    int64_t from = view->expires == TIME_NEVER ? pool_now(pool) : view->expires;
-
-    return duration >= (uint64_t)(TIME_NEVER - from) ? TIME_NEVER - 1 : from + (int64_t)duration;
+    return duration >= (uint64_t)(TIME_NEVER - time) ? TIME_NEVER - 1 : time + (int64_t)duration;
 }
 
 void message_extend(struct connection *connection, struct wire_message *message)
@@ -137,7 +135,11 @@ void message_extend(struct connection *connection, struct wire_message *message)
         fail(connection, message, BERTH_ERROR_INVALID, "it is being ended");
         return;
     }
-    expires = later(pool, &view, message->duration);
+    if (view.expires == TIME_NEVER) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it has no time limit to move");
+        return;
+    }
+    expires = later(view.expires, message->duration);
     if (pool->longest_time != 0 && expires - view.granted > pool->longest_time &&
         !may_decide(connection, pool->owner)) {
         fail(connection, message, BERTH_ERROR_PERMISSION, "that is longer than a lease may be");

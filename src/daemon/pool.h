@@ -160,6 +160,7 @@ struct pool_settings {
     int64_t idle;              /* nanoseconds */
     int listener;              /* a socket that listens already; -1: none */
     int log;                   /* a descriptor */
+    const char *log_path;      /* the file that it is; NULL: none of ours */
     int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
 };
 
