@@ -202,13 +202,7 @@ static void lease_released(struct pool *pool, struct job *job)
 
     /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
     if (job->end == 0 && job->connection != NULL)
-        connection_send(job->connection, &(struct wire_message){
-                                             .type = WIRE_NOTICE,
-                                             .number = job->number,
-                                             .id = job->by_id.id,
-                                             .end = end,
-                                             .force_at = pool_now(pool) + pool->grace,
-                                         });
+        ending_send_notice(pool, job, end, pool_now(pool) + pool->grace);
     finish_job(pool, job, end);
 }
 
@@ -232,7 +226,9 @@ static void deal_with(struct pool *pool, const struct happening *happening)
         ending_begin(pool, job, WIRE_END_REVOKED, happening->expires);
         break;
     case EVENT_REVOKED:
-        ending_force(pool, job);
+        /* A supervisor knew the time, and has a little more. */
+        if (job->connection == NULL)
+            ending_force(pool, job);
         break;
     case EVENT_EXPIRED:
         ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->grace);
