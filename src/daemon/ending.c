@@ -146,6 +146,13 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
         signal_all(pool, job, SIGTERM);
 }
 
+void ending_client_gone(struct pool *pool, struct job *job)
+{
+    /* It may never have read its notice: berth run hangs up when it becomes the command. */
+    if (job->hold == WIRE_HOLD_PROCESS && job->state == JOB_ENDING)
+        signal_all(pool, job, SIGTERM);
+}
+
 void ending_force(struct pool *pool, struct job *job)
 {
     signal_all(pool, job, SIGKILL);

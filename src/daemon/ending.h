@@ -15,6 +15,9 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
 void ending_send_notice(const struct pool *pool, const struct job *job, enum wire_end end,
                         int64_t force_at);
 
+/* Whoever was told so hung up. */
+void ending_client_gone(struct pool *pool, struct job *job);
+
 /* Now. */
 void ending_force(struct pool *pool, struct job *job);
 void ending_force_due(struct timer *timer);

@@ -143,6 +143,9 @@ void settle_granted(struct pool *pool, struct job *job)
         }
     }
     settle_send_grant(pool, job);
+    /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
+    if (job->hold == WIRE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
+        ending_holder_gone(pool, job);
 }
 
 static void tell_ended(struct pool *pool, const struct ended *ended)
