@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/log.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/quantity.h"
 
-enum { LINE_MOST = 1024, FLUSH_AT = 32 * 1024 };
+enum { LINE_MOST = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))
 
 static void flush_now(struct timer *timer)
@@ -15,9 +17,34 @@ static void flush_now(struct timer *timer)
     log_flush(container_of(timer, struct log, flush));
 }
 
-void log_init(struct log *log, struct loop *loop, int descriptor)
+void log_init(struct log *log, struct loop *loop, int descriptor, const char *path)
 {
+    struct stat status;
+    struct stat named;
+
     *log = (struct log){.descriptor = descriptor, .loop = loop, .flush.fire = flush_now};
+    if (path == NULL || fstat(descriptor, &status) < 0 || stat(path, &named) < 0 ||
+        named.st_ino != status.st_ino || named.st_dev != status.st_dev)
+        return;
+    log->path = path;
+    log->written = (size_t)status.st_size;
+}
+
+/* Begins a new file. */
+static void turn_over(struct log *log)
+{
+    struct text old = {0};
+    int descriptor = -1;
+
+    log->written = 0;
+    text_append_format(&old, "%s.1", log->path);
+    if (!text_failed(&old) && rename(log->path, old.bytes) == 0)
+        descriptor = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor >= 0) {
+        dup2(descriptor, log->descriptor);
+        close(descriptor);
+    }
+    text_finish(&old);
 }
 
 void log_finish(struct log *log)
@@ -39,7 +66,10 @@ void log_flush(struct log *log)
             break; /* a log that cannot be written must not stop the pool */
         done += (size_t)written;
     }
+    log->written += done;
     text_clear(&log->lines);
+    if (log->path != NULL && log->written > FILE_MOST)
+        turn_over(log);
 }
 
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)

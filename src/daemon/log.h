@@ -14,13 +14,16 @@
 
 struct log {
     int descriptor;
+    const char *path; /* of the file that it is; NULL: not to be changed for another */
+    size_t written;
     struct loop *loop;
     struct timer flush;
     struct text lines;
 };
 
-/* `descriptor` stays the caller's. */
-void log_init(struct log *log, struct loop *loop, int descriptor);
+/* `descriptor` stays the caller's. If it is the file `path`, that is moved to `path`.1 when it has
+ * grown long, and the descriptor goes on with a new one. */
+void log_init(struct log *log, struct loop *loop, int descriptor, const char *path);
 void log_finish(struct log *log);
 
 /* Adds a line: log_line(log, now, "granted", "id=%llu uid=%u", ...); texts of others are to be

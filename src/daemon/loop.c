@@ -57,12 +57,13 @@ void loop_remove(struct loop *loop, struct watch *watch)
 
 void timer_set_at(struct loop *loop, struct timer *timer, int64_t at)
 {
-    struct list_link *place = loop->timers.ends.previous;
+    struct list_link *place;
 
     list_remove(&timer->in_loop);
     timer->at = at;
     if (at == LOOP_NEVER)
         return;
+    place = loop->timers.ends.previous;
     while (place != &loop->timers.ends && container_of(place, struct timer, in_loop)->at > at)
         place = place->previous;
     list_insert_before(place->next, &timer->in_loop);

@@ -265,8 +265,7 @@ static void finish(struct pool *pool)
         struct connection *connection = container_of(link, struct connection, in_pool);
 
         /* What it holds and waits for is kept for whoever comes next. */
-        while (!list_is_empty(&connection->jobs))
-            list_remove(list_first(&connection->jobs));
+        jobs_detach(connection);
         connection_close(connection);
     }
     names_finish(pool);
@@ -316,7 +315,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     code = jobs_init(pool, error);
     if (loop_init(&pool->loop, error) < 0)
         code = error == NULL ? BERTH_ERROR_IO : error->code;
-    log_init(&pool->log, &pool->loop, settings->log);
+    log_init(&pool->log, &pool->loop, settings->log, settings->log_path);
     if (code == 0)
         code = start(pool, error);
     if (code == 0) {

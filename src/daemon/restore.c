@@ -63,7 +63,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job_free(pool, job);
     if (code == 0) {
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
-        job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        job = holder == NULL ? NULL : job_new(NULL, holder);
         holder_release(holder);
         code = job == NULL ? error_set_memory(error) : 0;
     }
@@ -235,18 +235,26 @@ int restore_read(struct pool *pool, struct berth_error *error)
     return 0;
 }
 
+static bool watch_holder(struct pool *pool, struct job *job)
+{
+    return ending_watch(pool, job, process_open(job->holder->pid, job->holder->started));
+}
+
 static void restore_lease(struct pool *pool, struct job *job)
 {
     if (job->state == JOB_DRAINING) {
         ending_holder_gone(pool, job);
         return;
     }
-    if (job->hold != WIRE_HOLD_NOTHING &&
-        !ending_watch(pool, job, process_open(job->holder->pid, job->holder->started))) {
+    if (job->hold == WIRE_HOLD_CONNECTION
+            ? !holder_lives(job)
+            : job->hold == WIRE_HOLD_PROCESS && !watch_holder(pool, job)) {
         ending_holder_gone(pool, job);
         return;
     }
-    job->restored = false; /* it may have become another program, which does not come back */
+    /* A process may have become another program, which does not come back; whoever holds by a
+     * connection does. */
+    job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER
@@ -268,7 +276,7 @@ static void patience_is_over(struct timer *timer)
         if (job->lease == 0) {
             engine_cancel(pool->engine, job->by_id.id, NULL);
         } else if (job->hold != WIRE_HOLD_NOTHING) {
-            /* It was granted after the restart, and nobody was ever told. */
+            /* It was held by a connection, or granted after the restart and nobody was told. */
             job->end = WIRE_END_DIED;
             ending_done(pool, job);
         }
@@ -283,12 +291,13 @@ void restore_holders(struct pool *pool)
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
+        if (job->lease == 0 && !holder_lives(job)) {
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+            continue;
+        }
         if (job->lease != 0)
             restore_lease(pool, job);
-        else if (!holder_lives(job))
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-        else
-            waits = true;
+        waits = waits || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)

@@ -10,6 +10,7 @@
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/messages.h"
 #include "daemon/names.h"
 #include "daemon/process.h"
 
@@ -79,34 +80,47 @@ static void log_grant(struct pool *pool, const struct job *job, const struct lea
              (view->granted - job->since) / 1000000);
 }
 
+/* Puts as many of the lease's devices into `devices` as one message takes. */
+static uint32_t fill_grant(const struct machine *machine, const struct lease_view *view,
+                           uint32_t start, struct device devices[WIRE_GRANT_DEVICES])
+{
+    uint32_t count = 0;
+    size_t size = 0;
+
+    while (count < WIRE_GRANT_DEVICES && start + count < view->slot_count &&
+           size < WIRE_MESSAGE_MOST / 2) {
+        devices[count] = machine->devices.items[view->slots[start + count]];
+        size += look_device_size(&devices[count++]);
+    }
+    return count;
+}
+
 void settle_send_grant(struct pool *pool, struct job *job)
 {
-    const struct machine *machine = engine_machine(pool->engine);
     struct device devices[WIRE_GRANT_DEVICES];
     struct lease_view view;
+    uint32_t count;
 
     if (job->connection == NULL || !engine_lease(pool->engine, job->lease, &view))
         return;
-    for (uint32_t start = 0; start < view.slot_count; start += WIRE_GRANT_DEVICES) {
-        uint32_t left = view.slot_count - start;
-        uint32_t count = left < WIRE_GRANT_DEVICES ? left : WIRE_GRANT_DEVICES;
+    for (uint32_t start = 0; start < view.slot_count; start += count) {
         struct wire_message message = {
             .type = WIRE_GRANTED,
             .number = job->number,
             .id = job->by_id.id,
-            .devices = {.items = devices, .count = count},
             .replicas = view.replicas,
-            .more = left > count,
             .granted = view.granted,
             .vendors = pool->vendors,
             .socket = (char *)pool->settings.socket,
             .pool = pool->name,
         };
 
+        count = fill_grant(engine_machine(pool->engine), &view, start, devices);
+        message.devices.items = devices;
+        message.devices.count = count;
+        message.more = start + count < view.slot_count;
         if (view.expires != TIME_NEVER)
             message.expires = optional_number_of((uint64_t)view.expires);
-        for (uint32_t i = 0; i < count; i++)
-            devices[i] = machine->devices.items[view.slots[start + i]];
         connection_send(job->connection, &message);
     }
 }

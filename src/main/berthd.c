@@ -168,6 +168,7 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
 struct prepared {
     struct text socket;
     struct text rules;
+    struct text log; /* the file of the user's own, which whoever started us opened */
     char *inventory;
     struct pool_settings settings;
 };
@@ -199,6 +200,9 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     settings->inventory = prepared->inventory;
     settings->configuration = prepared->rules.length > 0 ? prepared->rules.bytes : NULL;
     settings->own = options->own != NULL;
+    if (options->own != NULL && options->log == NULL)
+        text_append_format(&prepared->log, "%s/log", options->own);
+    settings->log_path = options->log != NULL ? options->log : prepared->log.bytes;
     settings->idle = options->idle.known ? (int64_t)options->idle.value : DURATION_MINUTE;
     settings->ready = settings->own ? STDOUT_FILENO : -1;
     return code;
@@ -214,6 +218,7 @@ static int serve(const struct daemon_options *options)
         code = pool_run(&prepared.settings, &error);
     text_finish(&prepared.socket);
     text_finish(&prepared.rules);
+    text_finish(&prepared.log);
     free(prepared.inventory);
     return code < 0 ? fail(&error, prepared.settings.own) : EXIT_GOOD;
 }

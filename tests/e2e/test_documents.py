@@ -47,7 +47,7 @@ def test_demo_runs(sandbox, source_root):
 
 def test_manual_names_every_option(sandbox, source_root):
     """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
-    for verb in ("devices", "plan"):
+    for verb in ("devices", "plan", "status"):
         shown = sandbox.run(["berth", verb, "--help"]).stdout
         page = (source_root / "man" / f"berth-{verb}.1.scd").read_text()
         for option in re.findall(r"--[a-z-]+", shown):

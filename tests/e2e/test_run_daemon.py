@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth run and what a daemon says to it, word by word."""
 import os
+import re
 import signal
 import time
 
@@ -125,12 +126,22 @@ def test_waiting_in_words(sandbox, daemon):
     with sandbox.start(["berth", "run", "-v", "true"], env=daemon.env) as program:
         client = daemon.accept()
         claim = client.expect("CLAIM")
-        second(client, claim, estimate=720 * 10**9)
-        program.wait_for_line("^berth: waiting, 2nd of 5: needs 1, 0 free; starts in about 12m$", "stderr")
+        client.say("WAITING", claim, id=7, position=2)
+        look = client.expect("LOOK")
+        lease = {"devices": ["nvidia0"], "uid": 4000000000}
+        client.say("PAGE", look, leases=[{**lease, "id": 1}, {**lease, "id": 2}, {**lease, "id": 3, "parent": 2}])
         question = client.expect("EXPLAIN")
         assert question["id"] == 7
+        second(client, question, estimate=720 * 10**9)
+        start = "berth: waiting, 2nd of 5, starts in about 12m: "
+        assert program.wait_for_line("^", "stderr") == f"{start}4000000000 holds 2; needs 1, 0 free"
+        client.say("PAGE", client.expect("LOOK"))
+        question = client.expect("EXPLAIN")
         client.say("WAITING", question, id=7, position=1, pending=1, text="nvidia0\x1b[31m is busy")
-        program.wait_for_line("^berth: waiting, 1st of 1: nvidia0\N{REPLACEMENT CHARACTER}\\[31m is busy$", "stderr")
+        assert re.fullmatch(
+            r"berth: waiting, 1st of 1 \(1s so far\): nvidia0\N{REPLACEMENT CHARACTER}\[31m is busy",
+            program.wait_for_line("^", "stderr"),
+        )
         client.grant(claim)
         program.wait_for_line("^berth: lease 7: nvidia0$", "stderr")
         assert program.wait() == 0

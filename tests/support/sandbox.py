@@ -41,7 +41,9 @@ class Sandbox:
         path = os.environ.get("PATH", os.defpath)
         if "BERTH" in os.environ:  # `berth` is the program under test, also for scripts
             path = os.path.dirname(os.environ["BERTH"]) + os.pathsep + path
-        clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8"}
+        # Nobody's own daemon but one that the test starts.
+        run = str(self.directory / "run")
+        clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "BERTH_RUNTIME_DIR": run}
         for name in SANITIZERS:  # their reports are looked for at the end
             if name in os.environ:
                 clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "daemon/log.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "support/temporary_directory.h"
+
+static const char path[] = "log";
+
+enum { READ_MOST = 16 * 1024 * 1024, LINES = 60000 };
+
+static int open_log(void)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    assert_true(descriptor >= 0);
+    return descriptor;
+}
+
+static void lines_have_a_time_and_a_word(void **state)
+{
+    struct loop loop;
+    struct log log;
+    struct text content = {0};
+    int descriptor = open_log();
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, descriptor, path);
+    log_line(&log, 1500000000, "granted", "id=%d", 7);
+    log_line(&log, 2000000000, "reloaded", "%s", "");
+    log_finish(&log);
+    assert_int_equal(file_read(path, READ_MOST, &content, NULL), 0);
+    assert_string_equal(text_string(&content), "1970-01-01T00:00:01.500Z granted id=7\n"
+                                               "1970-01-01T00:00:02.000Z reloaded\n");
+    text_finish(&content);
+    close(descriptor);
+    loop_finish(&loop);
+}
+
+static off_t size_of(const char *name)
+{
+    struct stat status;
+
+    return stat(name, &status) == 0 ? status.st_size : -1;
+}
+
+static void a_long_file_is_put_aside(void **state)
+{
+    struct loop loop;
+    struct log log;
+    int descriptor = open_log();
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, descriptor, path);
+    for (int i = 0; i < LINES; i++)
+        log_line(&log, i, "ended", "id=%d reason=\"a rather long one, to get there soon\"", i);
+    log_finish(&log);
+    assert_true(size_of("log.1") > 4 * 1024 * 1024);
+    assert_in_range(size_of(path), 1, 4 * 1024 * 1024 + 64 * 1024);
+    close(descriptor);
+    loop_finish(&loop);
+}
+
+/* A log that somebody else keeps, or a file of another name, stays as it is. */
+static void what_is_not_ours_is_left_alone(void **state)
+{
+    struct loop loop;
+    struct log log;
+    int descriptor = open_log();
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, descriptor, "another");
+    for (int i = 0; i < LINES; i++)
+        log_line(&log, i, "ended", "id=%d reason=\"a rather long one, to get there soon\"", i);
+    log_finish(&log);
+    assert_int_equal(size_of("log.1"), -1);
+    assert_int_equal(size_of("another.1"), -1);
+    assert_true(size_of(path) > 4 * 1024 * 1024);
+    close(descriptor);
+    loop_finish(&loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lines_have_a_time_and_a_word, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(a_long_file_is_put_aside, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(what_is_not_ours_is_left_alone, temporary_directory_enter,
+                                        temporary_directory_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
