@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "engine/policies.h"
@@ -160,7 +159,7 @@ void sources_reload(struct pool *pool)
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",
-                 quote(error.message).text);
+                 log_quote(error.message).text);
     else
         log_line(&pool->log, pool_now(pool), "reloaded", "%s", "");
     activation_ready(-1);

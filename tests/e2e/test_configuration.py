@@ -163,7 +163,7 @@ def test_bad_rules_change_nothing(rules):
     rules.write("default_time: 1h\n")
     holder = rules.pool.hold()
     line = rules.reload("default_time: 2h\npolicy: frist\n", word="error")
-    assert f"what=reload reason='{rules.path}:2:9: policy: wanted one" in line
+    assert f'what=reload reason="{rules.path}:2:9: policy: wanted one' in line
     rules.reload("default_time: soon\n", word="error")
     assert not rules.logged("reloaded")
     second = rules.pool.hold()
