@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
+#include "base/utf8.h"
 
-enum { LINE_MOST = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
+enum { LINE_USUAL = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))
 
 static void flush_now(struct timer *timer)
@@ -72,16 +73,42 @@ void log_flush(struct log *log)
         turn_over(log);
 }
 
+struct log_words log_quote(const char *string)
+{
+    struct log_words words;
+    size_t length = 0;
+
+    words.text[length++] = '"';
+    for (; *string != '\0' && length < sizeof(words.text) - 3; string++) {
+        if (*string == '"' || *string == '\\')
+            words.text[length++] = '\\';
+        words.text[length++] = *string;
+    }
+    words.text[length++] = '"';
+    words.text[length] = '\0';
+    utf8_make_plain(words.text);
+    return words;
+}
+
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
 {
-    char line[LINE_MOST];
+    char line[LINE_USUAL];
     va_list arguments;
+    int length;
 
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    length = vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    text_append_format(&log->lines, "%s %s%s%s\n", quantity_format_time(now).text, word,
-                       line[0] == '\0' ? "" : " ", line);
+    text_append_format(&log->lines, "%s %s%s", quantity_format_time(now).text, word,
+                       length > 0 ? " " : "");
+    if (length < LINE_USUAL) {
+        text_append(&log->lines, line);
+    } else {
+        va_start(arguments, format);
+        text_append_list(&log->lines, format, arguments);
+        va_end(arguments);
+    }
+    text_append_char(&log->lines, '\n');
     if (log->lines.length >= FLUSH_AT)
         log_flush(log);
     else if (!list_is_linked(&log->flush.in_loop))

@@ -7,6 +7,7 @@
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
+#include <berth/error.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -25,6 +26,14 @@ struct log {
  * grown long, and the descriptor goes on with a new one. */
 void log_init(struct log *log, struct loop *loop, int descriptor, const char *path);
 void log_finish(struct log *log);
+
+struct log_words {
+    char text[2 * BERTH_ERROR_MESSAGE_SIZE];
+};
+
+/* A text as a value: in double quotes, with a backslash before those and itself, on one line; for
+ * use within one expression. What is longer than an error's message may be cut. */
+struct log_words log_quote(const char *string);
 
 /* Adds a line: log_line(log, now, "granted", "id=%llu uid=%u", ...); texts of others are to be
  * quoted. `now` is nanoseconds since 1970 UTC. */

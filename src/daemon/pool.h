@@ -176,14 +176,10 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     int64_t grace;
-    int64_t default_time; /* of requests that say none; 0: none */
-    int64_t longest_time; /* 0: any */
-    struct {
-        VECTOR_OF(uint32_t);
-    } high; /* who may use it, by uid */
-    struct {
-        VECTOR_OF(struct device_limit);
-    } limits; /* that the engine was told */
+    int64_t default_time;     /* of requests that say none; 0: none */
+    int64_t longest_time;     /* 0: any */
+    struct user_list high;    /* who may use it, by uid */
+    struct limit_list limits; /* that the engine was told */
 
     struct watch listener;
     struct watch signals;

@@ -38,13 +38,6 @@ def test_examples_are_good(sandbox, source_root):
         assert sandbox.run(["berth", "plan", "--inventory", path]).code == 0
 
 
-def test_demo_runs(sandbox, source_root):
-    done = sandbox.run([source_root / "tools" / "demo"], env={"BERTH": os.environ["BERTH"]})
-    assert (done.code, done.stderr) == (0, "")
-    assert "the virtual machine of examples/dgx-a100.yaml" in done.stdout
-    assert "now: nvidia0,nvidia1" in done.stdout
-
-
 def test_manual_names_every_option(sandbox, source_root):
     """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
     for verb in ("devices", "plan", "run", "status"):
