@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """libberth inside a program, beside a pool of the same kind on tokio and beside bare futexes."""
 import functools
-import subprocess
 
 from harness import ROUNDS, Row, Skipped, interleave, one_cpu
-from peers import built_by_cargo, compiled_with_libberth
+from peers import built_by_cargo, compiled_with_libberth, number
 
 WAITERS = 100_000
 
@@ -17,16 +16,6 @@ def ours(build):
 @functools.lru_cache(maxsize=None)
 def tokio_pool(build):
     return built_by_cargo(build, "tokio-pool", "tokio")
-
-
-def number(program, *arguments):
-    """The one number that a program prints."""
-    done = subprocess.run(
-        [program, *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{program.name} {' '.join(map(str, arguments))}: {done.stderr.strip()}")
-    return float(done.stdout)
 
 
 def side_by_side(first, second):

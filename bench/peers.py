@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building the programs that are measured: those in C, and the peer in Rust."""
+"""Building the programs that are measured, those in C and the peer in Rust, and asking them."""
 import json
 import os
 import shlex
@@ -52,6 +52,25 @@ def compiled_with_libberth(build, *sources):
     headers = [*HERE.glob("*.h"), *(HERE.parent / "include/berth").glob("*.h")]
     options = [library, f"-Wl,-rpath,{library.parent}", "-pthread"]
     return compiled(build, *sources, options=options, headers=headers)
+
+
+def compiled_with_rooms(build, rooms, *sources):
+    """The same, linked to rooms of berth's own, each before those that it stands on."""
+    libraries = [build / f"src/lib{room}.a" for room in rooms]
+    if not all(library.exists() for library in libraries):
+        raise Skipped("berth is not built")
+    headers = [*HERE.glob("*.h"), *libraries]
+    return compiled(build, *sources, options=libraries, headers=headers)
+
+
+def number(program, *arguments):
+    """The one number that a program prints."""
+    done = subprocess.run(
+        [program, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{program.name} {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+    return float(done.stdout)
 
 
 def built_by_cargo(build, name, crate):

@@ -167,7 +167,7 @@ static int become_program(void *context)
         execve(launch->detached->program, launch->detached->arguments, launch->environment);
     }
     launch->failure = errno;
-    return 1; /* not _exit(): sanitizers take the stack for this thread's own there */
+    return 1;
 }
 
 /* Runs `function` in a new process on `stack` until it is a program or has ended. Without a signal

@@ -12,7 +12,7 @@ void jobs_finish(struct pool *pool);
 
 /* A job of this connection (NULL: of none that is there), in no map yet. `holder` gets a user.
  * NULL: no memory. */
-struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder);
+struct job *job_new(struct connection *connection, struct holder *holder);
 
 /* Puts it into the maps, once its id and, unless it waits, its lease are known. */
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
@@ -26,6 +26,9 @@ struct job *job_of_token(const struct pool *pool, const uint64_t token[2]);
 
 /* Joins a job whose client has come back to its connection. */
 void job_attach(struct job *job, struct connection *connection, uint64_t number);
+
+/* Its jobs have nobody to be told any more, but are kept. */
+void jobs_detach(struct connection *connection);
 
 /* The connection is gone. */
 void jobs_lose_client(struct pool *pool, struct connection *connection);
@@ -41,6 +44,8 @@ void holder_release(struct holder *holder);
 void ended_remember(struct pool *pool, const struct ended *ended);
 const struct ended *ended_find(const struct pool *pool, uint64_t id);
 
+/* Somebody who is to be told; NULL: no memory, or the connection has too many. */
+struct watcher *watcher_new(struct connection *connection, uint64_t number);
 void watcher_free(struct watcher *watcher);
 
 #endif

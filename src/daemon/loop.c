@@ -103,7 +103,7 @@ static struct timespec *time_left(const struct loop *loop, struct timespec *buff
     return buffer;
 }
 
-void loop_run(struct loop *loop, void (*before)(void *context), void *context)
+void loop_run(struct loop *loop, const struct loop_turn *turn)
 {
     while (!loop->ended) {
         struct epoll_event events[EVENTS_OF_TURN];
@@ -111,10 +111,11 @@ void loop_run(struct loop *loop, void (*before)(void *context), void *context)
         struct timespec left;
         int count;
 
-        before(context);
+        turn->before(turn->context);
         if (loop->ended)
             break;
         count = epoll_pwait2(loop->epoll, events, EVENTS_OF_TURN, time_left(loop, &left), NULL);
+        turn->after(turn->context);
         for (int i = 0; i < count; i++)
             ready[i] = events[i].data.ptr;
         loop->ready = ready;

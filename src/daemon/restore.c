@@ -63,7 +63,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job_free(pool, job);
     if (code == 0) {
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
-        job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        job = holder == NULL ? NULL : job_new(NULL, holder);
         holder_release(holder);
         code = job == NULL ? error_set_memory(error) : 0;
     }
@@ -120,14 +120,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    /* After the last record there is nothing but zeros. */
+    /* After the last record come zeros, or one that its writer did not finish. */
     while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* a record that its writer did not finish */
+            break;
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -251,7 +251,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
         return code;
     if (error != NULL && error->message[0] != '\0')
         log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
-                 log_reason(error->message).text);
+                 log_quote(error->message).text);
     if (error != NULL)
         *error = (struct berth_error)BERTH_ERROR_INIT;
     join_all(pool);
@@ -267,18 +267,25 @@ int restore_read(struct pool *pool, struct berth_error *error)
     return 0;
 }
 
+static bool watch_holder(struct pool *pool, struct job *job)
+{
+    return ending_watch(pool, job, process_open(job->holder->pid, job->holder->started));
+}
+
 static void restore_lease(struct pool *pool, struct job *job)
 {
     if (job->state == JOB_DRAINING) {
         ending_holder_gone(pool, job);
         return;
     }
-    if (job->hold != WIRE_HOLD_NOTHING &&
-        !ending_watch(pool, job, process_open(job->holder->pid, job->holder->started))) {
+    if (job->hold == WIRE_HOLD_CONNECTION
+            ? !holder_lives(job)
+            : job->hold == WIRE_HOLD_PROCESS && !watch_holder(pool, job)) {
         ending_holder_gone(pool, job);
         return;
     }
-    /* A process may have become another program, which does not come back. */
+    /* A process may have become another program, which does not come back; whoever holds by a
+     * connection does. */
     job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
@@ -304,7 +311,6 @@ static void patience_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
-    engine_advance(pool->engine, pool_now(pool));
     /* Claims first: what leases leave must not go to them. */
     for (int leases = 0; leases < 2; leases++) {
         list_for_each (link, &pool->jobs) {
@@ -337,7 +343,7 @@ int restore_holders(struct pool *pool, struct berth_error *error)
 
         if (job->lease != 0)
             restore_lease(pool, job);
-        waits = waits || job->lease == 0 || job->restored;
+        waits = waits || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)

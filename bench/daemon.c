@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measures the daemon as a client sees it, over connections that are open already.
+ *
+ *     daemon SOCKET MODE [WAITING] [PID]
+ *
+ * Prints one number: nanoseconds for each operation, unless the mode says otherwise. What the modes
+ * do is said with their functions. The pool has DEVICES devices, all free. Meant to run on the CPU
+ * that the daemon runs on (bench/run sees to that). */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "measure.h"
+#include "model/request.h"
+#include "wire/message.h"
+
+enum { DEVICES = 8, CONNECTIONS = 8 };
+
+/* ---- A client ---- */
+
+struct client {
+    int sockets[CONNECTIONS];
+    struct request request;
+    struct text out;
+    unsigned char in[WIRE_MESSAGE_MOST];
+    uint64_t last_number;
+    uint64_t last_token;
+};
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int connected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (strlen(path) >= sizeof(name.sun_path))
+        give_up("the path of the socket is too long");
+    memcpy(name.sun_path, path, strlen(path));
+    if (connected < 0 || connect(connected, (struct sockaddr *)&name, sizeof(name)) < 0)
+        give_up("%s: no connection", path);
+    return connected;
+}
+
+static void send_message(struct client *client, size_t connection, struct wire_message *message)
+{
+    text_clear(&client->out);
+    if (wire_encode(message, &client->out, NULL) < 0)
+        give_up("a message could not be encoded");
+    if (send(client->sockets[connection], client->out.bytes, client->out.length, MSG_NOSIGNAL) < 0)
+        give_up("the daemon takes no message");
+}
+
+/* What comes next; the caller finishes it. A refusal ends the program. */
+static struct wire_message receive(struct client *client, size_t connection)
+{
+    ssize_t length = recv(client->sockets[connection], client->in, sizeof(client->in), 0);
+    struct wire_message message;
+
+    if (length <= 0 || wire_decode(client->in, (size_t)length, &message, NULL) < 0)
+        give_up("the daemon is gone");
+    if (message.type == WIRE_REFUSED || message.type == WIRE_CLOSING)
+        give_up("the daemon refuses: %s", message.text);
+    return message;
+}
+
+static uint64_t send_claim(struct client *client, size_t connection)
+{
+    struct wire_message message = {
+        .type = WIRE_CLAIM,
+        .number = ++client->last_number,
+        .token = {++client->last_token, 1},
+        .request = &client->request,
+        .hold = WIRE_HOLD_CONNECTION,
+    };
+
+    send_message(client, connection, &message);
+    return message.number;
+}
+
+static void send_release(struct client *client, size_t connection, uint64_t id)
+{
+    struct wire_message message = {
+        .type = WIRE_RELEASE,
+        .number = ++client->last_number,
+        .id = id,
+    };
+
+    send_message(client, connection, &message);
+}
+
+/* The id of what the next message, which is to be of this type, is about. */
+static uint64_t expect(struct client *client, size_t connection, enum wire_type type)
+{
+    struct wire_message message = receive(client, connection);
+    uint64_t id = message.id;
+
+    if (message.type != type)
+        give_up("wanted %s, found %s", wire_type_name(type), wire_type_name(message.type));
+    wire_message_finish(&message);
+    return id;
+}
+
+/* ---- claim, ahead ---- */
+
+/* Claim and release, all devices free, an answer waited for each time. */
+static int64_t run_claim(void *data, uint64_t count)
+{
+    struct client *client = data;
+    int64_t begin = now();
+
+    for (uint64_t i = 0; i < count; i++) {
+        send_claim(client, 0);
+        send_release(client, 0, expect(client, 0, WIRE_GRANTED));
+        expect(client, 0, WIRE_DONE);
+    }
+    return now() - begin;
+}
+
+/* The same without waiting for the answer to a release, which is read before that to the next
+ * claim. */
+static int64_t run_ahead(void *data, uint64_t count)
+{
+    struct client *client = data;
+    int64_t begin = now();
+
+    for (uint64_t i = 0; i < count; i++) {
+        send_claim(client, 0);
+        if (i > 0)
+            expect(client, 0, WIRE_DONE);
+        send_release(client, 0, expect(client, 0, WIRE_GRANTED));
+    }
+    expect(client, 0, WIRE_DONE);
+    return now() - begin;
+}
+
+/* ---- handoff, memory ---- */
+
+/* Claims on all connections in turn: the first DEVICES from `first` on hold a device, the others
+ * wait, longest first. */
+struct queue {
+    struct client *client;
+    size_t count;
+    size_t first;
+    uint64_t *ids; /* of the claim at each place; 0: it was not granted yet */
+};
+
+static size_t connection_of(size_t place)
+{
+    return place % CONNECTIONS;
+}
+
+/* Reads until the claim at this place is granted. Claims are granted in order, so what else comes
+ * on its connection before is the answer to a release or to a claim. */
+static void await_grant(struct queue *queue, size_t place)
+{
+    for (;;) {
+        struct wire_message message = receive(queue->client, connection_of(place));
+        enum wire_type type = message.type;
+
+        queue->ids[place] = message.id;
+        wire_message_finish(&message);
+        if (type == WIRE_GRANTED)
+            return;
+    }
+}
+
+static void claim_at(struct queue *queue, size_t place)
+{
+    queue->ids[place] = 0;
+    send_claim(queue->client, connection_of(place));
+}
+
+static void queue_up(struct queue *queue)
+{
+    for (size_t i = 0; i < queue->count; i++) {
+        claim_at(queue, i);
+        if (i < DEVICES)
+            await_grant(queue, i);
+        else
+            expect(queue->client, connection_of(i), WIRE_WAITING);
+    }
+}
+
+/* A release that hands its device to whoever has waited longest, and a new claim that waits. */
+static int64_t run_handoff(void *data, uint64_t count)
+{
+    struct queue *queue = data;
+    int64_t begin = now();
+
+    for (uint64_t i = 0; i < count; i++) {
+        size_t place = queue->first;
+
+        send_release(queue->client, connection_of(place), queue->ids[place]);
+        await_grant(queue, (place + DEVICES) % queue->count);
+        claim_at(queue, place);
+        queue->first = (place + 1) % queue->count;
+    }
+    return now() - begin;
+}
+
+static struct queue open_queue(struct client *client, size_t waiting)
+{
+    struct queue queue = {.client = client, .count = DEVICES + waiting};
+
+    queue.ids = calloc(queue.count, sizeof(*queue.ids));
+    if (queue.ids == NULL || queue.count % CONNECTIONS != 0)
+        give_up("wanted a number of claims that %d divides, and memory for them", CONNECTIONS);
+    queue_up(&queue);
+    return queue;
+}
+
+static double time_of_handoff(struct client *client, size_t waiting, const char *pid)
+{
+    struct queue queue = open_queue(client, waiting);
+    double time = quickest(run_handoff, &queue);
+
+    (void)pid;
+    free(queue.ids);
+    return time;
+}
+
+/* Bytes of a process that are resident. */
+static double bytes_resident(const char *pid)
+{
+    char path[64];
+    size_t pages = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%s/statm", pid);
+    file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%*u %zu", &pages) != 1)
+        give_up("%s cannot be read", path);
+    fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Bytes by which the daemon grows for each claim that waits. */
+static double memory_of_claim(struct client *client, size_t waiting, const char *pid)
+{
+    double before;
+
+    /* What it takes once, it has taken after this. */
+    run_claim(client, 1000);
+    before = bytes_resident(pid);
+    free(open_queue(client, waiting).ids);
+    return (bytes_resident(pid) - before) / (double)waiting;
+}
+
+/* ---- The command line ---- */
+
+struct mode {
+    const char *name;
+    int words;                                    /* after its name */
+    int64_t (*run)(void *client, uint64_t count); /* timed by quickest(); NULL: `measure` */
+    double (*measure)(struct client *client, size_t waiting, const char *pid);
+};
+
+static const struct mode modes[] = {
+    {"claim", 0, run_claim, NULL},
+    {"ahead", 0, run_ahead, NULL},
+    {"handoff", 1, NULL, time_of_handoff},
+    {"memory", 2, NULL, memory_of_claim},
+};
+
+static const struct mode *find_mode(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 2 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (strcmp(argv[2], modes[i].name) == 0 && argc == 3 + modes[i].words)
+            return &modes[i];
+    }
+    give_up("usage: daemon SOCKET claim|ahead|handoff WAITING|memory WAITING PID");
+}
+
+int main(int argc, char **argv)
+{
+    static struct client client;
+    const struct mode *mode = find_mode(argc, argv);
+    size_t waiting = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+
+    client.last_token = (uint64_t)now();
+    request_init(&client.request);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        client.sockets[i] = connect_to(argv[1]);
+    printf("%.3f\n", mode->run != NULL ? quickest(mode->run, &client)
+                                       : mode->measure(&client, waiting, argc > 4 ? argv[4] : ""));
+    return 0;
+}

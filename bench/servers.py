@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs beside a measurement: a daemon of berth's and other people's servers, each in a private
+directory, started here and ended by its process."""
+import contextlib
+import dataclasses
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import Skipped
+
+HERE = Path(__file__).resolve().parent
+PATIENCE_SECONDS = 10
+
+
+@contextlib.contextmanager
+def directory():
+    """A private one; its path is short, because sockets have to fit."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-") as path:
+        yield Path(os.path.realpath(path))
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    """A process that is ended afterwards, with what reads its output."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def number_of(path):
+    """How berth names the directory of an inventory: FNV-1a with 64 bits."""
+    number = 0xCBF29CE484222325
+    for byte in os.fsencode(path):
+        number = (number ^ byte) * 0x100000001B3 % 2**64
+    return f"{number:016x}"
+
+
+@dataclasses.dataclass
+class Pool:
+    """The user's own daemon on 8 made-up devices. Whoever has this environment meets there."""
+
+    berth: Path
+    pid: int
+    socket: Path
+    environment: dict
+
+
+@contextlib.contextmanager
+def pool(build):
+    if not (build / "berth").exists() or not (build / "berthd").exists():
+        raise Skipped("berth is not built")
+    with directory() as place:
+        inventory = place / "inventory.yaml"
+        shutil.copy(HERE.parent / "examples/dgx-a100.yaml", inventory)
+        own = place / number_of(inventory)
+        own.mkdir(mode=0o700)
+        command = [build / "berthd", "--own", own, "--inventory", inventory, "--idle", "1h"]
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("BERTH_", "CUDA_"))
+        }
+        environment["XDG_CONFIG_HOME"] = str(place / "config")
+        environment["BERTH_RUNTIME_DIR"] = str(place)
+        environment["BERTH_INVENTORY"] = str(inventory)
+        with open(own / "log", "ab") as log, running(
+            command, stdout=subprocess.PIPE, stderr=log, env=environment
+        ) as process:
+            said = process.stdout.readline().strip()
+            if said != "ready":
+                raise RuntimeError(f"berthd does not start: {said}")
+            yield Pool(build / "berth", process.pid, own / "berth.sock", environment)
+
+
+@contextlib.contextmanager
+def redis():
+    """The socket of a server that keeps nothing."""
+    server = shutil.which("redis-server")
+    if server is None:
+        raise Skipped("redis-server is not installed")
+    with directory() as place:
+        socket = place / "redis.sock"
+        command = [server, "--port", "0", "--unixsocket", socket, "--dir", place, "--save", ""]
+        with running(command + ["--appendonly", "no"], stdout=subprocess.DEVNULL) as process:
+            wait_until(lambda: socket.exists() or process.poll() is not None, "redis-server")
+            yield socket
+
+
+def wait_until(is_so, what):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{what}: nothing within {PATIENCE_SECONDS} s")
+        time.sleep(0.001)
