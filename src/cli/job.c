@@ -143,6 +143,9 @@ static int run(struct job *job)
     start(job);
     while (!supervisor_is_done(job->supervisor))
         turn(job);
+    /* What failed may have been ended with the lease, if that was faster than its notice. */
+    if (job->claim != NULL && supervisor_exit_code(job->supervisor) != EXIT_GOOD)
+        listen_to_daemon(job);
     code = exit_code_of(job);
     supervisor_destroy(job->supervisor);
     return code;

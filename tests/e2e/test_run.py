@@ -357,15 +357,16 @@ def test_nested(pool):
         os.close(gate)
 
 
-@pytest.mark.parametrize("options, code", [([], 143), (["--time", "1h"], 122)])
-def test_nested_ends_with_what_it_is_in(pool_of, options, code):
+@pytest.mark.parametrize("options", [[], ["--time", "1h"]])
+def test_nested_ends_with_what_it_is_in(pool_of, options):
     pool = pool_of(1)
     outer = pool.berth("reserve", "--for", "1h").stdout.strip()
     env = {"BERTH_LEASE": outer}
     with pool.start("run", *options, "sh", "-c", "echo started; exec sleep 60", env=env) as inner:
         inner.wait_for_line("^started$")
         assert pool.berth("release", outer).code == 0
-        assert inner.wait() in (code, 128 - code)
+        # The signal to everything within may be faster than the notice.
+        assert inner.wait() in ((122, 143) if options else (143, -signal.SIGTERM))
     all_free(pool, 1)
 
 
