@@ -12,6 +12,7 @@
 #include "base/quote.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
@@ -146,13 +147,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     if (job->lease != 0) {
         settle_send_grant(pool, job);
         if (job->end != 0 && job->guard != NULL)
-            connection_send(connection, &(struct wire_message){
-                                            .type = WIRE_NOTICE,
-                                            .number = message->number,
-                                            .id = job->by_id.id,
-                                            .end = job->end,
-                                            .force_at = job->guard->force_at,
-                                        });
+            ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
     connection_send(connection, &(struct wire_message){

@@ -184,6 +184,8 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
             engine_cancel(pool->engine, job->by_id.id, NULL);
         else if (job->hold == WIRE_HOLD_CONNECTION)
             ending_holder_gone(pool, job);
+        else
+            ending_client_gone(pool, job);
     }
 }
 

@@ -143,6 +143,9 @@ void settle_granted(struct pool *pool, struct job *job)
         }
     }
     settle_send_grant(pool, job);
+    /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
+    if (job->hold == WIRE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
+        ending_holder_gone(pool, job);
 }
 
 static void tell_ended(struct pool *pool, const struct ended *ended)
@@ -199,13 +202,7 @@ static void lease_released(struct pool *pool, struct job *job)
 
     /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
     if (job->end == 0 && job->connection != NULL)
-        connection_send(job->connection, &(struct wire_message){
-                                             .type = WIRE_NOTICE,
-                                             .number = job->number,
-                                             .id = job->by_id.id,
-                                             .end = end,
-                                             .force_at = pool_now(pool) + pool->grace,
-                                         });
+        ending_send_notice(pool, job, end, pool_now(pool) + pool->grace);
     finish_job(pool, job, end);
 }
 
@@ -229,7 +226,9 @@ static void deal_with(struct pool *pool, const struct happening *happening)
         ending_begin(pool, job, WIRE_END_REVOKED, happening->expires);
         break;
     case EVENT_REVOKED:
-        ending_force(pool, job);
+        /* A supervisor knew the time, and has a little more. */
+        if (job->connection == NULL)
+            ending_force(pool, job);
         break;
     case EVENT_EXPIRED:
         ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->grace);

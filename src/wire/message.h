@@ -65,7 +65,7 @@ enum wire_type {
     WIRE_DONE = 68,    /* id, expires */
     WIRE_PAGE = 69,    /* capacity, pending, time, socket, inventory, slots, leases, claims; section
                           and after of the next page, section 0: this was the last */
-    WIRE_NOTICE = 70,  /* id, end, force_at: the lease is to be given back by then */
+    WIRE_NOTICE = 70,  /* id, end, force_at, duration (until then): the lease is to be given back */
     WIRE_ENDED = 71,   /* id, end, exit_code */
     WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
 };

@@ -56,7 +56,7 @@ def test_interrupt_cancels(pool_of):
         program.send("\x03")
         assert program.wait() == -signal.SIGINT
     pool.let_go(holder)
-    assert is_free(pool, 1)
+    assert pool.berth("wait", "--wait", "10s").code == 0
 
 
 def test_survives_the_daemon(pool_of):

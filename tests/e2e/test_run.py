@@ -160,7 +160,7 @@ def test_waiting_ends_by_signal(pool_of):
         waiting.kill(signal.SIGTERM)
         assert waiting.wait() == -signal.SIGTERM
     pool.let_go(holder)
-    all_free(pool, 1)
+    assert pool.berth("wait", "--wait", "10s").code == 0
 
 
 # ---- The environment ----

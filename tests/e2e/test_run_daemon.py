@@ -217,7 +217,7 @@ def test_release(sandbox, daemon, script, code):
 )
 def test_notice(sandbox, daemon, end, code):
     program, client, claim = supervised(sandbox, daemon, "trap 'echo bye; exit 0' TERM; echo started; while :; do sleep 1; done")
-    client.say("NOTICE", claim, id=7, end=wire.ENDS[end], force_at=time.time_ns() + 60 * 10**9)
+    client.say("NOTICE", claim, id=7, end=wire.ENDS[end], force_at=time.time_ns() + 60 * 10**9, duration=60 * 10**9)
     program.wait_for_line("^bye$")
     expect_release(client, code)
     assert program.wait() == code
@@ -225,7 +225,7 @@ def test_notice(sandbox, daemon, end, code):
 
 def test_force(sandbox, daemon):
     program, client, claim = supervised(sandbox, daemon, "trap '' TERM; echo started; while :; do sleep 1; done")
-    client.say("NOTICE", claim, id=7, end=wire.ENDS["EXPIRED"], force_at=time.time_ns() + 3 * 10**8)
+    client.say("NOTICE", claim, id=7, end=wire.ENDS["EXPIRED"], force_at=time.time_ns() + 3 * 10**8, duration=3 * 10**8)
     expect_release(client, 124)
     assert program.wait() == 124
 

@@ -138,7 +138,7 @@ def test_waiting_line_fits(pool_of):
         program.send("\x03")
         assert program.wait() == -signal.SIGINT
     pool.let_go(holder)
-    assert pool.berth("run", "--nonblock", "true").code == 0
+    assert pool.berth("run", "--wait", "10s", "true").code == 0
 
 
 def test_dumb_terminal_gets_lines(pool_of):

@@ -8,7 +8,15 @@ import time
 
 from programs import TIMEOUT
 
-USER = pwd.getpwuid(os.geteuid()).pw_name
+
+def user_name(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+USER = user_name(os.geteuid())
 
 
 def status(pool, *args):

@@ -74,10 +74,12 @@ def test_exit_code_of_a_run(pool):
 def test_end_of_a_claim(pool_of):
     pool = pool_of(1)
     holder = pool.hold()
-    with pool.start("run", "-v", "true") as waiting, pool.start("wait", "2") as program:
+    with pool.start("run", "-v", "true") as waiting:
         waiting.wait_for_line("^berth: waiting", "stderr")
-        assert pool.berth("cancel", "2").code == 0
-        assert (waiting.wait(), program.wait()) == (123, 123)
+        with pool.start("wait", "2") as program:
+            assert pool.berth("cancel", "2").code == 0
+            assert (waiting.wait(), program.wait()) == (123, 123)
+    assert pool.berth("wait", "2").code == 123  # also afterwards
     pool.let_go(holder)
 
 
