@@ -1,28 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people read is true: the README's terminal, the examples, manual pages, what is installed."""
+import getpass
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import time
 
 import pytest
+from programs import TIMEOUT
 
 
-def test_readme_shows_what_berth_prints(sandbox, source_root):
-    """Every command of the README's terminal, run in the project's directory."""
-    readme = (source_root / "README.md").read_text()
-    block = re.search(r"```console\n(.*?)```", readme, re.DOTALL).group(1)
-    commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    assert len(commands) >= 4
-    exports = []
-    for command, wanted in commands:
+def plain(text, directory):
+    """What is printed, without what differs from one time and place to the next: durations, paths, names, and
+    the width of columns."""
+    text = text.replace(f"{directory}/", "").replace(getpass.getuser(), "ada")
+    text = re.sub(r"\b\d+(ms|s)\b", "T", text)
+    return "\n".join(re.sub(" +", " ", line).strip() for line in text.strip().splitlines())
+
+
+class Reader:
+    """Somebody who types what the README shows, in a directory with the project's examples: of these
+    nobody else has a pool."""
+
+    def __init__(self, sandbox, source_root):
+        self.sandbox = sandbox
+        self.directory = sandbox.directory / "project"
+        shutil.copytree(source_root / "examples", self.directory / "examples")
+        self.exports = []
+        self.background = []
+
+    def script(self, command):
+        return "\n".join([f"cd {self.directory}", *self.exports, command.replace("build/berth", "berth")])
+
+    def run(self, command):
+        return self.sandbox.run(["sh", "-c", f"exec 2>&1\n{self.script(command)}"])
+
+    def start(self, command):
+        """One that goes on in the background, until it has its devices or waits for them."""
+        known = self.count()
+        self.background.append(self.sandbox.start(["sh", "-c", self.script(f"exec {command}")]))
+        deadline = time.monotonic() + TIMEOUT
+        while self.count() == known:
+            assert time.monotonic() < deadline, command
+
+    def count(self):
+        status = json.loads(self.run("berth status --json").stdout)
+        return len(status["leases"]) + len(status["queue"])
+
+    def type(self, command):
+        """Returns what is printed."""
         if command.startswith("export "):
-            exports.append(command)
-            continue
-        script = "\n".join([f"cd {source_root}", *exports, command.replace("build/berth", "berth")])
-        done = sandbox.run(["sh", "-c", f"exec 2>&1\n{script}"])
-        assert done.stdout.strip() == wanted.strip(), command
+            self.exports.append(command)
+        elif command.endswith("&"):
+            self.start(command.rstrip("& "))
+        else:
+            return self.run(command).stdout
+        return ""
+
+
+@pytest.fixture
+def reader(sandbox, pool, source_root):
+    somebody = Reader(sandbox, source_root)
+    yield somebody
+    for program in somebody.background:
+        program.stop()
+
+
+def test_readme_shows_what_berth_prints(reader, source_root):
+    """Every command of the README's terminals."""
+    readme = (source_root / "README.md").read_text()
+    typed = 0
+    for block in re.findall(r"```console\n(.*?)```", readme, re.DOTALL):
+        for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            found = reader.type(command)
+            assert plain(found, reader.directory) == plain(wanted, reader.directory), command
+            typed += 1
+    assert typed >= 15
+
+
+# What the README's table shows with something to fill in, and what these become here.
+FILLED_IN = {
+    "berth run --wait 10m …": "berth run --wait 10m true",
+    "berth run --or-cpu …": "berth run --or-cpu true",
+    "berth release ID": "berth release $(berth reserve --for 1h)",
+    "berth cancel ID": 'all=$(berth reserve -n 7 --for 1h); berth cancel "$(berth submit -n 3 true)"; berth release "$all"',
+    "berth extend ID 2h": "berth extend $(berth reserve --for 1h) 2h",
+    "berth VERB --help": "berth run --help",
+    "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
+}
+NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
+
+
+def test_readme_table(sandbox, pool, source_root):
+    """Every command of the README's table works, one after the other in one shell."""
+    for name in ("python", "train.sh"):
+        program = sandbox.directory / name
+        program.write_text('#!/bin/sh\necho "$0 on $BERTH_DEVICES"\n')
+        program.chmod(0o755)
+    table = re.search(r"\| to \| type \|\n\|---\|---\|\n(.*?)\n\n", (source_root / "README.md").read_text(), re.DOTALL)
+    commands = [
+        FILLED_IN.get(command, command)
+        for line in table.group(1).splitlines()
+        for command in re.findall("`([^`]*)`", line.split(" | ")[-1])
+        if command not in NOT_FOR_A_POOL
+    ]
+    assert len(commands) >= 15
+    for command in FILLED_IN.values():
+        assert command in commands
+    script = "\n".join(["set -eu", *(f"echo {shlex.quote(command)}\n{command}" for command in commands)])
+    path = f"{sandbox.directory}:{sandbox.environment['PATH']}"
+    done = sandbox.run(["sh", "-c", script], env={"PATH": path})
+    assert (done.code, done.stderr) == (0, ""), done.stdout
 
 
 def examples(source_root):
