@@ -129,20 +129,74 @@ def test_examples_are_good(sandbox, source_root):
         assert sandbox.run(["berth", "plan", "--inventory", path]).code == 0
 
 
-def test_manual_names_every_option(sandbox, source_root):
-    """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
-    for verb in ("devices", "plan", "run", "status"):
-        shown = sandbox.run(["berth", verb, "--help"]).stdout
-        page = (source_root / "man" / f"berth-{verb}.1.scd").read_text()
-        for option in re.findall(r"--[a-z-]+", shown):
-            assert f"*{option}*" in page, f"berth-{verb}(1) lacks {option}"
+# The manual page of each verb.
+PAGES = {
+    "run": "berth-run.1",
+    "submit": "berth-submit.1",
+    "logs": "berth-submit.1",
+    "wait": "berth-wait.1",
+    "reserve": "berth-reserve.1",
+    "extend": "berth-release.1",
+    "release": "berth-release.1",
+    "cancel": "berth-release.1",
+    "status": "berth-status.1",
+    "devices": "berth-devices.1",
+    "plan": "berth-plan.1",
+    "daemon": "berthd.8",
+}
+
+
+def page_of(source_root, name):
+    return (source_root / "man" / f"{name}.scd").read_text()
+
+
+def test_manual_names_every_verb(sandbox, source_root):
     verbs = re.findall(r"^  ([a-z]+) ", sandbox.run(["berth", "help"]).stdout, re.MULTILINE)
-    page = (source_root / "man" / "berth.1.scd").read_text()
-    assert all(f"*{verb}*" in page for verb in verbs)
+    assert sorted(verbs) == sorted([*PAGES, "help"])
+    assert all(f"\n*{verb}*" in page_of(source_root, "berth.1") for verb in verbs)
+
+
+@pytest.mark.parametrize("verb", PAGES)
+def test_manual_names_every_option(sandbox, source_root, verb):
+    """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
+    shown = sandbox.run(["berth", verb, "--help"]).stdout
+    page = page_of(source_root, PAGES[verb])
+    if f"*{PAGES[verb].partition('.')[0]}*(1)" not in page and "The request is that of *berth-run*(1)" in page:
+        page += page_of(source_root, "berth-run.1")
+    for option in re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE):
+        assert f"*{option}*" in page, f"{PAGES[verb]} lacks {option}"
+
+
+def test_manual_names_every_key(source_root):
+    source = (source_root / "src/spec/configuration.c").read_text()
+    page = page_of(source_root, "berth.yaml.5")
+    keys = re.findall(r'^    \{"(\w+)", &type_|^    \{"(\w+)", &field_', source, re.MULTILINE)
+    assert len(keys) >= 11
+    for key in map("".join, keys):
+        assert f"*{key}*" in page, key
+
+
+def test_manual_names_every_word_of_the_log(source_root):
+    page = page_of(source_root, "berthd.8")
+    words = set()
+    for path in (source_root / "src/daemon").glob("*.c"):
+        words.update(re.findall(r'log_line\([^;]*?, "([a-z]+)",\s', path.read_text()))
+    assert len(words) >= 14
+    for word in words:
+        assert f"\n*{word}*\n" in page, word
+
+
+def test_manual_example_configuration_is_good(sandbox, source_root):
+    [example] = re.findall(r"# EXAMPLE\n\n```\n(.*?)```", page_of(source_root, "berth.yaml.5"), re.DOTALL)
+    rules = sandbox.directory / "berth.yaml"
+    # Users and groups that are there.
+    rules.write_text(example.replace("ada", "root").replace("guest", "root").replace("students", "root"))
+    done = sandbox.run(["berth", "daemon", "--check-config", "--config", rules])
+    assert done == (0, f"{rules}: good\n", "")
 
 
 @pytest.mark.skipif(shutil.which("meson") is None, reason="no meson")
-def test_installed_tree(sandbox):
+def test_installed_tree(sandbox, source_root):
     """What `make install` puts where, from the build under test."""
     build = os.environ["BERTH_BUILD_ROOT"]
     stage = sandbox.directory / "stage"
@@ -154,6 +208,7 @@ def test_installed_tree(sandbox):
     files = {str(path.relative_to(stage)) for path in stage.rglob("*") if path.is_file()}
     [program] = [stage / name for name in files if name.endswith("/bin/berth")]
     assert sandbox.run([program, "--version"]).code == 0
+    assert sandbox.run([program, "daemon", "--check-config", "--own", "/"]).code == 0  # berthd is beside it
     assert any(name.endswith("include/berth/error.h") for name in files)
     assert any(name.endswith("include/berth/berth.h") for name in files)
     assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)
@@ -161,5 +216,7 @@ def test_installed_tree(sandbox):
     if shutil.which("scdoc"):
         assert any(name.endswith("man/man1/berth.1") for name in files)
         assert any(name.endswith("man/man3/libberth.3") for name in files)
-        assert any(name.endswith("man/man5/berth-inventory.5") for name in files)
+        pages = {os.path.basename(name) for name in files if "/man/man" in name}
+        assert pages == {path.stem for path in (source_root / "man").glob("*.scd")}
+        assert any(name.endswith("man/man8/berthd.8") for name in files)
     assert not any("/tests/" in name or name.endswith(".a") for name in files)
