@@ -63,7 +63,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job_free(pool, job);
     if (code == 0) {
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
-        job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        job = holder == NULL ? NULL : job_new(NULL, holder);
         holder_release(holder);
         code = job == NULL ? error_set_memory(error) : 0;
     }
