@@ -2,6 +2,7 @@
  *
  * Messages that ask for devices.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,7 +261,7 @@ static int claim(struct connection *connection, struct wire_message *message,
 {
     struct pool *pool = connection->pool;
     size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
-    struct asked *asked;
+    struct asked *asked = NULL;
     int code;
 
     if (message->token[0] == 0)
@@ -280,6 +281,7 @@ static int claim(struct connection *connection, struct wire_message *message,
         code = open_asked(connection, message, &asked, error);
     if (code < 0)
         return code;
+    assert(asked != NULL);
     code = make_claim(connection, message, asked, error);
     asked_release(pool, asked);
     return code;
@@ -338,7 +340,7 @@ void message_test(struct connection *connection, struct wire_message *message)
 
     if (code == 0)
         code = open_asked(connection, message, &asked, &error);
-    if (code == 0)
+    if (code == 0 && asked != NULL)
         code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)
         connection_send(connection,

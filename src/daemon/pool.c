@@ -297,10 +297,10 @@ static void finish(struct pool *pool)
 int pool_run(const struct pool_settings *settings, struct berth_error *error)
 {
     struct pool *pool = calloc(1, sizeof(*pool));
-    int code = pool == NULL ? error_set_memory(error) : 0;
+    int code;
 
-    if (code < 0)
-        return code;
+    if (pool == NULL)
+        return error_set_memory(error);
     pool->settings = *settings;
     pool->journal.descriptor = -1;
     pool->listener.descriptor = settings->listener;

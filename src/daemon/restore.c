@@ -65,9 +65,10 @@ static int take_job(struct reading *reading, const struct journal_record *record
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
         job = holder == NULL ? NULL : job_new(NULL, holder);
         holder_release(holder);
-        code = job == NULL ? error_set_memory(error) : 0;
+        if (job == NULL)
+            code = error_set_memory(error);
     }
-    if (code == 0) {
+    if (code == 0 && job != NULL) {
         job->by_token.id = kept.token[0];
         job->token_low = kept.token[1];
         job->hold = kept.hold;
