@@ -107,7 +107,7 @@ static void turn(struct job *job)
 
     poll(waiting, 2, poll_timeout(job));
     supervisor_turn(job->supervisor);
-    if (waiting[1].revents != 0)
+    if (job->claim != NULL && waiting[1].revents != 0)
         listen_to_daemon(job);
     if (is_alone(job) && clock_now() >= job->next_call)
         call_again(job);
