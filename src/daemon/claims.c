@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
@@ -31,8 +30,8 @@ static int check_inventory(const struct pool *pool, const char *wanted, struct b
     if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted a pool on the inventory %s, found one on %s", quote(wanted).text,
-                     here == NULL ? "this machine's hardware" : quote(here).text);
+                     "wanted a pool on the inventory %s, found one on %s", wanted,
+                     here == NULL ? "this machine's hardware" : here);
 }
 
 /* The lease that the claim is made within: its holder must be of the same user. */

@@ -223,7 +223,9 @@ static int restore(struct pool *pool, struct berth_error *error)
     code = names_init(pool, error);
     if (code < 0)
         return code;
-    restore_holders(pool);
+    code = restore_holders(pool, error);
+    if (code < 0)
+        return code;
     engine_resume(pool->engine);
     engine_close_restored(pool->engine);
     pool_settle(pool);

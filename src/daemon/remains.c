@@ -86,30 +86,10 @@ static int read_environment(pid_t pid, struct text *out)
     return text_failed(out) ? -1 : 0;
 }
 
-/* The fields of /proc/PID/stat behind the name, which is the second, as text; NULL: no process. */
-static const char *read_stat(pid_t pid, char *buffer, size_t size)
-{
-    char path[64];
-    ssize_t length;
-    int descriptor;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return NULL;
-    length = read(descriptor, buffer, size - 1);
-    close(descriptor);
-    if (length <= 0)
-        return NULL;
-    buffer[length] = '\0';
-    buffer = strrchr(buffer, ')');
-    return buffer == NULL ? NULL : buffer + 1;
-}
-
 static pid_t parent_of(pid_t pid)
 {
     char buffer[1024];
-    const char *fields = read_stat(pid, buffer, sizeof(buffer));
+    const char *fields = process_fields(pid, buffer, sizeof(buffer));
     int parent = 0;
 
     if (fields == NULL || sscanf(fields, " %*c %d", &parent) != 1)
@@ -123,7 +103,7 @@ static bool is_starting(pid_t pid)
 {
     enum { FLAGS = 9, ENVIRONMENT_END = 51, OF_THE_KERNEL = 0x00200000 };
     char buffer[1024];
-    const char *fields = read_stat(pid, buffer, sizeof(buffer));
+    const char *fields = process_fields(pid, buffer, sizeof(buffer));
     char state;
 
     if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')

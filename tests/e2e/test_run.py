@@ -24,7 +24,7 @@ def environment(pool, *args, env=None):
 
 def all_free(pool, count):
     """That every device is free at once."""
-    assert pool.berth("wait", "-n", str(count), "--nonblock").code == 0
+    assert pool.berth("wait", "-n", str(count), "--nonblock").code == 0, pool.berth("status").stdout
 
 
 # ---- The command ----
