@@ -73,17 +73,21 @@ void log_flush(struct log *log)
         turn_over(log);
 }
 
-struct log_reason log_reason(const char *message)
+struct log_words log_quote(const char *string)
 {
-    struct log_reason reason;
-    char plain[BERTH_ERROR_MESSAGE_SIZE];
+    struct log_words words;
+    size_t length = 0;
 
-    snprintf(plain, sizeof(plain), "%s", message);
-    utf8_make_plain(plain);
-    for (char *mark = plain; *mark != '\0'; mark++)
-        *mark = *mark == '"' ? '\'' : *mark;
-    snprintf(reason.text, sizeof(reason.text), "\"%s\"", plain);
-    return reason;
+    words.text[length++] = '"';
+    for (; *string != '\0' && length < sizeof(words.text) - 3; string++) {
+        if (*string == '"' || *string == '\\')
+            words.text[length++] = '\\';
+        words.text[length++] = *string;
+    }
+    words.text[length++] = '"';
+    words.text[length] = '\0';
+    utf8_make_plain(words.text);
+    return words;
 }
 
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)

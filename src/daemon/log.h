@@ -27,18 +27,18 @@ struct log {
 void log_init(struct log *log, struct loop *loop, int descriptor, const char *path);
 void log_finish(struct log *log);
 
+struct log_words {
+    char text[2 * BERTH_ERROR_MESSAGE_SIZE];
+};
+
+/* A text as a value: in double quotes, with a backslash before those and itself, on one line; for
+ * use within one expression. What is longer than an error's message may be cut. */
+struct log_words log_quote(const char *string);
+
 /* Adds a line: log_line(log, now, "granted", "id=%llu uid=%u", ...); texts of others are to be
  * quoted. `now` is nanoseconds since 1970 UTC. */
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void log_flush(struct log *log);
-
-struct log_reason {
-    char text[BERTH_ERROR_MESSAGE_SIZE + 2];
-};
-
-/* A whole message in double quotes, as the value of a pair; for use within one expression, as
- * quote(), which would cut it. */
-struct log_reason log_reason(const char *message);
 
 #endif

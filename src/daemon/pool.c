@@ -322,7 +322,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     if (code == 0) {
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
                  BERTH_VERSION, (int)getpid(), engine_machine(pool->engine)->devices.count,
-                 log_reason(settings->socket).text);
+                 log_quote(settings->socket).text);
         activation_ready(settings->ready);
         loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});
         activation_stopping();
@@ -330,7 +330,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
             code = error_set_memory(error);
     }
     if (code < 0 && error != NULL)
-        log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_reason(error->message).text);
+        log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_quote(error->message).text);
     finish(pool);
     return code;
 }

@@ -251,7 +251,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
         return code;
     if (error != NULL && error->message[0] != '\0')
         log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
-                 log_reason(error->message).text);
+                 log_quote(error->message).text);
     if (error != NULL)
         *error = (struct berth_error)BERTH_ERROR_INIT;
     join_all(pool);

@@ -159,7 +159,7 @@ void sources_reload(struct pool *pool)
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",
-                 log_reason(error.message).text);
+                 log_quote(error.message).text);
     else
         log_line(&pool->log, pool_now(pool), "reloaded", "%s", "");
     activation_ready(-1);

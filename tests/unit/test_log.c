@@ -70,18 +70,20 @@ static void long_lines_are_whole(void **state)
     loop_finish(&loop);
 }
 
-static void messages_are_quoted_whole(void **state)
+static void texts_are_quoted(void **state)
 {
     char longest[BERTH_ERROR_MESSAGE_SIZE];
 
     (void)state;
-    assert_string_equal(log_reason("").text, "\"\"");
-    assert_string_equal(log_reason("no 'such' file").text, "\"no 'such' file\"");
-    assert_string_equal(log_reason("a \"b\"").text, "\"a 'b'\"");
-    assert_string_equal(log_reason("a\nb\033[1m\xff").text, "\"a?b?[1m?\"");
+    assert_string_equal(log_quote("").text, "\"\"");
+    assert_string_equal(log_quote("no 'such' file").text, "\"no 'such' file\"");
+    assert_string_equal(log_quote("a \"b\" \\").text, "\"a \\\"b\\\" \\\\\"");
+    assert_string_equal(log_quote("a\nb\033[1m\xff").text, "\"a?b?[1m?\"");
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
-    assert_int_equal(strlen(log_reason(longest).text), sizeof(longest) - 1 + 2);
+    assert_int_equal(strlen(log_quote(longest).text), sizeof(longest) - 1 + 2);
+    memset(longest, '"', sizeof(longest) - 1);
+    assert_in_range(strlen(log_quote(longest).text), 900, sizeof(struct log_words) - 1);
 }
 
 static off_t size_of(const char *name)
@@ -132,7 +134,7 @@ static void what_is_not_ours_is_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_are_quoted_whole),
+        cmocka_unit_test(texts_are_quoted),
         cmocka_unit_test_setup_teardown(long_lines_are_whole, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test_setup_teardown(lines_have_a_time_and_a_word, temporary_directory_enter,
