@@ -136,7 +136,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (job->token_low != message->token[1] || job->holder->uid != connection->uid) {
+    if (job->holder->uid != connection->uid) {
         error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
         connection_refuse(connection, message->number, &error);
         return;
@@ -264,7 +264,7 @@ static int claim(struct connection *connection, struct wire_message *message,
     struct asked *asked = NULL;
     int code;
 
-    if (message->token[0] == 0)
+    if (message->token[0] == 0 && message->token[1] == 0)
         return error_set(error, BERTH_ERROR_INVALID, "wanted a token, found none");
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND,

@@ -121,14 +121,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    /* After the last record there is nothing but zeros. */
+    /* After the last record come zeros, or one that its writer did not finish. */
     while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* a record that its writer did not finish */
+            break;
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -285,7 +285,8 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_holder_gone(pool, job);
         return;
     }
-    /* A process may have become another program, which does not come back. */
+    /* A process may have become another program, which does not come back; whoever holds by a
+     * connection does. */
     job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
@@ -343,7 +344,7 @@ int restore_holders(struct pool *pool, struct berth_error *error)
 
         if (job->lease != 0)
             restore_lease(pool, job);
-        waits = waits || job->lease == 0 || job->restored;
+        waits = waits || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)
