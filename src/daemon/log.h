@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/quantity.h"
 #include "base/text.h"
 #include "daemon/loop.h"
 
@@ -17,6 +18,8 @@ struct log {
     struct loop *loop;
     struct timer flush;
     struct text lines;
+    int64_t second; /* that `stamp` is about, since 1970 UTC */
+    struct quantity_text stamp;
 };
 
 /* `descriptor` stays the caller's. */
@@ -27,6 +30,17 @@ void log_finish(struct log *log);
  * quoted. `now` is nanoseconds since 1970 UTC. */
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The same piece by piece, for lines that a busy daemon writes with every message: log_begin, then
+ * one call for each pair, then log_end. */
+void log_begin(struct log *log, int64_t now, const char *word);
+void log_number(struct log *log, const char *key, uint64_t number);
+/* Words of our own, which it puts between double quotes. */
+void log_words(struct log *log, const char *key, const char *words);
+/* Where the caller appends the value itself. */
+struct text *log_value(struct log *log, const char *key);
+void log_end(struct log *log);
+
 void log_flush(struct log *log);
 
 #endif

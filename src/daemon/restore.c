@@ -292,5 +292,5 @@ void restore_holders(struct pool *pool)
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)
-        timer_set_at(&pool->loop, &pool->restore_timer, loop_now() + RESTORE_PATIENCE);
+        timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_PATIENCE);
 }

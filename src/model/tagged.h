@@ -64,8 +64,17 @@ struct tagged_span {
     size_t end;
 };
 
+/* What the member looks like: most fields are missing, and this says so without a call. */
+enum tagged_shape {
+    TAGGED_SHAPE_OTHER,
+    TAGGED_SHAPE_NUMBER,  /* `size` bytes */
+    TAGGED_SHAPE_POINTER, /* begins with a pointer; NULL is the default, and owns nothing */
+};
+
 /* A kind of value. `whole` is the struct that the table describes. */
 struct tagged_kind {
+    enum tagged_shape shape;
+
     /* Whether the member is what a reader takes when the field is missing. */
     bool (*is_default)(const struct tagged_field *field, uint32_t type_bit, const void *whole);
 
@@ -146,8 +155,20 @@ extern const struct tagged_kind tagged_items;
     .count_offset = offsetof(struct type, member), \
     .count_size = sizeof(((struct type *)NULL)->member)
 
-void tagged_put(unsigned char *bytes, uint64_t number, size_t size);
-uint64_t tagged_get(const unsigned char *bytes, size_t size);
+static inline void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(number >> 8 * i);
+}
+
+static inline uint64_t tagged_get(const unsigned char *bytes, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < size; i++)
+        number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
 
 /* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID, for what
  * could not be read again: a value beyond its limit, a required field at its default. The text
