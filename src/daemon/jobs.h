@@ -34,7 +34,8 @@ void jobs_lose_client(struct pool *pool, struct connection *connection);
 struct guard *job_guard(struct pool *pool, struct job *job);
 
 /* Who asks: of this connection, running this command. NULL: no memory. */
-struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char *command);
+struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t parent,
+                          const char *command);
 void holder_release(struct holder *holder);
 
 /* What is kept of those that are over. */

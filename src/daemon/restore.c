@@ -62,7 +62,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
     if (job != NULL)
         job_free(pool, job);
     if (code == 0) {
-        holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
+        holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
         job = holder == NULL ? NULL : job_new(pool, NULL, holder);
         holder_release(holder);
         code = job == NULL ? error_set_memory(error) : 0;
@@ -74,7 +74,6 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job->end = kept.end;
         job->state = kept.draining ? JOB_DRAINING : JOB_WAITING;
         job->since = kept.since;
-        job->parent = kept.parent;
         job->restored = true;
         job_add(pool, job, kept.id, 0);
         if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
@@ -177,7 +176,7 @@ static void join_all(struct pool *pool)
         struct job *job = container_of(link, struct job, in_pool);
         struct claim_view view;
 
-        if (job->lease == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
+        if (job->by_lease.id == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
             job_free(pool, job);
     }
 }
@@ -197,7 +196,7 @@ static bool anybody_holds(const struct pool *pool)
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->lease != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
+        if (job->by_lease.id != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
             return true;
     }
     return false;
@@ -265,7 +264,7 @@ static void patience_is_over(struct timer *timer)
             continue;
         log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
         job->restored = false;
-        if (job->lease == 0) {
+        if (job->by_lease.id == 0) {
             engine_cancel(pool->engine, job->by_id.id, NULL);
         } else if (job->hold != WIRE_HOLD_NOTHING) {
             /* It was granted after the restart, and nobody was ever told. */
@@ -283,7 +282,7 @@ void restore_holders(struct pool *pool)
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->lease != 0)
+        if (job->by_lease.id != 0)
             restore_lease(pool, job);
         else if (!holder_lives(job))
             engine_cancel(pool->engine, job->by_id.id, NULL);

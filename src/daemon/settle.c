@@ -85,7 +85,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
     struct device devices[WIRE_GRANT_DEVICES];
     struct lease_view view;
 
-    if (job->connection == NULL || !engine_lease(pool->engine, job->lease, &view))
+    if (job->connection == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
         return;
     for (uint32_t start = 0; start < view.slot_count; start += WIRE_GRANT_DEVICES) {
         uint32_t left = view.slot_count - start;
@@ -117,7 +117,7 @@ void settle_granted(struct pool *pool, struct job *job)
     int process = -1;
 
     job->state = JOB_HELD;
-    if (engine_lease(pool->engine, job->lease, &view))
+    if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
         process = job->connection != NULL
@@ -156,9 +156,10 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
         .id = job->by_id.id,
         .uid = job->holder->uid,
         .end = end,
-        .exit_code = job->exit_code,
     };
 
+    if (job->exit_code != NO_EXIT_CODE)
+        ended.exit_code = optional_number_of((uint64_t)job->exit_code);
     log_begin(&pool->log, pool_now(pool), "ended");
     log_number(&pool->log, "id", ended.id);
     log_number(&pool->log, "uid", ended.uid);

@@ -4,7 +4,8 @@
 #include "base/error.h"
 #include "model/tagged_members.h"
 
-static bool is_default(const struct tagged_field *field, uint32_t type_bit, const void *whole)
+static inline __attribute__((always_inline)) bool is_default(const struct tagged_field *field,
+                                                             uint32_t type_bit, const void *whole)
 {
     const struct tagged_kind *kind = field->kind;
 
@@ -132,7 +133,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
                 struct tagged_span span, void *whole)
 {
     const struct tagged_span all = span;
-    uint64_t required = reset_all(table, reading->type_bit, whole);
+    uint64_t required = table->plain ? 0 : reset_all(table, reading->type_bit, whole);
     uint64_t seen = 0;
     int code = 0;
 

@@ -97,23 +97,24 @@ struct tagged_table {
     const struct tagged_field *fields; /* by tag; those without a kind are unknown */
     size_t count;                      /* at most 64 */
     size_t size;                       /* of the struct */
+    bool plain; /* no field is required or has a default: there is nothing to set before reading */
 };
 
 struct tagged_field {
     const char *name; /* for messages */
     const struct tagged_kind *kind;
-    size_t offset; /* of the member */
-    size_t size;   /* of a number, in bytes */
-    uint64_t most; /* the largest number, the longest list or text */
+    uint64_t most;   /* the largest number, the longest list or text */
+    uint32_t offset; /* of the member */
+    uint8_t size;    /* of a number, in bytes */
+    uint8_t count_size;
     bool required; /* no struct is without it: refused when missing or none, 0, empty */
 
     /* What a number is when the field is missing, in records of these types (0: all); 0 in
      * others. */
-    uint64_t by_default;
     uint32_t default_types;
+    uint64_t by_default;
 
-    size_t count_offset; /* of a list's number of items */
-    size_t count_size;
+    uint32_t count_offset; /* of a list's number of items, `count_size` bytes */
     const struct tagged_table *inner;
 };
 
