@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,24 +62,31 @@ void text_append_repeated(struct text *text, char character, size_t times)
     text->bytes[text->length] = '\0';
 }
 
-void text_append_format(struct text *text, const char *format, ...)
+void text_append_list(struct text *text, const char *format, va_list arguments)
 {
-    va_list arguments;
+    va_list again;
     int length;
 
-    va_start(arguments, format);
-    length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+    va_copy(again, arguments);
+    length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (length < 0) {
         text->failed = true;
         return;
     }
     if (!make_room(text, (size_t)length))
         return;
-    va_start(arguments, format);
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
     text->length += (size_t)length;
+}
+
+void text_append_format(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    text_append_list(text, format, arguments);
+    va_end(arguments);
 }
 
 const char *text_string(const struct text *text)

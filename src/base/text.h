@@ -7,6 +7,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,8 @@ void text_append_number(struct text *text, uint64_t number);
 void text_append_repeated(struct text *text, char character, size_t times);
 void text_append_format(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void text_append_list(struct text *text, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 
 /* The contents as a string, "" when empty; good until the next change. */
 const char *text_string(const struct text *text);

@@ -102,7 +102,7 @@ static void forget_grant(struct claim *claim)
 static int ask(struct claim *claim, struct session *session, struct berth_error *error)
 {
     forget_grant(claim);
-    claim->explaining = 0;
+    claim->explaining = claim->looking = 0;
     claim->question.number = session_number(session);
     return session_send(session, &claim->question, error);
 }
@@ -160,17 +160,24 @@ static int take_grant(struct claim *claim, struct wire_message *part, struct ber
     return 0;
 }
 
+static int take_waiting(const struct wire_message *message, const struct claim_listener *listener,
+                        struct berth_error *error)
+{
+    return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
+}
+
 /* Takes note of what the daemon said, if it is about this claim. */
 static int take(struct claim *claim, struct wire_message *message,
                 const struct claim_listener *listener, struct berth_error *error)
 {
     bool answer = message->number == claim->question.number;
-    bool explained = claim->explaining != 0 && message->number == claim->explaining;
 
-    if (message->type == WIRE_WAITING && (answer || explained)) {
+    if (message->type == WIRE_WAITING && answer)
         claim->id = message->id;
-        return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
-    }
+    if (message->type == WIRE_WAITING && (answer || message->number == claim->explaining))
+        return take_waiting(message, listener, error);
+    if (message->type == WIRE_PAGE && message->number == claim->looking)
+        listener->leases(listener->context, message, claim->question.parent);
     if (message->type == WIRE_GRANTED && answer)
         return take_grant(claim, message, error);
     if (message->type == WIRE_REFUSED && answer)
@@ -178,17 +185,22 @@ static int take(struct claim *claim, struct wire_message *message,
     return 0;
 }
 
-/* Asks how things stand; the answer is told to the listener. */
-static int ask_for_news(struct claim *claim, struct session *session, struct berth_error *error)
+/* Asks how things stand; the answers are told to the listener. */
+static int ask_for_news(struct claim *claim, struct session *session,
+                        const struct claim_listener *listener, struct berth_error *error)
 {
-    const struct wire_message question = {
-        .type = WIRE_EXPLAIN,
-        .number = session_number(session),
-        .id = claim->id,
-    };
+    struct wire_message explain = {.type = WIRE_EXPLAIN, .id = claim->id};
+    struct wire_message look = {.type = WIRE_LOOK, .section = WIRE_SECTION_LEASES};
+    int code = 0;
 
-    claim->explaining = question.number;
-    return session_send(session, &question, error);
+    if (listener->leases != NULL) {
+        look.number = claim->looking = session_number(session);
+        code = session_send(session, &look, error);
+    }
+    if (code < 0)
+        return code;
+    explain.number = claim->explaining = session_number(session);
+    return session_send(session, &explain, error);
 }
 
 /* Waits for the next thing to happen. */
@@ -196,11 +208,16 @@ static int turn(struct claim *claim, struct session *session, const struct claim
                 struct berth_error *error)
 {
     bool curious = claim->id != 0 && listener->pause > 0;
+    int64_t pause = curious ? listener->pause : -1;
     struct wire_message message;
-    int code = session_receive(session, curious ? listener->pause : -1, &message, error);
+    int code;
 
+    /* The first word only says that it waits. */
+    if (curious && claim->explaining == 0)
+        return ask_for_news(claim, session, listener, error);
+    code = session_receive(session, pause, &message, error);
     if (code == SESSION_NOTHING && curious)
-        return ask_for_news(claim, session, error);
+        return ask_for_news(claim, session, listener, error);
     if (code != SESSION_MESSAGE)
         return code;
     code = take(claim, &message, listener, error);

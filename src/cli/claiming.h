@@ -26,6 +26,7 @@ struct claim {
     struct string_list masks;
     struct text command;
     uint64_t explaining;       /* the number of the last WIRE_EXPLAIN; 0: none */
+    uint64_t looking;          /* the number of the last WIRE_LOOK; 0: none */
     uint64_t id;               /* 0 until the daemon has told it */
     struct wire_message grant; /* WIRE_GRANTED with all devices, once it is granted */
     bool granted;
@@ -39,6 +40,10 @@ struct claim_listener {
     /* Told when the wait begins, which may be never, and after each pause; also when the daemon was
      * away. A negative code ends the claim, which the connection still holds. */
     int (*waiting)(void *context, const struct wire_message *waiting, struct berth_error *error);
+
+    /* Told the leases there are before that, as a WIRE_PAGE; those within `parent` count. May be
+     * NULL: then they are not asked for. */
+    void (*leases)(void *context, const struct wire_message *page, uint64_t parent);
 };
 
 /* Makes the claim: chooses its token, takes the masks and the lease that we are within from the

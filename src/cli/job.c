@@ -40,20 +40,12 @@ static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
     supervisor_stop(job->supervisor, force_at);
 }
 
-/* The daemon's time of day as CLOCK_MONOTONIC, and never before now. */
-static int64_t monotonic_of(int64_t time_of_day)
-{
-    int64_t left = time_of_day - clock_read(CLOCK_REALTIME);
-
-    return clock_after(clock_now(), left);
-}
-
 static void take(struct job *job, const struct wire_message *message)
 {
     bool answer = message->number == job->claim->question.number;
 
     if (message->type == WIRE_NOTICE && message->id == job->claim->id)
-        stop_by(job, message->end, monotonic_of(message->force_at));
+        stop_by(job, message->end, clock_after(clock_now(), (int64_t)message->duration));
     else if (message->type == WIRE_REFUSED && answer)
         /* The pool has no such lease any more: somebody else may have the devices. */
         stop_by(job, WIRE_END_REVOKED, clock_after(clock_now(), GRACE));

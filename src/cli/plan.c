@@ -185,20 +185,20 @@ static int find_world(const struct request_options *request, struct machine *mac
 
 /* With the world there: applies the constraints. Returns as answer. */
 static int constrain(const struct plan_options *options, const struct plan_pool *pool,
-                     struct placement_question *question, struct berth_error *error)
+                     struct placement_question question, struct berth_error *error)
 {
     struct bitset busy = {0};
     struct bitset must = {0};
-    int code = find_slots(question->machine, &options->busy, "busy", &busy, error);
+    int code = find_slots(question.machine, &options->busy, "busy", &busy, error);
 
     if (code == 0)
-        code = find_slots(question->machine, &options->must, "must", &must, error);
+        code = find_slots(question.machine, &options->must, "must", &must, error);
     if (code == 0) {
         if (pool->live)
             bitset_unite(&busy, &pool->busy);
-        question->busy = &busy;
-        question->must = &must;
-        code = answer(options, pool, question, error);
+        question.busy = &busy;
+        question.must = &must;
+        code = answer(options, pool, &question, error);
     }
     bitset_finish(&busy);
     bitset_finish(&must);
@@ -209,18 +209,16 @@ static int constrain(const struct plan_options *options, const struct plan_pool 
 static int plan(const struct plan_options *options, const struct request_options *request,
                 struct berth_error *error)
 {
-    struct placement_question question = {.request = &request->request};
-    struct plan_pool pool = {0};
     struct machine machine = {0};
+    struct placement_question question = {.machine = &machine, .request = &request->request};
+    struct plan_pool pool = {0};
     int code = policy_find(request->request.policy, &question.policy, error);
 
     if (code < 0)
         return code;
     code = find_world(request, &machine, &pool);
-    if (code == 0) {
-        question.machine = &machine;
-        code = constrain(options, &pool, &question, error);
-    }
+    if (code == 0)
+        code = constrain(options, &pool, question, error);
     plan_pool_finish(&pool);
     machine_finish(&machine);
     return code;

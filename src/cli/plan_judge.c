@@ -2,7 +2,6 @@
  *
  * What a pool has to say about a plan: who goes first, and who holds what is in the way.
  */
-#include "base/quantity.h"
 #include "base/utf8.h"
 #include "cli/plan_pool.h"
 #include "cli/status_output.h"
@@ -93,7 +92,7 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
     text_finish(&devices);
 }
 
-/* Appends the claims that go first. */
+/* Appends that it has to wait, and the claims that wait already. */
 static void append_queue(const struct plan_pool *pool, struct user_names *users, struct text *out)
 {
     const struct wire_claim *claim;
@@ -101,11 +100,10 @@ static void append_queue(const struct plan_pool *pool, struct user_names *users,
 
     vector_for_each (claim, &pool->view.look.claims)
         count += claim->parent == pool->parent && !claim->opportunistic;
-    if (count == 0) {
-        text_append(out, pool->refusal.message);
-        return;
-    }
-    text_append_format(out, "%zu %s first", count, count == 1 ? "claim goes" : "claims go");
+    text_append(out, pool->refusal.message);
+    if (count > 0)
+        text_append_format(out, "; %zu %s before it", count,
+                           count == 1 ? "claim is" : "claims are");
     count = 0;
     vector_for_each (claim, &pool->view.look.claims) {
         if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MOST)

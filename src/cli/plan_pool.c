@@ -105,12 +105,15 @@ static void keep_links(struct machine *machine, const size_t *places)
     machine->links.count = kept;
 }
 
-/* Leaves only some devices in the machine, and notes where they were. */
-static void keep_devices(struct machine *machine, const struct bitset *kept, size_t *places,
-                         size_t *slots)
+/* Leaves only some devices in the machine, and notes in `slots` where they were. */
+static int keep_devices(struct machine *machine, const struct bitset *kept, size_t *slots,
+                        struct berth_error *error)
 {
+    size_t *places = calloc(machine->devices.count + 1, sizeof(*places));
     size_t count = 0;
 
+    if (places == NULL)
+        return error_set_memory(error);
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
         struct device *device = &machine->devices.items[slot];
 
@@ -125,6 +128,8 @@ static void keep_devices(struct machine *machine, const struct bitset *kept, siz
     }
     machine->devices.count = count;
     keep_links(machine, places);
+    free(places);
+    return 0;
 }
 
 /* Which devices the request may see at all. */
@@ -147,32 +152,34 @@ static int find_visible(const struct plan_pool *pool, const struct machine *mach
     return 0;
 }
 
-/* Makes the machine what the request may see of the pool, and finds what of it is taken. */
-static int narrow(struct plan_pool *pool, struct machine *machine, const struct request *request,
-                  const struct string_list *masks, struct berth_error *error)
+/* Makes the machine what the request may see of the pool. */
+static int narrow(struct plan_pool *pool, struct machine *machine, const struct string_list *masks,
+                  struct berth_error *error)
 {
-    size_t count = machine->devices.count;
-    size_t *places = calloc(count + 1, sizeof(*places));
-    struct bitset visible = {0};
-    int code = 0;
+    struct bitset visible;
+    int code;
 
-    pool->slots = calloc(count + 1, sizeof(*pool->slots));
-    if (places == NULL || pool->slots == NULL || bitset_init(&visible, count) < 0)
-        code = error_set_memory(error);
+    pool->slots = calloc(machine->devices.count + 1, sizeof(*pool->slots));
+    if (pool->slots == NULL || bitset_init(&visible, machine->devices.count) < 0)
+        return error_set_memory(error);
+    code = find_visible(pool, machine, masks, &visible, error);
     if (code == 0)
-        code = find_visible(pool, machine, masks, &visible, error);
-    if (code == 0) {
-        keep_devices(machine, &visible, places, pool->slots);
-        if (bitset_init(&pool->busy, machine->devices.count) < 0)
-            code = error_set_memory(error);
-    }
-    for (size_t slot = 0; code == 0 && slot < machine->devices.count; slot++) {
+        code = keep_devices(machine, &visible, pool->slots, error);
+    bitset_finish(&visible);
+    return code;
+}
+
+/* Finds what of the machine is taken. */
+static int find_busy(struct plan_pool *pool, const struct machine *machine,
+                     const struct request *request, struct berth_error *error)
+{
+    if (bitset_init(&pool->busy, machine->devices.count) < 0)
+        return error_set_memory(error);
+    for (size_t slot = 0; slot < machine->devices.count; slot++) {
         if (is_busy(pool, pool->slots[slot], request))
             bitset_add(&pool->busy, slot);
     }
-    free(places);
-    bitset_finish(&visible);
-    return code;
+    return 0;
 }
 
 /* Asks whether the request would be granted at once. A refusal is an answer. */
@@ -223,7 +230,9 @@ static int find_live(const struct request_options *options, struct session *sess
     if (code == 0 && !is_same_machine(machine, &pool->view))
         code = take_devices(machine, &pool->view, error);
     if (code == 0)
-        code = narrow(pool, machine, &options->request, &claim.masks, error);
+        code = narrow(pool, machine, &claim.masks, error);
+    if (code == 0)
+        code = find_busy(pool, machine, &options->request, error);
     claim_finish(&claim);
     return code;
 }

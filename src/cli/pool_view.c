@@ -113,15 +113,16 @@ int pool_view_index(struct pool_view *view, struct berth_error *error)
 {
     size_t count = view->look.slots.count;
     struct place *places = calloc(count + 1, sizeof(*places));
-    int code = places == NULL ? error_set_memory(error) : 0;
+    int code = 0;
 
-    for (size_t slot = 0; code == 0 && slot < count; slot++)
+    if (places == NULL)
+        return error_set_memory(error);
+    for (size_t slot = 0; slot < count; slot++)
         places[slot] = (struct place){view->look.slots.items[slot].device->id, slot};
-    if (code == 0)
-        qsort(places, count, sizeof(*places), compare_places);
+    qsort(places, count, sizeof(*places), compare_places);
     for (size_t i = 0; code == 0 && i < view->look.leases.count; i++)
         code = add_uses(view, i, places, error);
-    if (code == 0 && view->uses.count > 0)
+    if (view->uses.count > 0)
         qsort(view->uses.items, view->uses.count, sizeof(*view->uses.items), compare_uses);
     free(places);
     return code;

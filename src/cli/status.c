@@ -61,7 +61,7 @@ struct watch {
 };
 
 /* Appends the view, with a note at its headline. */
-static void write_view(struct watch *watch, const char *note, struct text *out)
+static void write_view(struct watch *watch, const char *note, bool stale, struct text *out)
 {
     struct status_picture picture = {
         .view = &watch->view,
@@ -69,6 +69,7 @@ static void write_view(struct watch *watch, const char *note, struct text *out)
         .users = &watch->users,
         .terminal = terminal_of(STDOUT_FILENO),
         .note = note,
+        .stale = stale,
     };
 
     if (watch->options->json)
@@ -82,7 +83,7 @@ static int print_once(struct watch *watch)
     struct text out = {0};
     int code;
 
-    write_view(watch, NULL, &out);
+    write_view(watch, NULL, false, &out);
     code = output_write(&out);
     text_finish(&out);
     return code;
@@ -99,7 +100,7 @@ static int print_change(struct watch *watch)
         return EXIT_GOOD;
     if (watch->has_printed && !watch->options->json)
         text_append_char(&out, '\n');
-    write_view(watch, quantity_format_time(watch->view.look.time).text, &out);
+    write_view(watch, quantity_format_time(watch->view.look.time).text, false, &out);
     code = output_write(&out);
     text_finish(&out);
     watch->printed = fingerprint;
@@ -107,12 +108,13 @@ static int print_change(struct watch *watch)
     return code;
 }
 
+/* Draws the view; a note says that it is old. */
 static int draw(struct watch *watch, const char *note)
 {
     struct text out = {0};
     int code;
 
-    write_view(watch, note, &out);
+    write_view(watch, note, note != NULL, &out);
     code = status_screen_draw(&out);
     text_finish(&out);
     return code;

@@ -240,7 +240,7 @@ static void add_left(struct table *table, bool shown, const struct wire_lease *l
     }
     left = status_span(now, status_time(lease->expires.value));
     table_cell_styled(table, left < 5 * DURATION_MINUTE ? STYLE_WARNING : STYLE_PLAIN,
-                      quantity_format_duration(left).text);
+                      status_duration(0, left).text);
 }
 
 static void add_holder(struct table *table, const struct shown *shown,
@@ -252,7 +252,7 @@ static void add_holder(struct table *table, const struct shown *shown,
 
     add_lease_id(table, lease);
     table_cell(table, user_names_find(picture->users, lease->uid));
-    table_cell(table, quantity_format_duration(status_span(lease->granted, now)).text);
+    table_cell(table, status_duration(lease->granted, now).text);
     add_left(table, shown->left, lease, now);
     add_share(table, shown->share, lease);
     add_replica(table, shown->replica, lease, use->number);

@@ -53,7 +53,7 @@ static void write_pool(struct json *json, const struct status_picture *picture)
 static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use)
 {
     const struct wire_slot *item = &view->look.slots.items[slot];
-    const uint64_t *last = NULL;
+    size_t last = SIZE_MAX;
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
     json_object_begin(json);
@@ -64,12 +64,12 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
     json_key(json, "leases");
     json_array_begin(json);
     for (; *use < view->uses.count && view->uses.items[*use].slot == slot; (*use)++) {
-        const uint64_t *id = &view->look.leases.items[view->uses.items[*use].lease].id;
+        size_t lease = view->uses.items[*use].lease;
 
         /* Replicas of one lease may share a device. */
-        if (id != last)
-            json_unsigned(json, *id);
-        last = id;
+        if (lease != last)
+            json_unsigned(json, view->look.leases.items[lease].id);
+        last = lease;
     }
     json_array_end(json);
     json_object_end(json);

@@ -6,6 +6,7 @@
 #define CLI_STATUS_OUTPUT_H
 
 #include "base/json.h"
+#include "base/quantity.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/pool_view.h"
@@ -18,7 +19,8 @@ struct status_picture {
     const struct pool_address *address; /* where it was looked for */
     struct user_names *users;
     struct terminal terminal;
-    const char *note; /* behind the headline, such as the time; NULL: none */
+    const char *note; /* below the headline, such as the time; NULL: none */
+    bool stale;       /* the note says that the view is old */
 };
 
 /* Appends the headline, a table of the devices with their holders, and the queue, fitted to the
@@ -39,6 +41,9 @@ const char *status_model(const struct device *device);
 
 /* Nanoseconds from one time to another, as far as they can be counted; at least 0. */
 int64_t status_span(int64_t from, int64_t to);
+
+/* That span for people, in whole seconds: less is only noise. */
+struct quantity_text status_duration(int64_t from, int64_t to);
 
 /* A time that came as a number without a sign. */
 int64_t status_time(uint64_t time);

@@ -55,7 +55,7 @@ static void add_estimate(struct table *table, struct optional_number estimate)
     else if (left < DURATION_SECOND)
         table_cell(table, "now");
     else
-        table_cell_format(table, "in %s", quantity_format_duration(left).text);
+        table_cell_format(table, "in %s", status_duration(0, left).text);
 }
 
 static void add_claim(struct table *table, const struct status_picture *picture,
@@ -66,7 +66,7 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell_format(table, "%u", claim->position);
     table_cell_format(table, "%llu", (unsigned long long)claim->id);
     table_cell(table, user_names_find(picture->users, claim->uid));
-    table_cell(table, quantity_format_duration(status_span(claim->since, now)).text);
+    table_cell(table, status_duration(claim->since, now).text);
     add_estimate(table, claim->estimate);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
@@ -104,8 +104,9 @@ static void append_with_reasons(const struct status_picture *picture, const char
     bool heading = true;
 
     while (*table != '\0') {
-        size_t length = strcspn(table, "\n") + 1;
+        size_t length = strcspn(table, "\n");
 
+        length += table[length] == '\n';
         text_append_bytes(out, table, length);
         table += length;
         if (!heading && claim != end)
@@ -142,12 +143,12 @@ static bool fits(const struct status_picture *picture, struct text *out)
     if (picture->terminal.width == 0)
         return true;
     print_table(picture, &endless, true, &lines);
-    for (char *line = lines.bytes; all && line != NULL && *line != '\0';) {
-        size_t length = strcspn(line, "\n");
+    for (size_t at = 0; all && at < lines.length;) {
+        size_t length = strcspn(lines.bytes + at, "\n");
 
-        line[length] = '\0';
-        all = utf8_width(line) <= picture->terminal.width;
-        line += length + 1;
+        lines.bytes[at + length] = '\0'; /* its line break, or the end */
+        all = utf8_width(lines.bytes + at) <= picture->terminal.width;
+        at += length + 1;
     }
     out->failed |= lines.failed;
     text_finish(&lines);

@@ -17,6 +17,13 @@ int64_t status_span(int64_t from, int64_t to)
     return __builtin_sub_overflow(to, from, &span) ? INT64_MAX : span;
 }
 
+struct quantity_text status_duration(int64_t from, int64_t to)
+{
+    int64_t span = status_span(from, to);
+
+    return quantity_format_duration(span - span % DURATION_SECOND);
+}
+
 int64_t status_time(uint64_t time)
 {
     return time > INT64_MAX ? INT64_MAX : (int64_t)time;
@@ -145,10 +152,10 @@ void status_write_headline(const struct status_picture *picture, struct text *ou
     if (common_model(view) != NULL)
         text_append_format(&pool, ", %s%s", view->look.slots.count > 1 ? "all " : "",
                            common_model(view));
-    if (picture->note != NULL)
-        text_append_format(&pool, ", %s", picture->note);
     append_line(picture, STYLE_STRONG, text_string(&line), out);
     append_line(picture, STYLE_FAINT, text_string(&pool), out);
+    if (picture->note != NULL)
+        append_line(picture, picture->stale ? STYLE_WARNING : STYLE_FAINT, picture->note, out);
     out->failed |= line.failed || pool.failed;
     text_finish(&line);
     text_finish(&pool);

@@ -195,12 +195,13 @@ static int hear(int from, pid_t job)
         got = recv(from, &report, sizeof(report), 0);
     } while (got < 0 && errno == EINTR);
     if (got != sizeof(report)) {
-        waitpid(job, NULL, 0);
         report = (struct report){0};
         error_set(&report.error, BERTH_ERROR_IO, "the job's process ended without a word");
     }
-    if (report.id == 0)
+    if (report.id == 0) {
+        waitpid(job, NULL, 0);
         return run_fail(&verb_submit, &report.error);
+    }
     print_id(report.id, &out);
     code = output_write(&out);
     text_finish(&out);

@@ -41,7 +41,9 @@ void waiting_line_finish(struct waiting_line *line)
 {
     if (line->drawn)
         print(CLEAR_LINE, strlen(CLEAR_LINE));
-    text_finish(&line->content);
+    text_finish(&line->holders);
+    text_finish(&line->last);
+    user_names_finish(&line->users);
     *line = (struct waiting_line){0};
 }
 
@@ -54,26 +56,101 @@ static void append_ordinal(uint32_t number, struct text *out)
     text_append_format(out, "%u%s", number, teen || digit > 3 ? "th" : endings[digit]);
 }
 
-void waiting_describe(const struct wire_message *waiting, struct text *out)
+static void append_times(const struct waiting_words *words, struct text *out)
 {
-    text_append(out, "waiting");
+    struct optional_number estimate = words->waiting->estimate;
+
+    if (estimate.known && estimate.value <= INT64_MAX)
+        text_append_format(out, ", starts in about %s",
+                           quantity_format_duration((int64_t)estimate.value).text);
+    if (words->so_far >= DURATION_SECOND)
+        text_append_format(out, " (%s so far)", quantity_format_duration(words->so_far).text);
+}
+
+/* What matters most comes first: the end may be cut. */
+void waiting_describe(const struct waiting_words *words, struct text *out)
+{
+    const struct wire_message *waiting = words->waiting;
+    const char *why = waiting->text != NULL ? waiting->text : "";
+
+    text_append(out, "berth: waiting");
     if (waiting->position > 0) {
         text_append(out, ", ");
         append_ordinal(waiting->position, out);
     }
     if (waiting->position > 0 && waiting->pending >= waiting->position)
         text_append_format(out, " of %u", waiting->pending);
-    if (waiting->text != NULL && waiting->text[0] != '\0') {
+    if (words->times)
+        append_times(words, out);
+    if (*words->holders != '\0' || *why != '\0')
         text_append(out, ": ");
-        utf8_append_inert(out, waiting->text);
-    }
-    if (waiting->estimate.known && waiting->estimate.value <= INT64_MAX)
-        text_append_format(out, "; starts in about %s",
-                           quantity_format_duration((int64_t)waiting->estimate.value).text);
+    text_append(out, words->holders);
+    if (*words->holders != '\0' && *why != '\0')
+        text_append(out, "; ");
+    utf8_append_inert(out, why);
 }
 
-/* Appends as much of the text as fits into so many columns. */
-static void append_cut(const char *string, size_t columns, struct text *out)
+/* Devices by user. */
+struct holding {
+    uint32_t uid;
+    size_t devices;
+};
+struct holdings {
+    VECTOR_OF(struct holding);
+};
+
+/* NULL: no memory. */
+static struct holding *holding_of(struct holdings *holdings, uint32_t uid)
+{
+    struct holding *holding;
+
+    vector_for_each (holding, holdings) {
+        if (holding->uid == uid)
+            return holding;
+    }
+    holding = vector_append(holdings);
+    if (holding != NULL)
+        holding->uid = uid;
+    return holding;
+}
+
+static int compare_holdings(const void *one, const void *other)
+{
+    const struct holding *left = one;
+    const struct holding *right = other;
+
+    if (left->devices != right->devices)
+        return left->devices > right->devices ? -1 : 1;
+    return left->uid < right->uid ? -1 : left->uid > right->uid;
+}
+
+void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
+                              struct user_names *users, struct text *out)
+{
+    enum { NAMED_MOST = 3 };
+    struct holdings holdings = {0};
+    const struct wire_lease *lease;
+
+    vector_for_each (lease, &page->leases) {
+        struct holding *holding =
+            lease->parent == parent ? holding_of(&holdings, lease->uid) : NULL;
+
+        if (holding != NULL)
+            holding->devices += lease->devices.count;
+    }
+    if (holdings.count > 0)
+        qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
+    for (size_t i = 0; i < holdings.count && i < NAMED_MOST; i++) {
+        text_append(out, i == 0 ? "" : ", ");
+        utf8_append_inert(out, user_names_find(users, holdings.items[i].uid));
+        text_append_format(out, "%s %zu", i == 0 ? " holds" : "", holdings.items[i].devices);
+    }
+    if (holdings.count > NAMED_MOST)
+        text_append(out, " and others");
+    vector_finish(&holdings);
+}
+
+void waiting_append_cut(const char *string, size_t columns, struct text *out)
 {
     size_t length = strlen(string);
     size_t used = 0;
@@ -84,36 +161,12 @@ static void append_cut(const char *string, size_t columns, struct text *out)
         size_t size = utf8_decode_inert(string + at, length - at, &character);
         unsigned width = utf8_character_width(character);
 
-        if (used + width > columns)
+        if (columns > 0 && used + width > columns)
             break;
         used += width;
         at += size;
     }
     text_append_bytes(out, string, at);
-}
-
-void waiting_fit(const char *head, int64_t so_far, size_t columns, struct text *out)
-{
-    static const char name[] = "berth: ";
-    struct text tail = {0};
-    size_t room;
-
-    if (so_far >= DURATION_SECOND)
-        text_append_format(&tail, " (%s so far)", quantity_format_duration(so_far).text);
-    /* The last column stays empty: some terminals go on to the next line there. */
-    room = columns == 0 ? SIZE_MAX : columns - 1;
-    if (room < strlen(name) + tail.length + 20)
-        text_clear(&tail);
-    room -= room == SIZE_MAX ? 0 : tail.length;
-    if (room <= strlen(name)) {
-        append_cut(name, room, out);
-    } else {
-        text_append(out, name);
-        append_cut(head, room - strlen(name), out);
-    }
-    text_append(out, text_string(&tail));
-    out->failed |= text_failed(&tail);
-    text_finish(&tail);
 }
 
 /* Whether our process group has the terminal: from the background nothing is drawn. */
@@ -124,14 +177,16 @@ static bool is_in_the_foreground(void)
     return group < 0 || group == getpgrp();
 }
 
-static void draw(struct waiting_line *line, const char *head)
+static void draw(struct waiting_line *line, const char *words)
 {
+    size_t width = terminal_of(STDERR_FILENO).width;
     struct text out = {0};
 
     if (!is_in_the_foreground())
         return;
     text_append(&out, CLEAR_LINE);
-    waiting_fit(head, clock_now() - line->since, terminal_of(STDERR_FILENO).width, &out);
+    /* The last column stays empty: some terminals go on to the next line there. */
+    waiting_append_cut(words, width > 1 ? width - 1 : width, &out);
     if (!text_failed(&out)) {
         print(out.bytes, out.length);
         line->drawn = true;
@@ -139,40 +194,68 @@ static void draw(struct waiting_line *line, const char *head)
     text_finish(&out);
 }
 
-/* Prints a line, unless it says what the last one said. */
-static void print_line(struct waiting_line *line, const char *head)
+/* Prints a line, unless only times have changed since the last. */
+static void print_line(struct waiting_line *line, const struct waiting_words *words,
+                       const char *line_text)
 {
+    struct waiting_words lasting = *words;
+    struct text now = {0};
     struct text out = {0};
 
-    text_append_format(&out, "berth: %s\n", head);
-    if (!text_failed(&out) && strcmp(text_string(&out), text_string(&line->content)) != 0)
+    lasting.times = false;
+    waiting_describe(&lasting, &now);
+    text_append_format(&out, "%s\n", line_text);
+    if (!text_failed(&out) && strcmp(text_string(&now), text_string(&line->last)) != 0)
         print(out.bytes, out.length);
-    text_finish(&line->content);
-    line->content = out;
+    text_finish(&out);
+    text_finish(&line->last);
+    line->last = now;
 }
 
-static int tell(void *context, const struct wire_message *waiting, struct berth_error *error)
+static void take_leases(void *context, const struct wire_message *page, uint64_t parent)
 {
     struct waiting_line *line = context;
-    struct text head = {0};
+
+    text_clear(&line->holders);
+    waiting_describe_holders(page, parent, &line->users, &line->holders);
+}
+
+static int take_waiting(void *context, const struct wire_message *waiting,
+                        struct berth_error *error)
+{
+    struct waiting_line *line = context;
+    bool first = line->since == 0;
+    struct waiting_words words = {
+        .waiting = waiting,
+        .holders = text_string(&line->holders),
+        .times = true,
+    };
+    struct text out = {0};
 
     (void)error;
-    if (line->since == 0)
+    if (first)
         line->since = clock_now();
-    waiting_describe(waiting, &head);
+    words.so_far = clock_now() - line->since;
+    /* At first it only says that it waits; more is asked for. */
+    if (first && waiting->text == NULL)
+        return 0;
+    waiting_describe(&words, &out);
     if (line->style == WAITING_LINE)
-        draw(line, text_string(&head));
-    else if (line->style == WAITING_LINES)
-        print_line(line, text_string(&head));
-    text_finish(&head);
+        draw(line, text_string(&out));
+    else
+        print_line(line, &words, text_string(&out));
+    text_finish(&out);
     return 0;
 }
 
 struct claim_listener waiting_line_listener(struct waiting_line *line)
 {
+    if (line->style == WAITING_SILENT)
+        return (struct claim_listener){0};
     return (struct claim_listener){
         .context = line,
-        .pause = line->style == WAITING_SILENT ? 0 : DURATION_SECOND,
-        .waiting = line->style == WAITING_SILENT ? NULL : tell,
+        .pause = DURATION_SECOND,
+        .waiting = take_waiting,
+        .leases = take_leases,
     };
 }

@@ -7,6 +7,7 @@
 #define CLI_WAITING_LINE_H
 
 #include "cli/claiming.h"
+#include "cli/user_names.h"
 
 enum waiting_style {
     WAITING_SILENT,
@@ -19,7 +20,9 @@ struct waiting_line {
     enum waiting_style style;
     int64_t since;       /* when the wait began; 0: it has not */
     bool drawn;          /* the line is there and has to be cleared */
-    struct text content; /* what was printed last */
+    struct text holders; /* "ann holds 6, bob 2"; empty: not known */
+    struct text last;    /* what was printed last, without times */
+    struct user_names users;
 };
 
 /* Looks at stderr, unless `verbose`. The caller finishes it. */
@@ -31,10 +34,22 @@ void waiting_line_finish(struct waiting_line *line);
 /* Keeps the line up to date while it is the claim's listener. */
 struct claim_listener waiting_line_listener(struct waiting_line *line);
 
-/* Appends "waiting, 3rd of 5: <why>; starts in about 12m". */
-void waiting_describe(const struct wire_message *waiting, struct text *out);
+/* Appends who holds devices under the leases of a page: "ann holds 6, bob 2 and others". */
+void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
+                              struct user_names *users, struct text *out);
 
-/* Appends "berth: <head> (<so_far> so far)", the head cut to what `columns` leave (0: no limit). */
-void waiting_fit(const char *head, int64_t so_far, size_t columns, struct text *out);
+/* What a line is made of. */
+struct waiting_words {
+    const struct wire_message *waiting;
+    const char *holders; /* "": not known */
+    int64_t so_far;      /* nanoseconds */
+    bool times;          /* with the estimate and how long it has been */
+};
+
+/* Appends "berth: waiting, 3rd of 5, starts in about 12m (1m20s so far): ann holds 6; <why>". */
+void waiting_describe(const struct waiting_words *words, struct text *out);
+
+/* Appends as much of the text as fits into so many columns; 0: all. */
+void waiting_append_cut(const char *string, size_t columns, struct text *out);
 
 #endif

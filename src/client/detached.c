@@ -167,7 +167,7 @@ static int become_program(void *context)
         execve(launch->detached->program, launch->detached->arguments, launch->environment);
     }
     launch->failure = errno;
-    _exit(1);
+    return 1;
 }
 
 /* Runs `function` in a new process on `stack` until it is a program or has ended. Without a signal
@@ -196,7 +196,7 @@ static int leave_session(void *context)
         launch->failure = errno;
     else if (launch->failure != 0)
         wait_for(program);
-    _exit(0);
+    return 0;
 }
 
 /* Our handlers must not run in the new processes, which use our memory. */

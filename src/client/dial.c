@@ -109,6 +109,8 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t pati
             int code = starts++ < STARTS_MOST ? start_own(address, error)
                                               : no_lasting_daemon(address, error);
 
+            if (code == START_WORDLESS && starts == STARTS_MOST)
+                code = BERTH_ERROR_IO;
             if (code < 0)
                 return code;
             continue;

@@ -251,10 +251,11 @@ static int start_wait(struct start *start, struct berth_error *error)
     unlinkat(start->directory, POOL_SOCKET_NAME, 0);
     if (number != 0)
         return error_set_errno(error, number, "%s: cannot hear the daemon", directory);
-    if (line[0] == '\0')
-        return error_set(error, BERTH_ERROR_IO, "%s: the daemon did not start: see %s/" LOG_NAME,
-                         directory, directory);
-    return error_set(error, BERTH_ERROR_IO, "%s", line);
+    if (line[0] != '\0')
+        return error_set(error, BERTH_ERROR_IO, "%s", line);
+    error_set(error, BERTH_ERROR_IO, "%s: the daemon did not start: see %s/" LOG_NAME, directory,
+              directory);
+    return START_WORDLESS;
 }
 
 static int start_daemon(struct start *start, struct berth_error *error)

@@ -18,7 +18,10 @@
  * with the listening socket as descriptor 3 (LISTEN_FDS=1, LISTEN_PID), nothing as stdin, a pipe as
  * stdout, on which it says one line, "ready" or what is wrong, and DIRECTORY/log as stderr. Blocks
  * until it has said so, 10 s at most, or until another command that starts one is done. Fails with
- * BERTH_ERROR_PERMISSION, _IO or _MEMORY. Any thread may call it. */
+ * BERTH_ERROR_PERMISSION, _IO or _MEMORY. A daemon that ended without a word was perhaps killed,
+ * and another may fare better: then it is START_WORDLESS, with the error set. Any thread may call
+ * it. */
+enum { START_WORDLESS = 1 };
 int start_own(const struct pool_address *address, struct berth_error *error);
 
 /* Where the daemon's program is: berthd beside our own program, else the installed one. Any thread

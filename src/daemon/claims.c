@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
@@ -20,7 +22,7 @@
 #include "launch/mask.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
-enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
+enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4, GROUPS_MOST = 1024 };
 
 static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
 {
@@ -73,6 +75,27 @@ static int check_rights(const struct connection *connection, struct request *req
     return request_validate(request, error);
 }
 
+/* The groups of the client that have a limit. Only the kernel's word counts. */
+static size_t find_groups(const struct connection *connection, uint32_t *groups, size_t most)
+{
+    const struct device_limit *limit;
+    gid_t all[GROUPS_MOST];
+    socklen_t size = sizeof(all);
+    size_t count = 0;
+
+    if (getsockopt(connection->watch.descriptor, SOL_SOCKET, SO_PEERGROUPS, all, &size) < 0)
+        size = 0;
+    vector_for_each (limit, &connection->pool->limits) {
+        bool mine = limit->is_group && limit->key == connection->gid;
+
+        for (size_t i = 0; limit->is_group && i < size / sizeof(all[0]); i++)
+            mine = mine || limit->key == all[i];
+        if (mine && count < most)
+            groups[count++] = limit->key;
+    }
+    return count;
+}
+
 /* What is asked, as the engine knows it. */
 static int open_asked(struct connection *connection, struct wire_message *message,
                       struct asked **ret_asked, struct berth_error *error)
@@ -80,6 +103,7 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     struct pool *pool = connection->pool;
     struct asker asker = {.uid = connection->uid};
     struct device_id_list mask = {0};
+    uint32_t groups[GROUPS_MOST];
     bool has_mask = false;
     int code = 0;
 
@@ -94,6 +118,10 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
+    if (pool->limits.count > 0) {
+        asker.groups = groups;
+        asker.group_count = find_groups(connection, groups, GROUPS_MOST);
+    }
     if (code == 0)
         code = asked_open(pool, message->request, &asker, ret_asked, error);
     vector_finish(&mask);
@@ -119,13 +147,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     if (job->by_lease.id != 0) {
         settle_send_grant(pool, job);
         if (job->end != 0 && job->guard != NULL)
-            connection_send(connection, &(struct wire_message){
-                                            .type = WIRE_NOTICE,
-                                            .number = message->number,
-                                            .id = job->by_id.id,
-                                            .end = job->end,
-                                            .force_at = job->guard->force_at,
-                                        });
+            ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
     connection_send(connection, &(struct wire_message){
@@ -172,13 +194,21 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     return job;
 }
 
+/* When the request gives up. */
+static int64_t deadline_of(const struct pool *pool, const struct request *request)
+{
+    int64_t now = pool_now(pool);
+
+    return request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - now)
+               ? now + (int64_t)request->wait.value
+               : TIME_NEVER;
+}
+
 /* Asks the engine. Returns as engine_claim; nonblock: BERTH_ERROR_BUSY rather than waiting. */
 static int ask(struct pool *pool, const struct wire_message *message, struct asked *asked,
-               const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error)
+               uint64_t *ret_id, struct berth_error *error)
 {
     const struct request *request = message->request;
-    int64_t now = pool_now(pool);
-    int64_t deadline = TIME_NEVER;
 
     if (request->nonblock) {
         int code = engine_would_grant(pool->engine, asked->request, error);
@@ -188,9 +218,8 @@ static int ask(struct pool *pool, const struct wire_message *message, struct ask
         if (code < 0)
             return code;
     }
-    if (request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - now))
-        deadline = now + (int64_t)request->wait.value;
-    return engine_claim(pool->engine, asked->request, deadline, owner, ret_id, error);
+    return engine_claim(pool->engine, asked->request, deadline_of(pool, request), NULL, ret_id,
+                        error);
 }
 
 static int make_claim(struct connection *connection, struct wire_message *message,
@@ -203,7 +232,7 @@ static int make_claim(struct connection *connection, struct wire_message *messag
 
     if (job == NULL)
         return error_set_memory(error);
-    code = ask(pool, message, asked, NULL, &id, error);
+    code = ask(pool, message, asked, &id, error);
     if (code < 0) {
         job_free(pool, job);
         return code;
@@ -242,6 +271,9 @@ static int claim(struct connection *connection, struct wire_message *message,
         (message->request == NULL || !message->request->time.known))
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a time limit for a lease that nobody holds, found none");
+    if (connection->job_count >= JOBS_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT,
+                         "wanted at most %d claims on a connection, found more", JOBS_MOST);
     code = journal_file_reserve(&pool->journal, room, error);
     if (code == 0)
         code = open_asked(connection, message, &asked, error);
@@ -275,43 +307,44 @@ void message_claim(struct connection *connection, struct wire_message *message)
 
 /* ---- Tests ---- */
 
+/* Waits until the request would be granted. */
+static int wait_for_grant(struct connection *connection, const struct wire_message *message,
+                          struct asked *asked, struct berth_error *error)
+{
+    struct pool *pool = connection->pool;
+    const struct request *request = message->request;
+    struct watcher *watcher;
+
+    if (request->nonblock)
+        return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
+    watcher = watcher_new(connection, message->number);
+    if (watcher == NULL)
+        return error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+    watcher->asked = asked;
+    asked->users++;
+    watcher->deadline = deadline_of(pool, request);
+    pool->changed = true;
+    return 0;
+}
+
 void message_test(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
-    struct watcher *watcher = calloc(1, sizeof(*watcher));
-    int code = watcher == NULL ? error_set_memory(&error) : 0;
-    const struct request *request = message->request;
+    struct asked *asked = NULL;
+    int code = journal_file_reserve(
+        &pool->journal, RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length, &error);
 
     if (code == 0)
-        code = journal_file_reserve(
-            &pool->journal, RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length, &error);
+        code = open_asked(connection, message, &asked, &error);
     if (code == 0)
-        code = open_asked(connection, message, &watcher->asked, &error);
-    if (code == 0)
-        code = engine_would_grant(pool->engine, watcher->asked->request, &error);
-    if (code == CLAIM_WAITS && request->nonblock)
-        code = error_set(&error, BERTH_ERROR_BUSY, "it would have to wait");
-    if (code == CLAIM_WAITS) {
-        int64_t now = pool_now(pool);
-
-        watcher->connection = connection;
-        watcher->number = message->number;
-        watcher->deadline =
-            request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - now)
-                ? now + (int64_t)request->wait.value
-                : TIME_NEVER;
-        list_append(&pool->watchers, &watcher->in_pool);
-        list_append(&connection->watchers, &watcher->in_connection);
-        pool->changed = true;
-        return;
-    }
+        code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)
         connection_send(connection,
                         &(struct wire_message){.type = WIRE_DONE, .number = message->number});
-    else
+    else if (code == CLAIM_WAITS)
+        code = wait_for_grant(connection, message, asked, &error);
+    if (code < 0)
         connection_refuse(connection, message->number, &error);
-    if (watcher != NULL)
-        asked_release(pool, watcher->asked);
-    free(watcher);
+    asked_release(pool, asked);
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quote.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 #include "daemon/names.h"
@@ -89,7 +88,7 @@ void connection_send(struct connection *connection, const struct wire_message *m
     text_clear(&pool->answer);
     if (wire_encode(message, &pool->answer, &error) < 0) {
         log_line(&pool->log, pool_now(pool), "error", "what=send reason=%s",
-                 quote(error.message).text);
+                 log_quote(error.message).text);
         doom(connection);
         return;
     }
@@ -116,7 +115,7 @@ void connection_fail(struct connection *connection, const struct berth_error *er
     struct pool *pool = connection->pool;
 
     log_line(&pool->log, pool_now(pool), "closing", "pid=%d uid=%u reason=%s", (int)connection->pid,
-             connection->uid, quote(error->message).text);
+             connection->uid, log_quote(error->message).text);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_CLOSING,
                                     .error = (uint32_t)-error->code,
@@ -221,7 +220,7 @@ static void add_connection(struct pool *pool, int descriptor)
 static void stop_accepting(struct pool *pool)
 {
     log_line(&pool->log, pool_now(pool), "error", "what=accept reason=%s",
-             quote(strerror(errno)).text);
+             log_quote(strerror(errno)).text);
     pool->is_full = pool->connection_count > 0;
     if (pool->is_full)
         loop_change(&pool->loop, &pool->listener, 0);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/jobs.h"
@@ -16,6 +17,9 @@
 
 /* A lease that was held for less was held when the newest process was not much older. */
 #define SHORT (2 * DURATION_SECOND)
+
+/* How much longer than its command a supervisor may take. */
+#define SUPERVISOR_TIME (2 * DURATION_SECOND)
 
 /* The lease and those within it. */
 static int collect_leases(struct pool *pool, const struct job *job, struct id_list *ret_leases)
@@ -87,6 +91,9 @@ static void set_force(struct pool *pool, struct job *job, int64_t force_at)
     if (guard == NULL || force_at >= guard->force_at)
         return;
     guard->force_at = force_at;
+    /* A supervisor uses force by itself, and then has something to say. */
+    if (job->connection != NULL)
+        force_at = clock_after(force_at, SUPERVISOR_TIME);
     timer_set_at(&pool->loop, &guard->force, pool_loop_time(pool, force_at));
 }
 
@@ -101,14 +108,18 @@ static void signal_all(struct pool *pool, struct job *job, int number)
         process_signal(job->guard->process.descriptor, number);
 }
 
-static void send_notice(const struct job *job)
+void ending_send_notice(const struct pool *pool, const struct job *job, enum wire_end end,
+                        int64_t force_at)
 {
+    int64_t left = force_at - pool_now(pool);
+
     connection_send(job->connection, &(struct wire_message){
                                          .type = WIRE_NOTICE,
                                          .number = job->number,
                                          .id = job->by_id.id,
-                                         .end = job->end,
-                                         .force_at = job->guard->force_at,
+                                         .end = end,
+                                         .force_at = force_at,
+                                         .duration = left > 0 ? (uint64_t)left : 0,
                                      });
 }
 
@@ -130,8 +141,15 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
     if (job->guard == NULL)
         return;
     if (job->connection != NULL)
-        send_notice(job);
+        ending_send_notice(pool, job, job->end, job->guard->force_at);
     else
+        signal_all(pool, job, SIGTERM);
+}
+
+void ending_client_gone(struct pool *pool, struct job *job)
+{
+    /* It may never have read its notice: berth run hangs up when it becomes the command. */
+    if (job->hold == WIRE_HOLD_PROCESS && job->state == JOB_ENDING)
         signal_all(pool, job, SIGTERM);
 }
 

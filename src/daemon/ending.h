@@ -11,6 +11,13 @@
 /* The lease is to be given back by `force_at` (the pool's time). Again: the sooner counts. */
 void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t force_at);
 
+/* Tells the job's client, which must be there. */
+void ending_send_notice(const struct pool *pool, const struct job *job, enum wire_end end,
+                        int64_t force_at);
+
+/* Whoever was told so hung up. */
+void ending_client_gone(struct pool *pool, struct job *job);
+
 /* Now. */
 void ending_force(struct pool *pool, struct job *job);
 void ending_force_due(struct timer *timer);

@@ -105,6 +105,15 @@ static struct job *take_spare(struct pool *pool)
     return job;
 }
 
+static void leave_connection(struct job *job)
+{
+    if (job->connection == NULL)
+        return;
+    job->connection->job_count--;
+    list_remove(&job->in_connection);
+    job->connection = NULL;
+}
+
 struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder)
 {
     struct job *job = take_spare(pool);
@@ -114,8 +123,10 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
     job->holder = holder;
     holder->users++;
     job->connection = connection;
-    if (connection != NULL)
+    if (connection != NULL) {
         list_append(&connection->jobs, &job->in_connection);
+        connection->job_count++;
+    }
     return job;
 }
 
@@ -172,7 +183,7 @@ void job_free(struct pool *pool, struct job *job)
         pool->inner_count -= job->holder->parent != 0;
     }
     list_remove(&job->in_pool);
-    list_remove(&job->in_connection);
+    leave_connection(job);
     guard_free(pool, job->guard);
     holder_release(job->holder);
     make_spare(pool, job);
@@ -200,11 +211,18 @@ struct job *job_of_token(const struct pool *pool, const uint64_t token[2])
 
 void job_attach(struct job *job, struct connection *connection, uint64_t number)
 {
-    list_remove(&job->in_connection);
+    leave_connection(job);
     list_append(&connection->jobs, &job->in_connection);
+    connection->job_count++;
     job->connection = connection;
     job->number = number;
     job->restored = false;
+}
+
+void jobs_detach(struct connection *connection)
+{
+    while (!list_is_empty(&connection->jobs))
+        leave_connection(container_of(list_first(&connection->jobs), struct job, in_connection));
 }
 
 void jobs_lose_client(struct pool *pool, struct connection *connection)
@@ -212,12 +230,13 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
     while (!list_is_empty(&connection->jobs)) {
         struct job *job = container_of(list_first(&connection->jobs), struct job, in_connection);
 
-        list_remove(&job->in_connection);
-        job->connection = NULL;
+        leave_connection(job);
         if (job->state == JOB_WAITING)
             engine_cancel(pool->engine, job->by_id.id, NULL);
         else if (job->hold == WIRE_HOLD_CONNECTION)
             ending_holder_gone(pool, job);
+        else
+            ending_client_gone(pool, job);
     }
 }
 
@@ -250,10 +269,28 @@ const struct ended *ended_find(const struct pool *pool, uint64_t id)
     return NULL;
 }
 
+struct watcher *watcher_new(struct connection *connection, uint64_t number)
+{
+    struct watcher *watcher = connection->watcher_count >= WATCHERS_MOST
+                                  ? NULL
+                                  : (struct watcher *)calloc(1, sizeof(*watcher));
+
+    if (watcher == NULL)
+        return NULL;
+    watcher->connection = connection;
+    watcher->number = number;
+    watcher->deadline = TIME_NEVER;
+    list_append(&connection->pool->watchers, &watcher->in_pool);
+    list_append(&connection->watchers, &watcher->in_connection);
+    connection->watcher_count++;
+    return watcher;
+}
+
 void watcher_free(struct watcher *watcher)
 {
     struct pool *pool = watcher->connection->pool;
 
+    watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
     asked_release(pool, watcher->asked);

@@ -27,6 +27,9 @@ struct job *job_of_token(const struct pool *pool, const uint64_t token[2]);
 /* Joins a job whose client has come back to its connection. */
 void job_attach(struct job *job, struct connection *connection, uint64_t number);
 
+/* Its jobs have nobody to be told any more, but are kept. */
+void jobs_detach(struct connection *connection);
+
 /* The connection is gone. */
 void jobs_lose_client(struct pool *pool, struct connection *connection);
 
@@ -42,6 +45,8 @@ void holder_release(struct holder *holder);
 void ended_remember(struct pool *pool, const struct ended *ended);
 const struct ended *ended_find(const struct pool *pool, uint64_t id);
 
+/* Somebody who is to be told; NULL: no memory, or the connection has too many. */
+struct watcher *watcher_new(struct connection *connection, uint64_t number);
 void watcher_free(struct watcher *watcher);
 
 #endif

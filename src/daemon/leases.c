@@ -3,7 +3,6 @@
  * Messages about claims and leases that are there.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "daemon/connection.h"
@@ -113,12 +112,10 @@ void message_stop(struct connection *connection, struct wire_message *message)
     done(connection, message);
 }
 
-/* The limit of a lease, moved by so much; from now on when it has none. */
-static int64_t later(const struct pool *pool, const struct lease_view *view, uint64_t duration)
+/* A time moved by so much. */
+static int64_t later(int64_t time, uint64_t duration)
 {
-    int64_t from = view->expires == TIME_NEVER ? pool_now(pool) : view->expires;
-
-    return duration >= (uint64_t)(TIME_NEVER - from) ? TIME_NEVER - 1 : from + (int64_t)duration;
+    return duration >= (uint64_t)(TIME_NEVER - time) ? TIME_NEVER - 1 : time + (int64_t)duration;
 }
 
 void message_extend(struct connection *connection, struct wire_message *message)
@@ -139,7 +136,11 @@ void message_extend(struct connection *connection, struct wire_message *message)
         fail(connection, message, BERTH_ERROR_INVALID, "it is being ended");
         return;
     }
-    expires = later(pool, &view, message->duration);
+    if (view.expires == TIME_NEVER) {
+        fail(connection, message, BERTH_ERROR_INVALID, "it has no time limit to move");
+        return;
+    }
+    expires = later(view.expires, message->duration);
     if (pool->longest_time != 0 && expires - view.granted > pool->longest_time &&
         !may_decide(connection, pool->owner)) {
         fail(connection, message, BERTH_ERROR_PERMISSION, "that is longer than a lease may be");
@@ -178,17 +179,9 @@ void message_watch(struct connection *connection, struct wire_message *message)
              "no claim or lease of this number is here");
         return;
     }
-    watcher = calloc(1, sizeof(*watcher));
-    if (watcher == NULL) {
-        fail(connection, message, BERTH_ERROR_MEMORY, "out of memory");
-        return;
-    }
-    *watcher = (struct watcher){
-        .connection = connection,
-        .number = message->number,
-        .id = message->id,
-        .deadline = TIME_NEVER,
-    };
-    list_append(&pool->watchers, &watcher->in_pool);
-    list_append(&connection->watchers, &watcher->in_connection);
+    watcher = watcher_new(connection, message->number);
+    if (watcher == NULL)
+        fail(connection, message, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+    else
+        watcher->id = message->id;
 }

@@ -64,6 +64,16 @@ static int take_lock(int descriptor, const char *path, struct berth_error *error
     return error_set(error, BERTH_ERROR_BUSY, "%s: another daemon has this socket", path);
 }
 
+/* The machine's own directory is gone with every boot. What fails is told by what comes next. */
+static void make_directory(const char *path, size_t length)
+{
+    char *name = strndup(path, length);
+
+    if (name != NULL && length > 0)
+        mkdir(name, 0755);
+    free(name);
+}
+
 int listener_lock(struct pool *pool, struct berth_error *error)
 {
     const char *socket = pool->settings.socket;
@@ -71,6 +81,8 @@ int listener_lock(struct pool *pool, struct berth_error *error)
     struct text path = {0};
     int code = 0;
 
+    if (!pool->settings.own)
+        make_directory(socket, length);
     /* Both stay open, and locked, until the process ends. */
     pool->directory = keep_directory(socket, length);
     if (pool->settings.own && pool->settings.inventory != NULL) {

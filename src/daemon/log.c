@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/log.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MOST = 1024, FLUSH_AT = 32 * 1024 };
+#include "base/quantity.h"
+#include "base/utf8.h"
+
+enum { LINE_USUAL = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))
 
 static void flush_now(struct timer *timer)
@@ -14,9 +19,34 @@ static void flush_now(struct timer *timer)
     log_flush(container_of(timer, struct log, flush));
 }
 
-void log_init(struct log *log, struct loop *loop, int descriptor)
+void log_init(struct log *log, struct loop *loop, int descriptor, const char *path)
 {
+    struct stat status;
+    struct stat named;
+
     *log = (struct log){.descriptor = descriptor, .loop = loop, .flush.fire = flush_now};
+    if (path == NULL || fstat(descriptor, &status) < 0 || stat(path, &named) < 0 ||
+        named.st_ino != status.st_ino || named.st_dev != status.st_dev)
+        return;
+    log->path = path;
+    log->written = (size_t)status.st_size;
+}
+
+/* Begins a new file. */
+static void turn_over(struct log *log)
+{
+    struct text old = {0};
+    int descriptor = -1;
+
+    log->written = 0;
+    text_append_format(&old, "%s.1", log->path);
+    if (!text_failed(&old) && rename(log->path, old.bytes) == 0)
+        descriptor = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor >= 0) {
+        dup2(descriptor, log->descriptor);
+        close(descriptor);
+    }
+    text_finish(&old);
 }
 
 void log_finish(struct log *log)
@@ -38,7 +68,27 @@ void log_flush(struct log *log)
             break; /* a log that cannot be written must not stop the pool */
         done += (size_t)written;
     }
+    log->written += done;
     text_clear(&log->lines);
+    if (log->path != NULL && log->written > FILE_MOST)
+        turn_over(log);
+}
+
+struct log_words log_quote(const char *string)
+{
+    struct log_words words;
+    size_t length = 0;
+
+    words.text[length++] = '"';
+    for (; *string != '\0' && length < sizeof(words.text) - 3; string++) {
+        if (*string == '"' || *string == '\\')
+            words.text[length++] = '\\';
+        words.text[length++] = *string;
+    }
+    words.text[length++] = '"';
+    words.text[length] = '\0';
+    utf8_make_plain(words.text);
+    return words;
 }
 
 /* The time and the word. Within one second, only its thousandths are new. */
@@ -74,7 +124,7 @@ void log_number(struct log *log, const char *key, uint64_t number)
     text_append_number(log_value(log, key), number);
 }
 
-void log_words(struct log *log, const char *key, const char *words)
+void log_text(struct log *log, const char *key, const char *words)
 {
     text_append_char(log_value(log, key), '"');
     text_append(&log->lines, words);
@@ -92,14 +142,21 @@ void log_end(struct log *log)
 
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
 {
-    char line[LINE_MOST];
+    char line[LINE_USUAL];
     va_list arguments;
+    int length;
 
     va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
+    length = vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     log_begin(log, now, word);
-    text_append(&log->lines, line[0] == '\0' ? "" : " ");
-    text_append(&log->lines, line);
+    text_append(&log->lines, length > 0 ? " " : "");
+    if (length < LINE_USUAL) {
+        text_append(&log->lines, line);
+    } else {
+        va_start(arguments, format);
+        text_append_list(&log->lines, format, arguments);
+        va_end(arguments);
+    }
     log_end(log);
 }

@@ -27,7 +27,6 @@ void message_handle(struct connection *connection, struct wire_message *message)
     };
     struct berth_error error = BERTH_ERROR_INIT;
 
-    engine_advance(connection->pool->engine, pool_now(connection->pool));
     if ((size_t)message->type < sizeof(handlers) / sizeof(handlers[0]) &&
         handlers[message->type] != NULL) {
         handlers[message->type](connection, message);
@@ -144,7 +143,7 @@ static size_t length_of(const char *string)
     return string == NULL ? 0 : strlen(string);
 }
 
-static size_t size_of_device(const struct device *device)
+size_t look_device_size(const struct device *device)
 {
     size_t size = 3 * ITEM_BYTES + length_of(device->name) + length_of(device->uuid) +
                   length_of(device->parent) + length_of(device->cpus);
@@ -190,7 +189,7 @@ static void add_devices(struct page *page)
             .share_used = view.share_used,
             .memory_used = view.memory_used,
         };
-        page->bytes += size_of_device(item->device);
+        page->bytes += look_device_size(item->device);
         page->last = slot + 1;
     }
 }

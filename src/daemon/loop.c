@@ -70,12 +70,13 @@ void loop_remove(struct loop *loop, struct watch *watch)
 
 void timer_set_at(struct loop *loop, struct timer *timer, int64_t at)
 {
-    struct list_link *place = loop->timers.ends.previous;
+    struct list_link *place;
 
     list_remove(&timer->in_loop);
     timer->at = at;
     if (at == LOOP_NEVER)
         return;
+    place = loop->timers.ends.previous;
     while (place != &loop->timers.ends && container_of(place, struct timer, in_loop)->at > at)
         place = place->previous;
     list_insert_before(place->next, &timer->in_loop);
@@ -122,19 +123,20 @@ static void set_clock(struct loop *loop)
     timerfd_settime(loop->clock.descriptor, TFD_TIMER_ABSTIME, &setting, NULL);
 }
 
-void loop_run(struct loop *loop, void (*before)(void *context), void *context)
+void loop_run(struct loop *loop, const struct loop_turn *turn)
 {
     while (!loop->ended) {
         struct epoll_event events[EVENTS_OF_TURN];
         struct watch *ready[EVENTS_OF_TURN];
         int count;
 
-        before(context);
+        turn->before(turn->context);
         if (loop->ended)
             break;
         set_clock(loop);
         count = epoll_wait(loop->epoll, events, EVENTS_OF_TURN, -1);
         loop->now = clock_read(CLOCK_BOOTTIME);
+        turn->after(turn->context);
         for (int i = 0; i < count; i++)
             ready[i] = events[i].data.ptr;
         loop->ready = ready;

@@ -55,8 +55,14 @@ void timer_set_at(struct loop *loop, struct timer *timer, int64_t at);
 /* CLOCK_BOOTTIME: within a turn when it began, so that all of it happens at one time. */
 int64_t loop_now(const struct loop *loop);
 
-/* Waits for something and does it: `before` is called before each wait (it may set timers).
- * Returns when `ended` is set. */
-void loop_run(struct loop *loop, void (*before)(void *context), void *context);
+/* What goes around each wait. */
+struct loop_turn {
+    void (*before)(void *context); /* may set timers */
+    void (*after)(void *context);  /* before anything is called that has become ready */
+    void *context;
+};
+
+/* Waits for something and does it, until `ended` is set. */
+void loop_run(struct loop *loop, const struct loop_turn *turn);
 
 #endif

@@ -27,5 +27,7 @@ void message_watch(struct connection *connection, struct wire_message *message);
 void message_hello(struct connection *connection, struct wire_message *message);
 void message_explain(struct connection *connection, struct wire_message *message);
 void message_look(struct connection *connection, struct wire_message *message);
+/* About how many bytes a device takes in a message, rather too many. */
+size_t look_device_size(const struct device *device);
 
 #endif

@@ -23,6 +23,7 @@ enum { ASKERS_MOST = 64 };
 #define KEPT_FOR     (DURATION_SECOND / 2)
 #define ANSWER_TIME  (DURATION_SECOND / 5)
 #define RETRY_PERIOD DURATION_SECOND
+#define PAUSE        (DURATION_SECOND / 50)
 
 /* What the pool that uses a device says to who asks for it. */
 static const char in_use = 'u';
@@ -113,7 +114,7 @@ static void answered(struct name *name)
     }
 }
 
-static bool take(struct name *name);
+static bool take(struct name *name, bool asks);
 
 /* The other side has let go, or says that it uses the device. */
 static void other_spoke(struct watch *watch, uint32_t events)
@@ -131,10 +132,10 @@ static void other_spoke(struct watch *watch, uint32_t events)
         return;
     }
     close_watch(pool, watch);
-    engine_advance(pool->engine, pool_now(pool));
-    take(name);
-    if (name->asking.descriptor < 0)
-        answered(name);
+    /* Another may have been quicker; not asking it at once keeps two from chasing each other. */
+    if (!take(name, false))
+        timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + PAUSE);
+    answered(name);
     pool_settle(pool);
 }
 
@@ -176,6 +177,22 @@ static void let_go(struct name *name)
     name->pool->names->all_held = false;
 }
 
+/* Pools that asked and are gone. */
+static void drop_gone_askers(struct name *name)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < name->asker_count; i++) {
+        char nothing;
+
+        if (recv(name->askers[i], &nothing, sizeof(nothing), MSG_DONTWAIT | MSG_PEEK) == 0)
+            close(name->askers[i]);
+        else
+            name->askers[kept++] = name->askers[i];
+    }
+    name->asker_count = kept;
+}
+
 /* Somebody asks for a name that we hold. */
 static void somebody_asks(struct watch *watch, uint32_t events)
 {
@@ -187,6 +204,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     (void)events;
     if (descriptor < 0)
         return;
+    drop_gone_askers(name);
     askers = name->asker_count < ASKERS_MOST
                  ? reallocarray(name->askers, name->asker_count + 1, sizeof(*askers))
                  : NULL;
@@ -202,7 +220,6 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     }
     /* Ours wait for something else; until they may want it, it is the other's. */
     if (engine_pending(pool->engine) > 0) {
-        engine_advance(pool->engine, pool_now(pool));
         engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
         timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
     }
@@ -210,8 +227,8 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     pool_settle(pool);
 }
 
-/* Takes the name and unblocks its device, or blocks it and asks who has it. */
-static bool take(struct name *name)
+/* Takes the name and unblocks its device, or blocks it and perhaps asks who has it. */
+static bool take(struct name *name, bool asks)
 {
     struct pool *pool = name->pool;
     struct sockaddr_un address;
@@ -235,7 +252,8 @@ static bool take(struct name *name)
     if (descriptor >= 0)
         close(descriptor);
     engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
-    ask_other(name);
+    if (asks)
+        ask_other(name);
     return false;
 }
 
@@ -249,7 +267,7 @@ static void take_all(struct pool *pool)
         timer_set_at(&pool->loop, &names->let_go, loop_now(&pool->loop) + KEPT_FOR);
     names->all_held = true;
     for (size_t i = 0; i < names->count; i++) {
-        if (!take(&names->items[i]))
+        if (!take(&names->items[i], true))
             names->all_held = false;
     }
 }
@@ -283,7 +301,6 @@ static void try_again(struct timer *timer)
 
     if (engine_pending(pool->engine) == 0)
         return;
-    engine_advance(pool->engine, pool_now(pool));
     take_all(pool);
     pool_settle(pool);
 }
@@ -320,7 +337,6 @@ static void postponed_deal_with(struct pool *pool)
             container_of(list_first(&names->postponed), struct postponed, in_names);
 
         list_remove(&postponed->in_names);
-        engine_advance(pool->engine, pool_now(pool));
         message_claim_now(postponed->connection, &postponed->message);
         wire_message_finish(&postponed->message);
         free(postponed);
@@ -385,7 +401,7 @@ int names_init(struct pool *pool, struct berth_error *error)
     for (size_t i = 0; i < count; i++) {
         engine_unblock(pool->engine, (uint32_t)i, BLOCK_ELSEWHERE);
         if (is_leased(&names->items[i]) || engine_pending(pool->engine) > 0)
-            take(&names->items[i]);
+            take(&names->items[i], true);
     }
     return 0;
 }

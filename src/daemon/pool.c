@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
@@ -54,10 +53,8 @@ bool pool_may_use_high(const struct pool *pool, uint32_t uid)
 
 static void engine_is_due(struct timer *timer)
 {
-    struct pool *pool = container_of(timer, struct pool, engine_timer);
-
-    engine_advance(pool->engine, pool_now(pool));
-    pool_settle(pool);
+    /* The turn began with it: nothing is left to do but to have woken up. */
+    (void)timer;
 }
 
 static void tests_are_due(struct timer *timer)
@@ -115,6 +112,15 @@ static void before_waiting(void *context)
     if (is_idle(pool) != list_is_linked(&pool->idle_timer.in_loop))
         timer_set_at(&pool->loop, &pool->idle_timer,
                      is_idle(pool) ? loop_now(&pool->loop) + pool->settings.idle : LOOP_NEVER);
+}
+
+/* Whatever happens in this turn happens now. */
+static void after_waiting(void *context)
+{
+    struct pool *pool = context;
+
+    engine_advance(pool->engine, pool_now(pool));
+    pool_settle(pool);
 }
 
 /* ---- Signals ---- */
@@ -258,8 +264,7 @@ static void finish(struct pool *pool)
         struct connection *connection = container_of(link, struct connection, in_pool);
 
         /* What it holds and waits for is kept for whoever comes next. */
-        while (!list_is_empty(&connection->jobs))
-            list_remove(list_first(&connection->jobs));
+        jobs_detach(connection);
         connection_close(connection);
     }
     names_finish(pool);
@@ -309,21 +314,21 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     code = jobs_init(pool, error);
     if (loop_init(&pool->loop, error) < 0)
         code = error == NULL ? BERTH_ERROR_IO : error->code;
-    log_init(&pool->log, &pool->loop, settings->log);
+    log_init(&pool->log, &pool->loop, settings->log, settings->log_path);
     if (code == 0)
         code = start(pool, error);
     if (code == 0) {
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
                  BERTH_VERSION, (int)getpid(), engine_machine(pool->engine)->devices.count,
-                 quote(settings->socket).text);
+                 log_quote(settings->socket).text);
         activation_ready(settings->ready);
-        loop_run(&pool->loop, before_waiting, pool);
+        loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});
         activation_stopping();
         if (pool->lost)
             code = error_set_memory(error);
     }
     if (code < 0 && error != NULL)
-        log_line(&pool->log, pool_now(pool), "error", "reason=%s", quote(error->message).text);
+        log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_quote(error->message).text);
     finish(pool);
     return code;
 }

@@ -52,10 +52,12 @@ struct connection {
     uint64_t started;     /* when its process began; 0: not known yet */
     struct list jobs;     /* that it is told about */
     struct list watchers; /* what it waits to be told */
-    struct text out;      /* packets that found no room, each after its length (u32) */
-    size_t sent;          /* of those */
-    bool wants_out;       /* waits to be writable */
-    bool closing;         /* to be closed at the end of this turn */
+    size_t watcher_count;
+    size_t job_count;
+    struct text out; /* packets that found no room, each after its length (u32) */
+    size_t sent;     /* of those */
+    bool wants_out;  /* waits to be writable */
+    bool closing;    /* to be closed at the end of this turn */
 };
 
 /* Somebody who wants to know when a claim or lease is over, or when a request would be granted. */
@@ -149,7 +151,8 @@ struct happening {
     int64_t expires;
 };
 
-enum { ENDED_KEPT = 1024 };
+/* How much is remembered of what is over, and what one connection may ask for at once. */
+enum { ENDED_KEPT = 1024, WATCHERS_MOST = 1024, JOBS_MOST = 65536 };
 
 struct pool_settings {
     const char *socket;        /* path */
@@ -159,6 +162,7 @@ struct pool_settings {
     int64_t idle;              /* nanoseconds */
     int listener;              /* a socket that listens already; -1: none */
     int log;                   /* a descriptor */
+    const char *log_path;      /* the file that it is; NULL: none of ours */
     int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
 };
 
@@ -174,14 +178,10 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     int64_t grace;
-    int64_t default_time; /* of requests that say none; 0: none */
-    int64_t longest_time; /* 0: any */
-    struct {
-        VECTOR_OF(uint32_t);
-    } high; /* who may use it, by uid */
-    struct {
-        VECTOR_OF(struct device_limit);
-    } limits; /* that the engine was told */
+    int64_t default_time;     /* of requests that say none; 0: none */
+    int64_t longest_time;     /* 0: any */
+    struct user_list high;    /* who may use it, by uid */
+    struct limit_list limits; /* that the engine was told */
 
     struct watch listener;
     struct watch signals;

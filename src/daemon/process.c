@@ -15,10 +15,10 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* The fields of /proc/PID/stat after the name, counted from 0: state and start time. */
-enum { STATE_FIELD = 0, START_FIELD = 19 };
+/* Numbers of fields in /proc/PID/stat. */
+enum { STATE_FIELD = 3, START_FIELD = 22 };
 
-static bool read_stat(pid_t pid, char *buffer, size_t size)
+const char *process_fields(pid_t pid, char *buffer, size_t size)
 {
     char path[64];
     int descriptor;
@@ -27,36 +27,27 @@ static bool read_stat(pid_t pid, char *buffer, size_t size)
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-        return false;
+        return NULL;
     length = read(descriptor, buffer, size - 1);
     close(descriptor);
     if (length <= 0)
-        return false;
+        return NULL;
     buffer[length] = '\0';
-    return true;
+    buffer = strrchr(buffer, ')');
+    return buffer == NULL ? NULL : buffer + 1;
 }
 
 uint64_t process_started(pid_t pid)
 {
     char buffer[1024];
-    char *cursor;
+    const char *fields = pid <= 0 ? NULL : process_fields(pid, buffer, sizeof(buffer));
+    char state;
 
-    if (pid <= 0 || !read_stat(pid, buffer, sizeof(buffer)))
+    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
         return 0;
-    /* The name may hold anything, a closing bracket too. */
-    cursor = strrchr(buffer, ')');
-    if (cursor == NULL || cursor[1] != ' ')
-        return 0;
-    cursor += 2;
-    if (*cursor == 'Z' || *cursor == 'X')
-        return 0;
-    for (int field = STATE_FIELD; field < START_FIELD; field++) {
-        cursor = strchr(cursor, ' ');
-        if (cursor == NULL)
-            return 0;
-        cursor++;
-    }
-    return strtoull(cursor, NULL, 10);
+    for (int field = STATE_FIELD; fields != NULL && field < START_FIELD; field++)
+        fields = strchr(fields + 1, ' ');
+    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
 }
 
 int process_open(pid_t pid, uint64_t started)

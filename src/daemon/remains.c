@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/process.h"
@@ -87,26 +88,56 @@ static int read_environment(pid_t pid, struct text *out)
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64];
     char buffer[1024];
-    const char *cursor;
-    ssize_t length;
+    const char *fields = process_fields(pid, buffer, sizeof(buffer));
     int parent = 0;
-    int descriptor;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return 0;
-    length = read(descriptor, buffer, sizeof(buffer) - 1);
-    close(descriptor);
-    if (length <= 0)
-        return 0;
-    buffer[length] = '\0';
-    cursor = strrchr(buffer, ')');
-    if (cursor == NULL || sscanf(cursor, ") %*c %d", &parent) != 1)
+    if (fields == NULL || sscanf(fields, " %*c %d", &parent) != 1)
         return 0;
     return parent;
+}
+
+/* Whether a process whose environment reads as empty only has none yet: so it is for a moment in
+ * the midst of an exec. Threads of the kernel and the dead have none ever. */
+static bool is_starting(pid_t pid)
+{
+    enum { FLAGS = 9, ENVIRONMENT_END = 51, OF_THE_KERNEL = 0x00200000 };
+    char buffer[1024];
+    const char *fields = process_fields(pid, buffer, sizeof(buffer));
+    char state;
+
+    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
+        return false;
+    for (int field = 3; fields != NULL && field < ENVIRONMENT_END; field++) {
+        fields = strchr(fields + 1, ' ');
+        if (field + 1 == FLAGS && fields != NULL && strtoul(fields, NULL, 10) & OF_THE_KERNEL)
+            return false;
+    }
+    return fields != NULL && strtoull(fields, NULL, 10) == 0;
+}
+
+/* Reads what marks it, waiting for one that is just being started. */
+static bool has_mark(struct remains *remains, pid_t pid)
+{
+    enum { TRIES_MOST = 100 };
+    const struct timespec moment = {.tv_nsec = 20 * 1000};
+    struct text *environment = &remains->pool->key;
+    bool is_last = false;
+
+    for (int tries = 0; tries < TRIES_MOST; tries++) {
+        if (read_environment(pid, environment) < 0)
+            return false;
+        if (environment->length > 0)
+            return is_marked(environment->bytes, environment->length, &remains->leases,
+                             remains->pool->settings.socket);
+        if (is_last)
+            break;
+        /* It may have got one since. */
+        is_last = !is_starting(pid);
+        if (!is_last)
+            nanosleep(&moment, NULL);
+    }
+    return false;
 }
 
 static bool has_process(const struct remains *remains, pid_t pid)
@@ -178,12 +209,7 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
     descriptor = process_open(pid, 0);
     if (descriptor < 0)
         return false;
-    if (only_children)
-        mine = has_process(remains, parent_of(pid));
-    else
-        mine =
-            read_environment(pid, &pool->key) == 0 && pool->key.length > 0 &&
-            is_marked(pool->key.bytes, pool->key.length, &remains->leases, pool->settings.socket);
+    mine = only_children ? has_process(remains, parent_of(pid)) : has_mark(remains, pid);
     if (!mine || process_has_ended(descriptor)) {
         close(descriptor);
         return false;

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
@@ -119,13 +118,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    while (code == 1 && at < content->length) {
+    /* After the last record come zeros, or one that its writer did not finish. */
+    while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* zeros, or a record that its writer did not finish */
+            break;
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -217,7 +217,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
         return code;
     if (error != NULL && error->message[0] != '\0')
         log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
-                 quote(error->message).text);
+                 log_quote(error->message).text);
     if (error != NULL)
         *error = (struct berth_error)BERTH_ERROR_INIT;
     join_all(pool);
@@ -233,18 +233,26 @@ int restore_read(struct pool *pool, struct berth_error *error)
     return 0;
 }
 
+static bool watch_holder(struct pool *pool, struct job *job)
+{
+    return ending_watch(pool, job, process_open(job->holder->pid, job->holder->started));
+}
+
 static void restore_lease(struct pool *pool, struct job *job)
 {
     if (job->state == JOB_DRAINING) {
         ending_holder_gone(pool, job);
         return;
     }
-    if (job->hold != WIRE_HOLD_NOTHING &&
-        !ending_watch(pool, job, process_open(job->holder->pid, job->holder->started))) {
+    if (job->hold == WIRE_HOLD_CONNECTION
+            ? !holder_lives(job)
+            : job->hold == WIRE_HOLD_PROCESS && !watch_holder(pool, job)) {
         ending_holder_gone(pool, job);
         return;
     }
-    job->restored = false; /* it may have become another program, which does not come back */
+    /* A process may have become another program, which does not come back; whoever holds by a
+     * connection does. */
+    job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER
@@ -256,7 +264,6 @@ static void patience_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
-    engine_advance(pool->engine, pool_now(pool));
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
@@ -267,7 +274,7 @@ static void patience_is_over(struct timer *timer)
         if (job->by_lease.id == 0) {
             engine_cancel(pool->engine, job->by_id.id, NULL);
         } else if (job->hold != WIRE_HOLD_NOTHING) {
-            /* It was granted after the restart, and nobody was ever told. */
+            /* It was held by a connection, or granted after the restart and nobody was told. */
             job->end = WIRE_END_DIED;
             ending_done(pool, job);
         }
@@ -282,12 +289,13 @@ void restore_holders(struct pool *pool)
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
+        if (job->by_lease.id == 0 && !holder_lives(job)) {
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+            continue;
+        }
         if (job->by_lease.id != 0)
             restore_lease(pool, job);
-        else if (!holder_lives(job))
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-        else
-            waits = true;
+        waits = waits || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)

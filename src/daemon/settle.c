@@ -9,6 +9,7 @@
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/messages.h"
 #include "daemon/names.h"
 #include "daemon/process.h"
 
@@ -79,34 +80,47 @@ static void log_grant(struct pool *pool, const struct job *job, const struct lea
     log_end(&pool->log);
 }
 
+/* Puts as many of the lease's devices into `devices` as one message takes. */
+static uint32_t fill_grant(const struct machine *machine, const struct lease_view *view,
+                           uint32_t start, struct device devices[WIRE_GRANT_DEVICES])
+{
+    uint32_t count = 0;
+    size_t size = 0;
+
+    while (count < WIRE_GRANT_DEVICES && start + count < view->slot_count &&
+           size < WIRE_MESSAGE_MOST / 2) {
+        devices[count] = machine->devices.items[view->slots[start + count]];
+        size += look_device_size(&devices[count++]);
+    }
+    return count;
+}
+
 void settle_send_grant(struct pool *pool, struct job *job)
 {
-    const struct machine *machine = engine_machine(pool->engine);
     struct device devices[WIRE_GRANT_DEVICES];
     struct lease_view view;
+    uint32_t count;
 
     if (job->connection == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
         return;
-    for (uint32_t start = 0; start < view.slot_count; start += WIRE_GRANT_DEVICES) {
-        uint32_t left = view.slot_count - start;
-        uint32_t count = left < WIRE_GRANT_DEVICES ? left : WIRE_GRANT_DEVICES;
+    for (uint32_t start = 0; start < view.slot_count; start += count) {
         struct wire_message message = {
             .type = WIRE_GRANTED,
             .number = job->number,
             .id = job->by_id.id,
-            .devices = {.items = devices, .count = count},
             .replicas = view.replicas,
-            .more = left > count,
             .granted = view.granted,
             .vendors = pool->vendors,
             .socket = (char *)pool->settings.socket,
             .pool = pool->name,
         };
 
+        count = fill_grant(engine_machine(pool->engine), &view, start, devices);
+        message.devices.items = devices;
+        message.devices.count = count;
+        message.more = start + count < view.slot_count;
         if (view.expires != TIME_NEVER)
             message.expires = optional_number_of((uint64_t)view.expires);
-        for (uint32_t i = 0; i < count; i++)
-            devices[i] = machine->devices.items[view.slots[start + i]];
         connection_send(job->connection, &message);
     }
 }
@@ -129,6 +143,9 @@ void settle_granted(struct pool *pool, struct job *job)
         }
     }
     settle_send_grant(pool, job);
+    /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
+    if (job->hold == WIRE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
+        ending_holder_gone(pool, job);
 }
 
 static void tell_ended(struct pool *pool, const struct ended *ended)
@@ -163,7 +180,7 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
     log_begin(&pool->log, pool_now(pool), "ended");
     log_number(&pool->log, "id", ended.id);
     log_number(&pool->log, "uid", ended.uid);
-    log_words(&pool->log, "reason", wire_end_describe(end));
+    log_text(&pool->log, "reason", wire_end_describe(end));
     log_end(&pool->log);
     if (ended.exit_code.known)
         keep_ended(pool, &ended);
@@ -189,13 +206,7 @@ static void lease_released(struct pool *pool, struct job *job)
 
     /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
     if (job->end == 0 && job->connection != NULL)
-        connection_send(job->connection, &(struct wire_message){
-                                             .type = WIRE_NOTICE,
-                                             .number = job->number,
-                                             .id = job->by_id.id,
-                                             .end = end,
-                                             .force_at = pool_now(pool) + pool->grace,
-                                         });
+        ending_send_notice(pool, job, end, pool_now(pool) + pool->grace);
     finish_job(pool, job, end);
 }
 
@@ -219,7 +230,9 @@ static void deal_with(struct pool *pool, const struct happening *happening)
         ending_begin(pool, job, WIRE_END_REVOKED, happening->expires);
         break;
     case EVENT_REVOKED:
-        ending_force(pool, job);
+        /* A supervisor knew the time, and has a little more. */
+        if (job->connection == NULL)
+            ending_force(pool, job);
         break;
     case EVENT_EXPIRED:
         ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->grace);

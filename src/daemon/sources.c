@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "engine/policies.h"
@@ -35,21 +34,22 @@ static int read_machine(struct pool *pool, struct machine *ret_machine, struct b
     return code;
 }
 
-/* What the daemon itself keeps of the rules. */
-static void take_rules(struct pool *pool, const struct configuration *configuration)
+int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_error *error)
 {
-    uint32_t *uid;
-    const uint32_t *from;
+    struct rules rules;
+    const struct configured_policy *policy = &rules.configuration.policy;
+    int code = configuration_read(path, &rules.configuration, error);
 
-    pool->grace = configuration->grace;
-    pool->default_time = configuration->default_time;
-    pool->longest_time = configuration->longest_time;
-    vector_finish(&pool->high);
-    vector_for_each (from, &configuration->high) {
-        uid = vector_append(&pool->high);
-        if (uid != NULL)
-            *uid = *from;
+    if (code < 0)
+        return code;
+    code = policy_find(policy->name, &rules.policy, error);
+    if (code < 0) {
+        error_wrap(error, code, "%s:%u:%u", path, policy->line, policy->column);
+        configuration_finish(&rules.configuration);
+        return code;
     }
+    *ret_rules = rules;
+    return 0;
 }
 
 static int set_limit(struct pool *pool, const struct device_limit *limit, uint64_t most,
@@ -59,31 +59,55 @@ static int set_limit(struct pool *pool, const struct device_limit *limit, uint64
                            : engine_limit_user(pool->engine, limit->key, most, error);
 }
 
-static int apply_limits(struct pool *pool, const struct configuration *configuration,
+static bool has_limit(const struct limit_list *limits, const struct device_limit *wanted)
+{
+    const struct device_limit *limit;
+
+    vector_for_each (limit, limits) {
+        if (limit->key == wanted->key && limit->is_group == wanted->is_group)
+            return true;
+    }
+    return false;
+}
+
+/* Those of before that are not there any more go last: a limit that stays is never lifted. */
+static int apply_limits(struct pool *pool, const struct limit_list *limits,
                         struct berth_error *error)
 {
     const struct device_limit *limit;
     int code = 0;
 
-    /* Those of before that are not there any more. */
-    vector_for_each (limit, &pool->limits)
-        set_limit(pool, limit, UINT64_MAX, NULL);
-    vector_finish(&pool->limits);
-    vector_for_each (limit, &configuration->limits) {
-        struct device_limit *kept = vector_append(&pool->limits);
-
-        if (kept == NULL)
-            return error_set_memory(error);
-        *kept = *limit;
-        code = set_limit(pool, limit, limit->most, error);
+    vector_for_each (limit, limits) {
+        if (code == 0)
+            code = set_limit(pool, limit, limit->most, error);
+    }
+    vector_for_each (limit, &pool->limits) {
+        if (!has_limit(limits, limit))
+            set_limit(pool, limit, UINT64_MAX, NULL);
     }
     return code;
 }
 
-static int make_engine(struct pool *pool, const struct configuration *configuration,
-                       struct machine *machine, struct berth_error *error)
+/* Takes over what the daemon itself keeps of the rules. */
+static void take_rules(struct pool *pool, struct configuration *configuration)
 {
+    pool->grace = configuration->grace;
+    pool->default_time = configuration->default_time;
+    pool->longest_time = configuration->longest_time;
+    vector_finish(&pool->high);
+    pool->high = configuration->high;
+    configuration->high = (struct user_list){0};
+    vector_finish(&pool->limits);
+    pool->limits = configuration->limits;
+    configuration->limits = (struct limit_list){0};
+}
+
+static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
+                       struct berth_error *error)
+{
+    const struct configuration *configuration = &rules->configuration;
     struct engine_settings settings = {
+        .policy = rules->policy,
         .time_slice_tenants = configuration->time_slice_tenants,
         .mps_tenants = configuration->mps_tenants,
         .age_step = configuration->age_step,
@@ -91,55 +115,51 @@ static int make_engine(struct pool *pool, const struct configuration *configurat
         .affinity_by_user = true,
     };
     const struct device *device;
-    int code = policy_find(configuration->policy, &settings.policy, error);
+    int code;
 
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
+    code = engine_create(machine, &settings, &pool->engine, error);
     if (code == 0)
-        code = engine_create(machine, &settings, &pool->engine, error);
-    if (code == 0)
-        code = apply_limits(pool, configuration, error);
+        code = apply_limits(pool, &configuration->limits, error);
     return code;
 }
 
 int sources_open(struct pool *pool, struct berth_error *error)
 {
-    struct configuration configuration;
+    struct rules rules;
     struct machine machine = {0};
-    int code = configuration_read(pool->settings.configuration, &configuration, error);
+    int code = sources_read_rules(pool->settings.configuration, &rules, error);
 
     if (code < 0)
         return code;
-    take_rules(pool, &configuration);
     code = read_machine(pool, &machine, error);
     if (code == 0)
-        code = make_engine(pool, &configuration, &machine, error);
+        code = make_engine(pool, &rules, &machine, error);
+    if (code == 0)
+        take_rules(pool, &rules.configuration);
     machine_finish(&machine);
-    configuration_finish(&configuration);
+    configuration_finish(&rules.configuration);
     return code;
 }
 
 void sources_reload(struct pool *pool)
 {
-    struct configuration configuration;
+    struct rules rules;
     struct berth_error error = BERTH_ERROR_INIT;
-    const struct policy *policy = NULL;
-    int code = configuration_read(pool->settings.configuration, &configuration, &error);
+    int code = sources_read_rules(pool->settings.configuration, &rules, &error);
 
     activation_reloading();
     if (code == 0) {
-        engine_advance(pool->engine, pool_now(pool));
-        take_rules(pool, &configuration);
-        code = apply_limits(pool, &configuration, &error);
-        if (code == 0)
-            code = policy_find(configuration.policy, &policy, &error);
-        engine_set_rules(pool->engine, configuration.grace, policy);
+        code = apply_limits(pool, &rules.configuration.limits, &error);
+        engine_set_rules(pool->engine, rules.configuration.grace, rules.policy);
+        take_rules(pool, &rules.configuration);
         asked_forget_spare(pool);
-        configuration_finish(&configuration);
+        configuration_finish(&rules.configuration);
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",
-                 quote(error.message).text);
+                 log_quote(error.message).text);
     else
         log_line(&pool->log, pool_now(pool), "reloaded", "%s", "");
     activation_ready(-1);

@@ -6,6 +6,16 @@
 #define DAEMON_SOURCES_H
 
 #include "daemon/pool.h"
+#include "model/policy.h"
+#include "spec/configuration.h"
+
+struct rules {
+    struct configuration configuration; /* whoever read them finishes it */
+    const struct policy *policy;        /* of requests that name none */
+};
+
+/* Reads a configuration as configuration_read does, and finds the policy that it names. */
+int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_error *error);
 
 /* Makes the engine of the inventory's devices (without one there are none) by the rules of the
  * configuration. */

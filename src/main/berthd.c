@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "daemon/activation.h"
 #include "daemon/pool.h"
+#include "daemon/sources.h"
 #include "spec/configuration.h"
 #include "spec/option_types.h"
 
@@ -71,7 +72,7 @@ static const struct option daemon_rows[] = {
      OPTION(idle),
      .take = option_duration},
     {.name = "check-config",
-     .help = "only say whether the rules can be read",
+     .help = "only say whether the rules are good",
      OPTION(check),
      .take = option_flag},
 };
@@ -119,14 +120,39 @@ static int find_rules(const struct daemon_options *options, struct text *ret_pat
     return text_failed(ret_path) ? error_set_memory(error) : 0;
 }
 
-static int check_rules(const char *path, struct berth_error *error)
+static int read_rules(const char *path, struct berth_error *error)
 {
-    struct configuration configuration;
-    int code = configuration_read(path, &configuration, error);
+    struct rules rules;
+    int code = sources_read_rules(path, &rules, error);
 
     if (code == 0)
-        configuration_finish(&configuration);
+        configuration_finish(&rules.configuration);
     return code;
+}
+
+/* --check-config. Returns the exit code. */
+static int check_rules(const struct daemon_options *options)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text path = {0};
+    struct text words = {0};
+    int code = find_rules(options, &path, &error);
+    int result;
+
+    if (code == 0)
+        code = read_rules(path.length > 0 ? path.bytes : NULL, &error);
+    if (path.length == 0)
+        text_append(&words, "a configuration");
+    else
+        text_append(&words, path.bytes);
+    if (path.length > 0 && access(path.bytes, F_OK) == 0)
+        text_append(&words, ": good\n");
+    else
+        text_append(&words, ": not there, the usual rules count\n");
+    result = code < 0 ? output_error(&error) : output_write(&words);
+    text_finish(&path);
+    text_finish(&words);
+    return result;
 }
 
 static int open_log(const char *path, int *ret_log, struct berth_error *error)
@@ -142,6 +168,7 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
 struct prepared {
     struct text socket;
     struct text rules;
+    struct text log; /* the file of the user's own, which whoever started us opened */
     char *inventory;
     struct pool_settings settings;
 };
@@ -173,6 +200,9 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     settings->inventory = prepared->inventory;
     settings->configuration = prepared->rules.length > 0 ? prepared->rules.bytes : NULL;
     settings->own = options->own != NULL;
+    if (options->own != NULL && options->log == NULL)
+        text_append_format(&prepared->log, "%s/log", options->own);
+    settings->log_path = options->log != NULL ? options->log : prepared->log.bytes;
     settings->idle = options->idle.known ? (int64_t)options->idle.value : DURATION_MINUTE;
     settings->ready = settings->own ? STDOUT_FILENO : -1;
     return code;
@@ -185,10 +215,10 @@ static int serve(const struct daemon_options *options)
     int code = prepare(options, &prepared, &error);
 
     if (code == 0)
-        code = options->check ? check_rules(prepared.settings.configuration, &error)
-                              : pool_run(&prepared.settings, &error);
+        code = pool_run(&prepared.settings, &error);
     text_finish(&prepared.socket);
     text_finish(&prepared.rules);
+    text_finish(&prepared.log);
     free(prepared.inventory);
     return code < 0 ? fail(&error, prepared.settings.own) : EXIT_GOOD;
 }
@@ -212,8 +242,9 @@ static int run(int argc, char **argv)
     const struct option_binding binding = {&daemon_option_set, &options};
     int code;
 
-    return verb_begin(&verb_daemon_program, &binding, 1, argc, argv, &code) ? serve(&options)
-                                                                            : code;
+    if (!verb_begin(&verb_daemon_program, &binding, 1, argc, argv, &code))
+        return code;
+    return options.check ? check_rules(&options) : serve(&options);
 }
 
 int main(int argc, char **argv)

@@ -126,6 +126,8 @@ extern const struct tagged_kind tagged_maybe;
 extern const struct tagged_kind tagged_capability;
 /* char *, up to `most` bytes. */
 extern const struct tagged_kind tagged_text;
+/* The same for people to read: what is longer is written cut, and ends in "...". */
+extern const struct tagged_kind tagged_words;
 /* const uint32_t * with the count elsewhere, up to `most`. */
 extern const struct tagged_kind tagged_list;
 /* struct device_id_list. */

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "model/device_id.h"
 #include "model/tagged.h"
 #include "model/tagged_members.h"
@@ -61,6 +62,29 @@ const struct tagged_kind tagged_text = {
     .shape = TAGGED_SHAPE_POINTER,
     .is_default = is_null,
     .write = text_write,
+    .read = text_read,
+    .finish = free_pointer,
+};
+
+/* A line for people is worth more cut than a message that cannot be sent. */
+static int words_write(const struct tagged_field *field, const void *whole, struct text *out)
+{
+    static const char cut_mark[] = "...";
+    const char *words = tagged_load_pointer(field, whole);
+    size_t length = strlen(words);
+
+    if (length <= field->most) {
+        text_append_bytes(out, words, length);
+        return 0;
+    }
+    text_append_bytes(out, words, utf8_boundary(words, field->most - strlen(cut_mark)));
+    text_append(out, cut_mark);
+    return 0;
+}
+
+const struct tagged_kind tagged_words = {
+    .is_default = is_null,
+    .write = words_write,
     .read = text_read,
     .finish = free_pointer,
 };

@@ -15,40 +15,7 @@
 
 enum { TENANTS_MOST = 1024, DEVICES_MOST = 1000000 };
 
-/* The number of a user or group: its name, or the number itself. */
-static int find_user(const char *name, uint32_t *ret_uid, struct berth_error *error)
-{
-    const struct passwd *entry;
-    uint64_t number;
-
-    if (quantity_parse_number(name, 0, UINT32_MAX - 1, &number, NULL) == 0) {
-        *ret_uid = (uint32_t)number;
-        return 0;
-    }
-    entry = getpwnam(name);
-    if (entry == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a user that is known here, found %s",
-                         quote(name).text);
-    *ret_uid = entry->pw_uid;
-    return 0;
-}
-
-static int find_group(const char *name, uint32_t *ret_gid, struct berth_error *error)
-{
-    const struct group *entry;
-    uint64_t number;
-
-    if (quantity_parse_number(name, 0, UINT32_MAX - 1, &number, NULL) == 0) {
-        *ret_gid = (uint32_t)number;
-        return 0;
-    }
-    entry = getgrnam(name);
-    if (entry == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a group that is known here, found %s",
-                         quote(name).text);
-    *ret_gid = entry->gr_gid;
-    return 0;
-}
+#define SHORTEST_GRACE (DURATION_SECOND / 1000)
 
 static int parse_duration(const struct field *field, const char *text, void *target,
                           struct berth_error *error)
@@ -69,66 +36,131 @@ static const struct field_type type_duration = {
     .parse = parse_duration,
 };
 
-/* A list of users. */
+static int read_policy(const struct reading *reading, const struct field *field,
+                       const struct node *node, void *target)
+{
+    struct configured_policy *policy = target;
+
+    policy->line = node->line;
+    policy->column = node->column;
+    return field_read(reading, &field_text, field, node, &policy->name);
+}
+
+static const struct field_type type_policy = {.read = read_policy};
+
+/* ---- Users and groups, by name or number ---- */
+
+static int parse_user(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
+{
+    const struct passwd *entry;
+    uint64_t number;
+
+    (void)field;
+    if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
+        *(uint32_t *)target = (uint32_t)number;
+        return 0;
+    }
+    entry = getpwnam(text);
+    if (entry == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a user that is known here, found %s",
+                         quote(text).text);
+    *(uint32_t *)target = entry->pw_uid;
+    return 0;
+}
+
+static const struct field_type type_user = {.wanted = "a user", .parse = parse_user};
+
+static int parse_group(const struct field *field, const char *text, void *target,
+                       struct berth_error *error)
+{
+    const struct group *entry;
+    uint64_t number;
+
+    (void)field;
+    if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
+        *(uint32_t *)target = (uint32_t)number;
+        return 0;
+    }
+    entry = getgrnam(text);
+    if (entry == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a group that is known here, found %s",
+                         quote(text).text);
+    *(uint32_t *)target = entry->gr_gid;
+    return 0;
+}
+
+static const struct field_type type_group = {.wanted = "a group", .parse = parse_group};
+
 static int read_users(const struct reading *reading, const struct field *field,
                       const struct node *node, void *target)
 {
-    struct {
-        VECTOR_OF(uint32_t);
-    } *list = target;
+    struct user_list *list = target;
+    int code = 0;
 
     if (node->kind != NODE_LIST)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of users, found %s", field->name,
                               node_describe(node).text);
-    for (size_t i = 0; i < node->count; i++) {
-        const struct node *item = node->items[i];
+    for (size_t i = 0; i < node->count && code == 0; i++) {
         uint32_t *uid = vector_append(list);
-        int code = uid == NULL ? error_set_memory(reading->error) : 0;
 
-        if (code == 0 && item->kind != NODE_SCALAR)
-            return document_error(reading->document, item, reading->error, BERTH_ERROR_SYNTAX,
-                                  "%s: wanted a user, found %s", field->name,
-                                  node_describe(item).text);
-        if (code == 0)
-            code = find_user(item->text, uid, reading->error);
-        if (code < 0)
-            return document_wrap(reading->document, item, reading->error,
-                                 error_wrap(reading->error, code, "%s", field->name));
+        code = uid == NULL ? error_set_memory(reading->error)
+                           : field_read(reading, &type_user, field, node->items[i], uid);
     }
-    return 0;
+    return code;
 }
 
 static const struct field_type type_users = {.read = read_users};
 
-struct limit_list {
-    VECTOR_OF(struct device_limit);
+/* ---- Limits ---- */
+
+static int parse_devices(const struct field *field, const char *text, void *target,
+                         struct berth_error *error)
+{
+    (void)field;
+    return quantity_parse_decimal(text, SHARE_DECIMALS, (uint64_t)DEVICES_MOST * SHARE_WHOLE,
+                                  target, error);
+}
+
+static const struct field_type type_devices = {
+    .wanted = "a number of devices such as 2 or 0.5",
+    .bare = true,
+    .parse = parse_devices,
 };
+
+static const struct field_type type_group_limits;
+
+static bool is_limited(const struct limit_list *list, uint32_t key, bool is_group)
+{
+    const struct device_limit *limit;
+
+    vector_for_each (limit, list) {
+        if (limit->key == key && limit->is_group == is_group)
+            return true;
+    }
+    return false;
+}
 
 static int read_limit(const struct reading *reading, const struct field *field,
                       const struct node *key, const struct node *value, struct limit_list *list)
 {
-    bool is_group = field->choices != NULL;
-    struct device_limit *limit = vector_append(list);
-    int code = limit == NULL ? error_set_memory(reading->error) : 0;
-    const struct node *place = key;
+    struct device_limit limit = {.is_group = field->type == &type_group_limits};
+    struct device_limit *added;
+    int code =
+        field_read(reading, limit.is_group ? &type_group : &type_user, field, key, &limit.key);
 
-    if (code == 0 && (key->kind != NODE_SCALAR || value->kind != NODE_SCALAR))
-        code = error_set(reading->error, BERTH_ERROR_SYNTAX, "wanted a name and a number, found %s",
-                         node_describe(value).text);
     if (code == 0)
-        code = is_group ? find_group(key->text, &limit->key, reading->error)
-                        : find_user(key->text, &limit->key, reading->error);
-    if (code == 0) {
-        place = value;
-        limit->is_group = is_group;
-        code = quantity_parse_decimal(value->text, SHARE_DECIMALS,
-                                      (uint64_t)DEVICES_MOST * SHARE_WHOLE, &limit->most,
-                                      reading->error);
-    }
+        code = field_read(reading, &type_devices, field, value, &limit.most);
+    if (code == 0 && is_limited(list, limit.key, limit.is_group))
+        return document_error(reading->document, key, reading->error, BERTH_ERROR_INVALID,
+                              "%s: %s is given twice", field->name, node_describe(key).text);
     if (code < 0)
-        return document_wrap(reading->document, place, reading->error,
-                             error_wrap(reading->error, code, "%s", field->name));
+        return code;
+    added = vector_append(list);
+    if (added == NULL)
+        return error_set_memory(reading->error);
+    *added = limit;
     return 0;
 }
 
@@ -147,15 +179,12 @@ static int read_limits(const struct reading *reading, const struct field *field,
     return code;
 }
 
-static const struct field_type type_limits = {.read = read_limits};
-
-/* Marks the field whose names are groups'. */
-static const struct choice groups_mark[] = {{0}};
+static const struct field_type type_user_limits = {.read = read_limits};
+static const struct field_type type_group_limits = {.read = read_limits};
 
 static const struct field limit_fields[] = {
-    {"users", &type_limits, .offset = offsetof(struct configuration, limits)},
-    {"groups", &type_limits, .offset = offsetof(struct configuration, limits),
-     .choices = groups_mark},
+    {"users", &type_user_limits, .offset = offsetof(struct configuration, limits)},
+    {"groups", &type_group_limits, .offset = offsetof(struct configuration, limits)},
 };
 
 static const struct record limits_record = {
@@ -172,11 +201,13 @@ static int read_limits_record(const struct reading *reading, const struct field 
 
 static const struct field_type type_limits_record = {.read = read_limits_record};
 
+/* ---- The whole ---- */
+
 #define MEMBER(member) .offset = offsetof(struct configuration, member)
 
 static const struct field configuration_fields[] = {
-    {"policy", &field_text, MEMBER(policy)},
-    {"grace", &type_duration, MEMBER(grace), .least = 0},
+    {"policy", &type_policy, MEMBER(policy)},
+    {"grace", &type_duration, MEMBER(grace), .least = SHORTEST_GRACE},
     {"age_step", &type_duration, MEMBER(age_step), .least = DURATION_SECOND},
     {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .least = 1,
      .most = TENANTS_MOST},
@@ -187,42 +218,43 @@ static const struct field configuration_fields[] = {
     {"limits", &type_limits_record, .offset = 0, .record = &limits_record},
 };
 
+static int check_times(const struct reading *reading, const struct node *node, void *target)
+{
+    const struct configuration *configuration = target;
+
+    if (configuration->longest_time == 0 ||
+        configuration->default_time <= configuration->longest_time)
+        return 0;
+    return document_error(reading->document, record_value(node, "default_time"), reading->error,
+                          BERTH_ERROR_INVALID,
+                          "default_time: wanted at most longest_time (%s), found %s",
+                          quantity_format_duration(configuration->longest_time).text,
+                          quantity_format_duration(configuration->default_time).text);
+}
+
 static const struct record configuration_record = {
     .what = "a configuration",
     .fields = configuration_fields,
     .field_count = COUNT(configuration_fields),
+    .check = check_times,
 };
 
-static void set_defaults(struct configuration *configuration)
-{
-    *configuration = (struct configuration){
-        .grace = 10 * DURATION_SECOND,
-        .age_step = DURATION_HOUR,
-        .time_slice_tenants = 4,
-        .mps_tenants = 8,
-    };
-}
+static const struct configuration usual = {
+    .grace = 10 * DURATION_SECOND,
+    .age_step = DURATION_HOUR,
+    .time_slice_tenants = 4,
+    .mps_tenants = 8,
+};
 
-int configuration_read(const char *path, struct configuration *ret_configuration,
-                       struct berth_error *error)
+static int build(const struct document *document, struct configuration *ret_configuration,
+                 struct berth_error *error)
 {
-    struct configuration configuration;
-    struct document document;
-    int code = path == NULL ? BERTH_ERROR_NOT_FOUND : document_read(&document, path, error);
+    struct configuration configuration = usual;
+    int code = 0;
 
-    set_defaults(&configuration);
-    if (code == BERTH_ERROR_NOT_FOUND) {
-        if (error != NULL)
-            *error = (struct berth_error)BERTH_ERROR_INIT;
-        *ret_configuration = configuration;
-        return 0;
-    }
-    if (code < 0)
-        return code;
-    if (document.root != NULL && !node_is_null(document.root))
-        code = record_read(&(struct reading){&document, error}, &configuration_record,
-                           document.root, &configuration);
-    document_finish(&document);
+    if (document->root != NULL && !node_is_null(document->root))
+        code = record_read(&(struct reading){document, error}, &configuration_record,
+                           document->root, &configuration);
     if (code < 0)
         configuration_finish(&configuration);
     else
@@ -230,9 +262,40 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     return code;
 }
 
+int configuration_parse(const char *file, const char *text, size_t length,
+                        struct configuration *ret_configuration, struct berth_error *error)
+{
+    struct document document;
+    int code = document_parse(&document, file, text, length, error);
+
+    if (code < 0)
+        return code;
+    code = build(&document, ret_configuration, error);
+    document_finish(&document);
+    return code;
+}
+
+int configuration_read(const char *path, struct configuration *ret_configuration,
+                       struct berth_error *error)
+{
+    struct berth_error reason = BERTH_ERROR_INIT;
+    struct document document;
+    int code = path == NULL ? BERTH_ERROR_NOT_FOUND : document_read(&document, path, &reason);
+
+    if (code == BERTH_ERROR_NOT_FOUND) {
+        *ret_configuration = usual;
+        return 0;
+    }
+    if (code < 0)
+        return error_set(error, code, "%s", reason.message);
+    code = build(&document, ret_configuration, error);
+    document_finish(&document);
+    return code;
+}
+
 void configuration_finish(struct configuration *configuration)
 {
-    free(configuration->policy);
+    free(configuration->policy.name);
     vector_finish(&configuration->high);
     vector_finish(&configuration->limits);
     *configuration = (struct configuration){0};

@@ -19,6 +19,7 @@
 
 #include <berth/error.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/vector.h"
@@ -29,28 +30,47 @@ struct device_limit {
     uint64_t most; /* millionths of devices */
 };
 
+struct limit_list {
+    VECTOR_OF(struct device_limit);
+};
+
+struct user_list {
+    VECTOR_OF(uint32_t);
+};
+
+/* Which policies there are, the reader of the file does not know: where the name stands is for the
+ * message of whoever does. */
+struct configured_policy {
+    char *name; /* NULL: the default */
+    uint32_t line;
+    uint32_t column;
+};
+
 struct configuration {
-    char *policy; /* NULL: the default */
+    struct configured_policy policy;
     int64_t grace;
     int64_t age_step;
     uint32_t time_slice_tenants;
     uint32_t mps_tenants;
-    int64_t default_time; /* 0: none */
-    int64_t longest_time; /* 0: any */
-    struct {
-        VECTOR_OF(uint32_t);
-    } high; /* uids */
-    struct {
-        VECTOR_OF(struct device_limit);
-    } limits;
+    int64_t default_time;  /* 0: none */
+    int64_t longest_time;  /* 0: any */
+    struct user_list high; /* uids */
+    struct limit_list limits;
 };
 
-/* Reads the file; NULL, or a file that is not there: the defaults. Names of users and groups are
+/* Reads `length` bytes of text; `file` is the name for messages. Names of users and groups are
  * looked up. Fails with BERTH_ERROR_SYNTAX, _INVALID, _RANGE (file:line:column: message, the
- * nearest known name), _IO, _PERMISSION, _LIMIT or _MEMORY. The caller finishes *ret_configuration,
- * which is untouched on failure. */
+ * nearest known name), _LIMIT or _MEMORY. The caller finishes *ret_configuration, which is
+ * untouched on failure. */
+int configuration_parse(const char *file, const char *text, size_t length,
+                        struct configuration *ret_configuration, struct berth_error *error);
+
+/* Reads a file; NULL, or one that is not there: the defaults. Also fails with BERTH_ERROR_IO and
+ * _PERMISSION. */
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error);
+
+/* Frees what it holds; zeroed memory is fine. */
 void configuration_finish(struct configuration *configuration);
 
 #endif

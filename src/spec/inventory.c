@@ -7,6 +7,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
+#include "model/device_tags.h"
 #include "spec/field.h"
 #include "spec/inventory_checks.h"
 
@@ -50,6 +51,11 @@ static int parse_cpus(const struct field *field, const char *text, void *target,
         return code;
     bitset_format_ranges(&cpus, &ranges);
     bitset_finish(&cpus);
+    if (ranges.length > DEVICE_TEXT_LONGEST) {
+        text_finish(&ranges);
+        return error_set(error, BERTH_ERROR_LIMIT, "wanted a list of at most %d bytes, found more",
+                         DEVICE_TEXT_LONGEST);
+    }
     *(char **)target = text_take(&ranges);
     return *(char **)target == NULL ? error_set_memory(error) : 0;
 }

@@ -14,8 +14,8 @@
  *     byte 16 on         fields, as model/tagged.h describes them
  *
  * All types share one set of fields; each uses some and ignores the rest. Later versions add types
- * and tags. A client ignores types that it does not know; the daemon refuses those from below
- * WIRE_POOL (WIRE_REFUSED with BERTH_ERROR_INVALID), since somebody waits for an answer.
+ * and tags. A client ignores types that it does not know; the daemon answers them with WIRE_REFUSED
+ * and BERTH_ERROR_INVALID, since somebody waits for it.
  */
 #ifndef WIRE_MESSAGE_H
 #define WIRE_MESSAGE_H
@@ -36,7 +36,7 @@
 #define WIRE_TEXT_LONGEST  4096
 #define WIRE_MASKS_MOST    16
 #define WIRE_PAGE_ITEMS    1024 /* of each kind in one message at most */
-#define WIRE_GRANT_DEVICES 128  /* in one WIRE_GRANTED at most */
+#define WIRE_GRANT_DEVICES 32   /* in one WIRE_GRANTED at most: 4 KiB for each */
 /* What a message takes at most when it is read, whatever its bytes say. */
 #define WIRE_MEMORY_MOST (2 * 1024 * 1024)
 
@@ -57,15 +57,15 @@ enum wire_type {
     WIRE_LOOK = 10,   /* section, after -> PAGE */
 
     /* From the daemon. */
-    WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending */
-    WIRE_WAITING = 65, /* id, position, text (why), estimate */
+    WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending, time */
+    WIRE_WAITING = 65, /* id, position; after EXPLAIN also text (why), estimate, pending */
     WIRE_GRANTED = 66, /* id, devices, replicas, granted, expires, vendors, socket, pool; `more`:
                           another one with the next devices follows */
     WIRE_REFUSED = 67, /* error, text: the last word about this number */
     WIRE_DONE = 68,    /* id, expires */
-    WIRE_PAGE = 69,    /* capacity, pending, time, slots, leases, claims; section and after of the
-                          next page, section 0: this was the last */
-    WIRE_NOTICE = 70,  /* id, end, force_at: the lease is to be given back by then */
+    WIRE_PAGE = 69,    /* capacity, pending, time, socket, inventory, slots, leases, claims; section
+                          and after of the next page, section 0: this was the last */
+    WIRE_NOTICE = 70,  /* id, end, force_at, duration (until then): the lease is to be given back */
     WIRE_ENDED = 71,   /* id, end, exit_code */
     WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
 };
@@ -167,7 +167,7 @@ struct wire_message {
 
     uint64_t id; /* of a claim; its lease keeps it */
     uint64_t parent;
-    uint64_t token[2]; /* chosen by the client, the same after reconnecting; never both 0 */
+    uint64_t token[2]; /* chosen by the client, the same after reconnecting; [0] is not 0 */
     struct request *request;
     enum wire_hold hold;
     bool resume;              /* the command runs already: do not queue anew */
@@ -213,8 +213,10 @@ struct wire_message {
 /* Frees what a decoded message owns and zeroes it. */
 void wire_message_finish(struct wire_message *message);
 
-/* Appends the message as bytes. Fails with BERTH_ERROR_LIMIT (too long), _INVALID (a value beyond
- * its limit) or _MEMORY; the text is as before then. */
+/* Appends the message as bytes. What only people read (command, text, version_text, and the texts
+ * of leases and claims) is cut when it is longer than WIRE_TEXT_LONGEST. Fails with
+ * BERTH_ERROR_LIMIT (too long), _INVALID (a value beyond its limit) or _MEMORY; the text is as
+ * before then. */
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error);
 
 /* Reads one packet. The caller finishes *ret_message, which is untouched on failure. Fails with

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth run and what a daemon says to it, word by word."""
 import os
+import re
 import signal
 import time
 
@@ -125,12 +126,22 @@ def test_waiting_in_words(sandbox, daemon):
     with sandbox.start(["berth", "run", "-v", "true"], env=daemon.env) as program:
         client = daemon.accept()
         claim = client.expect("CLAIM")
-        second(client, claim, estimate=720 * 10**9)
-        program.wait_for_line("^berth: waiting, 2nd of 5: needs 1, 0 free; starts in about 12m$", "stderr")
+        client.say("WAITING", claim, id=7, position=2)
+        look = client.expect("LOOK")
+        lease = {"devices": ["nvidia0"], "uid": 4000000000}
+        client.say("PAGE", look, leases=[{**lease, "id": 1}, {**lease, "id": 2}, {**lease, "id": 3, "parent": 2}])
         question = client.expect("EXPLAIN")
         assert question["id"] == 7
+        second(client, question, estimate=720 * 10**9)
+        start = "berth: waiting, 2nd of 5, starts in about 12m: "
+        assert program.wait_for_line("^", "stderr") == f"{start}4000000000 holds 2; needs 1, 0 free"
+        client.say("PAGE", client.expect("LOOK"))
+        question = client.expect("EXPLAIN")
         client.say("WAITING", question, id=7, position=1, pending=1, text="nvidia0\x1b[31m is busy")
-        program.wait_for_line("^berth: waiting, 1st of 1: nvidia0\N{REPLACEMENT CHARACTER}\\[31m is busy$", "stderr")
+        assert re.fullmatch(
+            r"berth: waiting, 1st of 1 \(1s so far\): nvidia0\N{REPLACEMENT CHARACTER}\[31m is busy",
+            program.wait_for_line("^", "stderr"),
+        )
         client.grant(claim)
         program.wait_for_line("^berth: lease 7: nvidia0$", "stderr")
         assert program.wait() == 0
@@ -206,7 +217,7 @@ def test_release(sandbox, daemon, script, code):
 )
 def test_notice(sandbox, daemon, end, code):
     program, client, claim = supervised(sandbox, daemon, "trap 'echo bye; exit 0' TERM; echo started; while :; do sleep 1; done")
-    client.say("NOTICE", claim, id=7, end=wire.ENDS[end], force_at=time.time_ns() + 60 * 10**9)
+    client.say("NOTICE", claim, id=7, end=wire.ENDS[end], force_at=time.time_ns() + 60 * 10**9, duration=60 * 10**9)
     program.wait_for_line("^bye$")
     expect_release(client, code)
     assert program.wait() == code
@@ -214,7 +225,7 @@ def test_notice(sandbox, daemon, end, code):
 
 def test_force(sandbox, daemon):
     program, client, claim = supervised(sandbox, daemon, "trap '' TERM; echo started; while :; do sleep 1; done")
-    client.say("NOTICE", claim, id=7, end=wire.ENDS["EXPIRED"], force_at=time.time_ns() + 3 * 10**8)
+    client.say("NOTICE", claim, id=7, end=wire.ENDS["EXPIRED"], force_at=time.time_ns() + 3 * 10**8, duration=3 * 10**8)
     expect_release(client, 124)
     assert program.wait() == 124
 

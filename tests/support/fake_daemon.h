@@ -119,6 +119,9 @@ static inline void fake_note_facts(int argc, char **argv)
 {
     const char *directory = argv[2];
     const char *pid = getenv("LISTEN_PID");
+    /* Not that of the parent, which may still be the process between. */
+    const char *session = getenv("TEST_SESSION");
+    bool apart = getsid(0) != getpid() && session != NULL && strtol(session, NULL, 10) != getsid(0);
     char line[4096];
 
     fake_note_descriptors(directory);
@@ -126,8 +129,7 @@ static inline void fake_note_facts(int argc, char **argv)
     fake_note_environment(directory);
     fake_require(getcwd(line, sizeof(line)) != NULL);
     fake_note(directory, "facts", line);
-    snprintf(line, sizeof(line), "session %s, listens as %s",
-             getsid(0) == getpid() || getsid(0) == getsid(getppid()) ? "shared or led" : "apart",
+    snprintf(line, sizeof(line), "session %s, listens as %s", apart ? "apart" : "shared or led",
              pid != NULL && strtol(pid, NULL, 10) == (long)getpid() ? "itself" : "another");
     fake_note(directory, "facts", line);
     snprintf(line, sizeof(line), "%s %s", argc > 3 ? argv[3] : "no", argc > 4 ? argv[4] : "more");

@@ -78,4 +78,9 @@ class Pool:
             processes.wait_for_end(pid)
 
     def close(self):
+        daemons = self.daemons()
+        for pid, zombie in processes.descendants(os.getpid()):
+            # A job that was submitted says that it is over just before it is.
+            if not zombie and pid not in daemons:
+                processes.is_ended(pid, 2)
         self.end_daemon()

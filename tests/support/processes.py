@@ -37,17 +37,21 @@ def command_line(pid):
         return "?"
 
 
-def wait_for_end(pid, timeout=TIMEOUT):
-    """Waits for the end of any process, such as an orphan; one that is gone has ended."""
+def is_ended(pid, timeout):
+    """Whether a process, such as an orphan, ends in time; one that is gone has ended."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return
+        return True
     try:
-        ended = select.select([pidfd], [], [], max(0, timeout))[0]
+        return bool(select.select([pidfd], [], [], max(0, timeout))[0])
     finally:
         os.close(pidfd)
-    assert ended, f"pid {pid} did not end within {timeout} s: {command_line(pid)}"
+
+
+def wait_for_end(pid, timeout=TIMEOUT):
+    """Waits for the end of any process."""
+    assert is_ended(pid, timeout), f"pid {pid} did not end within {timeout} s: {command_line(pid)}"
 
 
 def descendants(ancestor):

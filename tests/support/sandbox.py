@@ -7,6 +7,7 @@ and reaped, and the test fails for it.
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import termios
@@ -30,6 +31,10 @@ class Sandbox:
 
     def __init__(self):
         processes.adopt_orphans()
+        # A shell starts what runs in the background with these ignored, which is passed on.
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         # Not below TMPDIR: the path of a socket has to fit into 108 bytes.
         self.directory = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
         self.home = self.directory / "home"
@@ -41,7 +46,9 @@ class Sandbox:
         path = os.environ.get("PATH", os.defpath)
         if "BERTH" in os.environ:  # `berth` is the program under test, also for scripts
             path = os.path.dirname(os.environ["BERTH"]) + os.pathsep + path
-        clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8"}
+        # Nobody's own daemon but one that the test starts.
+        run = str(self.directory / "run")
+        clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "BERTH_RUNTIME_DIR": run}
         for name in SANITIZERS:  # their reports are looked for at the end
             if name in os.environ:
                 clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"

@@ -30,8 +30,11 @@ class Client:
         return message
 
     def expect_end(self):
-        """That the client hangs up."""
-        assert self.socket.recv(MESSAGE_MOST) == b""
+        """That the client hangs up, whether it has heard all or not."""
+        try:
+            assert self.socket.recv(MESSAGE_MOST) == b""
+        except ConnectionResetError:
+            pass
 
     def say(self, kind, about, **values):
         """Says something about what a message asked for."""

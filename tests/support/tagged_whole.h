@@ -33,6 +33,7 @@ struct whole {
     struct optional_number maybe;
     struct capability cap;
     char *text;
+    char *words;
     const uint32_t *list;
     uint16_t list_count;
     struct device_id_list ids;
@@ -79,6 +80,7 @@ enum whole_tag {
     TAG_PCI,
     TAG_FIGURE,
     TAG_STRINGS,
+    TAG_WORDS,
     TAG_ITEMS = 63, /* the last that there may be */
 };
 
@@ -94,6 +96,7 @@ static const struct tagged_field whole_fields[] = {
     [TAG_MAYBE] = {TAGGED_MEMBER(whole, maybe, maybe), .most = 500},
     [TAG_CAP] = {TAGGED_MEMBER(whole, cap, capability), .most = UINT32_MAX},
     [TAG_TEXT] = {TAGGED_MEMBER(whole, text, text), .most = 8},
+    [TAG_WORDS] = {TAGGED_MEMBER(whole, words, words), .most = 5},
     [TAG_LIST] = {TAGGED_MEMBER(whole, list, list), .most = 3,
                   TAGGED_COUNTED_BY(whole, list_count)},
     [TAG_IDS] = {TAGGED_MEMBER(whole, ids, ids), .most = 2},
@@ -138,6 +141,7 @@ static inline struct whole full_whole(void)
         .maybe = optional_number_of(500),
         .cap = {.known = true, .major = 8, .minor = 10},
         .text = copy_of("12345678"),
+        .words = copy_of("12345"),
         .list = list,
         .list_count = 2,
         .maybe_ids = ids,
@@ -167,6 +171,7 @@ static inline void check_full(const struct whole *whole)
     assert_true(whole->preset == 3 && whole->maybe.known && whole->maybe.value == 500);
     assert_true(whole->cap.known && whole->cap.major == 8 && whole->cap.minor == 10);
     assert_string_equal(whole->text, "12345678");
+    assert_string_equal(whole->words, "12345");
     assert_int_equal(whole->list_count, 2);
     assert_true(whole->list[0] == 1 && whole->list[1] == UINT32_MAX);
     assert_int_equal(whole->ids.count, 2);

@@ -141,7 +141,7 @@ class Pool:
 
     def send_claim(self, request=None, token=None, **values):
         """Sends a CLAIM and returns its number: the answers are the caller's to await."""
-        token = secrets.randbits(128) | 1 if token is None else token
+        token = secrets.randbits(128) | 1 << 64 if token is None else token
         return self.send(
             "CLAIM", request=request or {}, token_high=token >> 64, token_low=token & (2**64 - 1), **values
         )

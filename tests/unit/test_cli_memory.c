@@ -26,12 +26,14 @@ static const char inventory[] =
     "- {between: [nvidia0, nvidia1], kind: nvlink, lanes: 12}\n"
     "- {between: [nvidia0, nvidia1], kind: pix}\n";
 
-/* A setup function: a temporary directory with an inventory in it, and no other to be found. */
+/* A setup function: a temporary directory with an inventory in it, and no other, nor a daemon, to be found. */
 static int enter(void **state)
 {
     FILE *file;
 
     unsetenv("BERTH_INVENTORY");
+    unsetenv("BERTH_SOCKET");
+    setenv("BERTH_RUNTIME_DIR", "/proc/no/berth", 1);
     if (temporary_directory_enter(state) < 0)
         return -1;
     file = fopen("machine.yaml", "w");

@@ -4,172 +4,15 @@
 #include "launch/supervise.h"
 
 #include <berth/error.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pty.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/quantity.h"
-#include "base/text.h"
 #include "support/assert_error.h"
-#include "support/puppet.h"
+#include "support/stage.h"
 #include "support/temporary_directory.h"
-
-#define LONGEST (30 * DURATION_SECOND)
-
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * DURATION_SECOND + time.tv_nsec;
-}
-
-/* The stage: what the puppets say, and the supervisor if it is in this process. */
-struct stage {
-    int ear;
-    struct text said;
-    bool is_silent; /* nobody is left who could speak */
-    struct supervisor *supervisor;
-};
-
-static struct stage stage_open(void)
-{
-    struct stage stage = {0};
-    int voice[2];
-
-    assert_int_equal(pipe2(voice, O_CLOEXEC), 0);
-    assert_int_equal(dup2(voice[1], PUPPET_VOICE), PUPPET_VOICE);
-    close(voice[1]);
-    stage.ear = voice[0];
-    return stage;
-}
-
-static void stage_supervise(struct stage *stage)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    assert_int_equal(supervisor_create(&stage->supervisor, &error), 0);
-    assert_string_equal(error.message, "");
-}
-
-static void stage_close(struct stage *stage)
-{
-    supervisor_destroy(stage->supervisor);
-    close(stage->ear);
-    close(PUPPET_VOICE);
-    text_finish(&stage->said);
-}
-
-/* Waits for something to be said or done, and takes note of it. */
-static void stage_turn(struct stage *stage, int64_t deadline)
-{
-    struct pollfd polled[2] = {{.fd = stage->is_silent ? -1 : stage->ear, .events = POLLIN},
-                               {.fd = -1, .events = POLLIN}};
-    int64_t until = deadline;
-    int64_t rest;
-    char bytes[256];
-
-    assert_true(now() < deadline);
-    if (stage->supervisor != NULL) {
-        polled[1].fd = supervisor_descriptor(stage->supervisor);
-        if (supervisor_next_time(stage->supervisor) < until)
-            until = supervisor_next_time(stage->supervisor);
-    }
-    rest = until - now();
-    poll(polled, 2, rest < 0 ? 0 : (int)(rest / 1000000) + 1);
-    if (polled[0].revents != 0) {
-        ssize_t length = read(stage->ear, bytes, sizeof(bytes));
-
-        assert_true(length >= 0);
-        stage->is_silent = length == 0;
-        text_append_bytes(&stage->said, bytes, (size_t)length);
-    }
-    if (stage->supervisor != NULL)
-        supervisor_turn(stage->supervisor);
-}
-
-/* How often it was said. */
-static size_t times_said(const struct stage *stage, const char *words)
-{
-    size_t count = 0;
-
-    for (const char *at = text_string(&stage->said); (at = strstr(at, words)) != NULL; at++)
-        count++;
-    return count;
-}
-
-static void until_said(struct stage *stage, const char *words, size_t times)
-{
-    int64_t deadline = now() + LONGEST;
-
-    while (times_said(stage, words) < times)
-        stage_turn(stage, deadline);
-}
-
-static void until_done(struct stage *stage)
-{
-    int64_t deadline = now() + LONGEST;
-
-    while (!supervisor_is_done(stage->supervisor))
-        stage_turn(stage, deadline);
-}
-
-/* That no puppet is left: each holds its voice. */
-static void until_silent(struct stage *stage)
-{
-    int64_t deadline = now() + LONGEST;
-
-    close(PUPPET_VOICE);
-    while (!stage->is_silent)
-        stage_turn(stage, deadline);
-}
-
-static void check_silent(struct stage *stage)
-{
-    struct pollfd polled = {.fd = stage->ear, .events = POLLIN};
-    char bytes[256];
-
-    close(PUPPET_VOICE);
-    for (;;) {
-        assert_int_equal(poll(&polled, 1, 0), 1);
-        if (read(stage->ear, bytes, sizeof(bytes)) == 0)
-            return;
-    }
-}
-
-/* The number after the last such words. */
-static long number_said(const struct stage *stage, const char *words)
-{
-    const char *found = NULL;
-
-    for (const char *at = text_string(&stage->said); (at = strstr(at, words)) != NULL; at++)
-        found = at;
-    assert_non_null(found);
-    return strtol(found + strlen(words), NULL, 10);
-}
-
-static int start_words(struct supervisor *supervisor, const char *const *words,
-                       const char *const *environment, struct berth_error *error)
-{
-    const struct launch_copy copy = {(char *const *)words, (char *const *)environment};
-
-    return supervisor_start(supervisor, &copy, error);
-}
-
-static void start(struct supervisor *supervisor, const char *part, const char *argument)
-{
-    const char *const words[] = {"/proc/self/exe", part, argument, NULL};
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    assert_int_equal(start_words(supervisor, words, (const char *const *)environ, &error), 0);
-    assert_string_equal(error.message, "");
-}
 
 static void check_code(const char *part, const char *argument, int code)
 {
@@ -437,7 +280,7 @@ static void what_was_left_behind_is_ended(void **state)
 static void a_later_copy_is_not_cleared_away(void **state)
 {
     struct stage stage = stage_open();
-    int64_t deadline = now() + LONGEST;
+    int64_t deadline = now() + STAGE_LONGEST;
 
     (void)state;
     stage_supervise(&stage);
@@ -482,175 +325,6 @@ static void children_from_before_are_left_alone(void **state)
     stage_close(&stage);
 }
 
-/* A supervisor in a process of its own: runs copies of a part until all is done, says "turn" after
- * each turn, and exits with their code. */
-static _Noreturn void supervise_alone(const char *part, int copies)
-{
-    struct supervisor *supervisor;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (supervisor_create(&supervisor, NULL) < 0)
-        _exit(97);
-    for (int i = 0; i < copies; i++) {
-        const char *const words[] = {"/proc/self/exe", part, NULL};
-
-        if (start_words(supervisor, words, (const char *const *)environ, NULL) < 0)
-            _exit(96);
-    }
-    while (!supervisor_is_done(supervisor)) {
-        struct pollfd polled = {.fd = supervisor_descriptor(supervisor), .events = POLLIN};
-
-        poll(&polled, 1, -1);
-        supervisor_turn(supervisor);
-        puppet_say("turn", 0);
-    }
-    _exit(supervisor_exit_code(supervisor));
-}
-
-static void check_ends_with(pid_t pid, int code)
-{
-    int status;
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), code);
-}
-
-static void the_commands_die_with_the_supervisor(void **state)
-{
-    struct stage stage = stage_open();
-    pid_t alone = fork();
-    int status;
-
-    (void)state;
-    if (alone == 0)
-        supervise_alone("wait-stubbornly", 3);
-    until_said(&stage, "waits", 3);
-    kill(alone, SIGKILL);
-    until_silent(&stage);
-    assert_int_equal(waitpid(alone, &status, 0), alone);
-    stage_close(&stage);
-}
-
-static void it_stops_when_the_commands_do(void **state)
-{
-    struct stage stage = stage_open();
-    pid_t alone = fork();
-    int status;
-
-    (void)state;
-    if (alone == 0)
-        supervise_alone("hear", 2);
-    until_said(&stage, "hears", 2);
-    /* Passed on; the commands stop by it. */
-    kill(alone, SIGTSTP);
-    assert_int_equal(waitpid(alone, &status, WUNTRACED), alone);
-    assert_true(WIFSTOPPED(status));
-    kill(alone, SIGCONT);
-    until_said(&stage, "signal 18\n", 2);
-    kill(alone, SIGTERM);
-    until_said(&stage, "signal 15\n", 2);
-    check_ends_with(alone, PUPPET_TERMINATED);
-    until_silent(&stage);
-    stage_close(&stage);
-}
-
-static void nobodys_job_does_not_stop(void **state)
-{
-    struct stage stage = stage_open();
-    pid_t alone = fork();
-    size_t turns;
-
-    (void)state;
-    if (alone == 0) {
-        setsid();
-        supervise_alone("hear", 1);
-    }
-    until_said(&stage, "hears", 1);
-    turns = times_said(&stage, "turn");
-    kill((pid_t)number_said(&stage, "hears "), SIGSTOP);
-    until_said(&stage, "turn", turns + 1);
-    kill((pid_t)number_said(&stage, "hears "), SIGCONT);
-    kill(alone, SIGTERM);
-    check_ends_with(alone, PUPPET_TERMINATED);
-    stage_close(&stage);
-}
-
-/* A shell with one job, on its terminal: a stopped job goes on when SIGUSR1 comes. */
-static _Noreturn void be_shell(void)
-{
-    pid_t job;
-    int status;
-    sigset_t go_on;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&go_on);
-    sigaddset(&go_on, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &go_on, NULL);
-    job = fork();
-    if (job == 0) {
-        sigprocmask(SIG_UNBLOCK, &go_on, NULL);
-        setpgid(0, 0);
-        signal(SIGTTOU, SIG_IGN);
-        tcsetpgrp(0, getpid());
-        signal(SIGTTOU, SIG_DFL);
-        supervise_alone("hear", 2);
-    }
-    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
-        puppet_say("stopped", job);
-        sigwaitinfo(&go_on, NULL);
-        kill(-job, SIGCONT);
-    }
-    _exit(WEXITSTATUS(status));
-}
-
-static void the_terminals_signals_come_once(void **state)
-{
-    struct stage stage = stage_open();
-    int terminal;
-    pid_t shell = forkpty(&terminal, NULL, NULL, NULL);
-
-    (void)state;
-    assert_true(shell >= 0);
-    if (shell == 0)
-        be_shell();
-    until_said(&stage, "hears", 2);
-    assert_int_equal(write(terminal, "\003", 1), 1);
-    until_said(&stage, "signal 2\n", 2);
-    assert_int_equal(write(terminal, "\032", 1), 1);
-    until_said(&stage, "stopped", 1);
-    kill(shell, SIGUSR1);
-    until_said(&stage, "signal 18\n", 2);
-    assert_int_equal(write(terminal, "\034", 1), 1);
-    until_said(&stage, "signal 3\n", 2);
-    kill((pid_t)number_said(&stage, "stopped "), SIGTERM);
-    check_ends_with(shell, PUPPET_TERMINATED);
-    until_silent(&stage);
-    assert_int_equal(times_said(&stage, "signal 2\n"), 2);
-    assert_int_equal(times_said(&stage, "signal 3\n"), 2);
-    assert_int_equal(times_said(&stage, "signal 15\n"), 2);
-    close(terminal);
-    stage_close(&stage);
-}
-
-static void a_leaders_hangup_is_passed_on(void **state)
-{
-    struct stage stage = stage_open();
-    int terminal;
-    pid_t leader = forkpty(&terminal, NULL, NULL, NULL);
-
-    (void)state;
-    assert_true(leader >= 0);
-    if (leader == 0)
-        supervise_alone("hear", 1);
-    until_said(&stage, "hears", 1);
-    close(terminal);
-    until_said(&stage, "signal 1\n", 1);
-    kill(leader, SIGTERM);
-    check_ends_with(leader, PUPPET_TERMINATED);
-    stage_close(&stage);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -669,11 +343,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_left_behind_is_ended),
         cmocka_unit_test(a_later_copy_is_not_cleared_away),
         cmocka_unit_test(children_from_before_are_left_alone),
-        cmocka_unit_test(the_commands_die_with_the_supervisor),
-        cmocka_unit_test(it_stops_when_the_commands_do),
-        cmocka_unit_test(nobodys_job_does_not_stop),
-        cmocka_unit_test(the_terminals_signals_come_once),
-        cmocka_unit_test(a_leaders_hangup_is_passed_on),
     };
 
     puppet_play(argc, argv);

@@ -38,7 +38,10 @@ static void the_daemon_starts_with_nothing_of_ours(void **state)
 {
     struct pool_address address = fake_address(state);
     struct text text;
+    char session[32];
 
+    snprintf(session, sizeof(session), "%d", (int)getsid(0));
+    setenv("TEST_SESSION", session, 1);
     setenv("CUDA_VISIBLE_DEVICES", "3", 1);
     setenv("BERTH_LEASE", "17", 1);
     setenv("BERTH_SOCKET", "/somewhere", 1);
@@ -50,6 +53,7 @@ static void the_daemon_starts_with_nothing_of_ours(void **state)
     unsetenv("BERTH_SOCKET");
     unsetenv("LISTEN_FDS");
     unsetenv("KEPT");
+    unsetenv("TEST_SESSION");
     check_fact(&address, "descriptors 0 1 2 3\n");
     check_fact(&address, "signals blocked or ignored: 0\n");
     check_fact(&address, "CUDA_VISIBLE_DEVICES unset\n");

@@ -207,7 +207,7 @@ static void mandatory_tags_are_not(void **state)
 static void known_tags_come_once(void **state)
 {
     (void)state;
-    for (unsigned tag = TAG_WIDE; tag <= TAG_STRINGS; tag++) {
+    for (unsigned tag = TAG_WIDE; tag <= TAG_WORDS; tag++) {
         struct whole full = full_whole();
         struct text fields = written(&full, SECOND_TYPE);
         struct text twice = {0};
@@ -266,6 +266,8 @@ static void values_have_limits(void **state)
                 "wanted cap of at most 4294967295, found 4294967296 at byte 6");
     check_value(TAG_TEXT, "123456789", 9,
                 "wanted text of at most 8 bytes without a zero, found '123456789' at byte 6");
+    check_value(TAG_WORDS, "123456", 6,
+                "wanted words of at most 5 bytes without a zero, found '123456' at byte 6");
     check_value(TAG_TEXT, "a\0b", 3,
                 "wanted text of at most 8 bytes without a zero, found 'a?b' at byte 6");
     check_value(TAG_LIST, zeros, 16,
@@ -345,6 +347,24 @@ static void required_fields_are_there(void **state)
     check_value(TAG_ITEMS, "\0\0\0\0", 4, "wanted text, found none in the 0 bytes at byte 10");
 }
 
+static void words_are_cut(void **state)
+{
+    static const struct {
+        const char *given;
+        const char *wanted;
+    } words[] = {{"", ""}, {"12345", "12345"}, {"123456", "12..."}, {"1\xC3\xA4xyz", "1..."}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct whole whole = {.words = (char *)words[i].given};
+        struct text fields = written(&whole, SECOND_TYPE);
+
+        whole = taken(&fields);
+        assert_string_equal(whole.words, words[i].wanted);
+        tagged_finish(&whole_table, &whole);
+    }
+}
+
 static void check_not_written(const struct whole *whole)
 {
     struct text fields = {0};
@@ -416,9 +436,9 @@ static void no_memory_leaves_nothing(void **state)
 
     (void)state;
     assert_in_range(failing_allocator_try_all(write_full, &whole), 1, 10);
-    /* Text, list, ids, the other ids and where they are, part and text, strings and their list,
-     * items and two texts. */
-    assert_int_equal(failing_allocator_try_all(read_full, &fields), 13);
+    /* Text, words, list, ids, the other ids and where they are, part and text, strings and their
+     * list, items and two texts. */
+    assert_int_equal(failing_allocator_try_all(read_full, &fields), 14);
     text_finish(&fields);
     tagged_finish(&whole_table, &whole);
 }
@@ -441,6 +461,7 @@ int main(void)
         cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(there_are_so_many_items_at_most),
         cmocka_unit_test(required_fields_are_there),
+        cmocka_unit_test(words_are_cut),
         cmocka_unit_test(what_could_not_be_read_is_not_written),
         cmocka_unit_test(no_memory_leaves_nothing),
     };

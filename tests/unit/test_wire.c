@@ -296,7 +296,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     static const char beyond[] = "message: wanted values within their limits, found one beyond";
     static char text[WIRE_TEXT_LONGEST + 2];
     struct wire_slot slot = {0};
-    struct wire_message message = {.type = WIRE_CLAIM, .text = text};
+    struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
 
     (void)state;
     check_not_encoded(&(struct wire_message){0}, BERTH_ERROR_INVALID,
@@ -317,6 +317,44 @@ static void what_could_not_be_read_is_not_written(void **state)
     check_not_encoded(
         &(struct wire_message){.type = WIRE_PAGE, .slots = {.items = &slot, .count = 1}},
         BERTH_ERROR_INVALID, beyond);
+}
+
+/* A claim for very many devices, in words, is no reason not to show the queue. */
+static void long_lines_for_people_are_cut(void **state)
+{
+    static char text[WIRE_TEXT_LONGEST + 2];
+    struct wire_claim claim = {.name = text, .command = text, .request = text, .why = text};
+    struct wire_lease lease = {.name = text, .command = text};
+    struct wire_message message = {
+        .type = WIRE_PAGE,
+        .command = text,
+        .text = text,
+        .version_text = text,
+        .leases = {.items = &lease, .count = 1},
+        .claims = {.items = &claim, .count = 1},
+    };
+    struct wire_message back;
+    struct text bytes;
+
+    (void)state;
+    memset(text, 'a', sizeof(text) - 1);
+    memcpy(text + WIRE_TEXT_LONGEST - 4, "\xC3\xA4", 2); /* of which only one byte has room */
+    bytes = encoded(&message);
+    back = decoded(&bytes);
+    assert_int_equal(strlen(back.text), WIRE_TEXT_LONGEST - 1);
+    assert_string_equal(back.text + WIRE_TEXT_LONGEST - 6, "aa...");
+    assert_string_equal(back.command, back.text);
+    assert_string_equal(back.version_text, back.text);
+    assert_string_equal(back.leases.items[0].name, back.text);
+    assert_string_equal(back.leases.items[0].command, back.text);
+    assert_string_equal(back.claims.items[0].name, back.text);
+    assert_string_equal(back.claims.items[0].command, back.text);
+    assert_string_equal(back.claims.items[0].request, back.text);
+    assert_string_equal(back.claims.items[0].why, back.text);
+    wire_message_finish(&back);
+    text_finish(&bytes);
+    text[WIRE_TEXT_LONGEST] = '\0';
+    check_round_trip(&message);
 }
 
 /* The longest mask that fits, and one byte more. */
@@ -420,6 +458,7 @@ int main(void)
         cmocka_unit_test(numbers_of_later_versions_are_kept),
         cmocka_unit_test(what_is_known_has_words),
         cmocka_unit_test(what_could_not_be_read_is_not_written),
+        cmocka_unit_test(long_lines_for_people_are_cut),
         cmocka_unit_test(messages_have_a_longest),
         cmocka_unit_test(pages_and_grants_may_be_full),
         cmocka_unit_test(no_memory_leaves_nothing),

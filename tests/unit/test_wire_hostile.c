@@ -262,7 +262,7 @@ static void counts_have_limits(void **state)
     check_too_many(WIRE_TAG_CLAIMS, "", 0, WIRE_PAGE_ITEMS,
                    "message: wanted at most 1024 of claims, found more at byte 4122");
     check_too_many(WIRE_TAG_DEVICES, device, 15, WIRE_GRANT_DEVICES,
-                   "message: wanted at most 128 of devices, found more at byte 2458");
+                   "message: wanted at most 32 of devices, found more at byte 634");
     check_too_many(WIRE_TAG_SLOTS, slot, 21, WIRE_PAGE_ITEMS,
                    "message: wanted at most 1024 of slots, found more at byte 25626");
 }

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of a pool: --check-config, what counts from the start, what SIGHUP changes."""
+import json
+import os
+import signal
+import time
+
+import pytest
+from programs import TIMEOUT, Deadline
+
+
+def check(sandbox, text, *args, **options):
+    path = sandbox.directory / "berth.yaml"
+    path.write_text(text)
+    return sandbox.run(["berth", "daemon", "--check-config", "--config", path, *args], **options), path
+
+
+# ---- --check-config ----
+
+
+def test_good_rules(sandbox):
+    for text in ("", "grace: 5s\npolicy: round-robin\nhigh: [root]\nlimits: {users: {1001: 0.5}}\n", "{}"):
+        done, path = check(sandbox, text)
+        assert done == (0, f"{path}: good\n", "")
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("grcae: 5s\n", "1:1: a configuration has no field 'grcae', did you mean 'grace'?"),
+        ("grace: 5s\nage_step: 0\n", "2:11: age_step: wanted at least 1s, found '0'"),
+        ("high: [nobody-by-this-name]", "1:8: high: wanted a user that is known here, found 'nobody-by-this-name'"),
+        (
+            "\npolicy: frist",
+            "2:9: policy: wanted one that this version has (first, round-robin, least-loaded, best-available, "
+            "best-compute, weighted), found 'frist'",
+        ),
+    ],
+)
+def test_bad_rules(sandbox, text, words):
+    done, path = check(sandbox, text)
+    assert done == (2, "", f"berth: {path}:{words}\n")
+
+
+def test_default_places(sandbox):
+    done = sandbox.run(["berth", "daemon", "--check-config", "--own", sandbox.directory])
+    assert done == (0, f"{sandbox.home}/.config/berth/berth.yaml: not there, the usual rules count\n", "")
+    place = sandbox.directory / "settings" / "berth"
+    place.mkdir(parents=True)
+    (place / "berth.yaml").write_text("grace: never\n")
+    env = {"XDG_CONFIG_HOME": place.parent}
+    done = sandbox.run(["berth", "daemon", "--check-config", "--own", sandbox.directory], env=env)
+    assert done.code == 2
+    assert done.stderr.startswith(f"berth: {place}/berth.yaml:1:8: grace: wanted a duration")
+    if not os.path.exists("/etc/berth/berth.yaml"):
+        done = sandbox.run(["berth", "daemon", "--check-config"])
+        assert done == (0, "/etc/berth/berth.yaml: not there, the usual rules count\n", "")
+
+
+def test_a_file_that_was_named_has_to_be_there(sandbox):
+    done = sandbox.run(["berth", "daemon", "--check-config", "--config", "none.yaml"])
+    assert done == (2, "", "berth: none.yaml: No such file or directory\n")
+    done = sandbox.run(["berth", "daemon", "--check-config", "--config", sandbox.directory])
+    assert done == (2, "", f"berth: {sandbox.directory}: is a directory\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_output_that_cannot_be_written(sandbox):
+    done = sandbox.run(["sh", "-c", "exec berth daemon --check-config --own / >/dev/full"])
+    assert done.code == 125
+
+
+# ---- What counts ----
+
+
+class Rules:
+    """The configuration of the sandbox's own daemon."""
+
+    def __init__(self, sandbox, pool):
+        self.pool = pool
+        self.path = sandbox.home / ".config/berth/berth.yaml"
+        self.path.parent.mkdir(parents=True)
+
+    def write(self, text):
+        self.path.write_text(text)
+
+    def reload(self, text, word="reloaded"):
+        """Writes new ones, sends SIGHUP and waits until the daemon's log has one more such line."""
+        before = self.logged(word)
+        self.write(text)
+        [daemon] = self.pool.daemons()
+        os.kill(daemon, signal.SIGHUP)
+        deadline = time.monotonic() + TIMEOUT
+        while len(lines := self.logged(word)) == len(before):
+            if time.monotonic() > deadline:
+                raise Deadline(f"no line '{word}' in the daemon's log")
+            self.pool.berth("status")  # a turn of its loop
+        return lines[-1]
+
+    def logged(self, word):
+        lines = (self.pool.directory / "log").read_text().splitlines()
+        return [line for line in lines if line.split(" ")[1] == word]
+
+    def status(self):
+        return json.loads(self.pool.berth("status", "--json").stdout)
+
+
+@pytest.fixture
+def rules(sandbox, pool_of):
+    return Rules(sandbox, pool_of(4))
+
+
+def test_bad_rules_keep_the_daemon_from_starting(rules):
+    rules.write("grace: 1s\nmps_tenants: 0\n")
+    done = rules.pool.berth("run", "true")
+    assert done.code == 125
+    assert f"{rules.path}:2:14: mps_tenants: wanted a whole number from 1 to 1024, found 0" in done.stderr
+
+
+def test_limits(rules):
+    rules.write(f"limits: {{users: {{{os.getuid()}: 2}}}}")
+    done = rules.pool.berth("run", "-n", "3", "true")
+    assert done.code == 120
+    first, second = rules.pool.hold(), rules.pool.hold()
+    done = rules.pool.berth("run", "--nonblock", "true")
+    assert done.code == 123
+    rules.pool.let_go(first)
+    assert rules.pool.berth("run", "true").code == 0
+    rules.pool.let_go(second)
+
+
+def test_reloading_does_not_lift_a_limit_that_stays(rules):
+    text = f"limits: {{users: {{{os.getuid()}: 1}}, groups: {{4000000000: 3}}}}\n"
+    rules.write(text)
+    first = rules.pool.hold()
+    with rules.pool.start("run", "-v", "echo", "granted") as waiter:
+        waiter.wait_for_line("waiting, 1st of 1", "stderr")
+        rules.reload(text)
+        rules.reload(f"grace: 2s\n{text}")
+        assert [claim["id"] for claim in rules.status()["queue"]] == [2]
+        assert "granted" not in waiter.text()
+        rules.reload("grace: 2s\n")
+        assert waiter.wait() == 0
+        assert waiter.text() == "granted\n"
+    rules.pool.let_go(first)
+
+
+def test_reloading_sets_times_and_policy(rules):
+    rules.write("")
+    first = rules.pool.hold()
+    assert rules.status()["leases"][0]["expires_at"] is None
+    rules.reload("default_time: 1h\npolicy: round-robin\n")
+    second, third = rules.pool.hold(), rules.pool.hold()
+    assert [lease["expires_at"] is None for lease in rules.status()["leases"]] == [True, False, False]
+    rules.pool.let_go(second)
+    fourth = rules.pool.hold()
+    assert [lease["devices"][0]["id"] for lease in rules.status()["leases"]] == ["nvidia0", "nvidia2", "nvidia3"]
+    for holder in (first, third, fourth):
+        rules.pool.let_go(holder)
+
+
+def test_bad_rules_change_nothing(rules):
+    rules.write("default_time: 1h\n")
+    holder = rules.pool.hold()
+    line = rules.reload("default_time: 2h\npolicy: frist\n", word="error")
+    assert f'what=reload reason="{rules.path}:2:9: policy: wanted one' in line
+    rules.reload("default_time: soon\n", word="error")
+    assert not rules.logged("reloaded")
+    second = rules.pool.hold()
+    leases = rules.status()["leases"]
+    assert all(lease["expires_at"] is not None for lease in leases)
+    rules.pool.let_go(second)
+    rules.pool.let_go(holder)
+
+
+def test_grace(rules):
+    rules.write("grace: 100ms\n")
+    stubborn = rules.pool.start("run", "--", "sh", "-c", "trap '' TERM; echo holding; while :; do sleep 1; done")
+    stubborn.wait_for_line("^holding$")
+    assert rules.pool.berth("release", "1").code == 0
+    assert stubborn.wait() == -signal.SIGKILL

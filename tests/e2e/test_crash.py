@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL, of everybody, at any moment: nothing is stuck, lost or given out twice."""
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import daemon_log
+import processes
+import pytest
+import wire
+from crowd import Crowd
+from steps import test_steps
+from waiting import look, until, until_pending
+
+EXECED = ()
+SUPERVISED = ("--time", "1h")
+KINDS = pytest.mark.parametrize("options", [EXECED, SUPERVISED], ids=["execed", "supervised"])
+
+# A command with a child and a grandchild in a session of its own, all of which ignore what is polite.
+FAMILY = """
+trap '' TERM HUP INT
+setsid sh -c 'trap "" TERM HUP; echo $$ >>{0}; sleep 1000 & echo $! >>{0}; wait' &
+sleep 1000 & echo $! >>{0}
+echo $$ >>{0}
+while test "$(wc -l <{0})" -lt 4; do sleep 0.01; done
+echo ready
+wait
+"""
+
+
+def short_grace(pool):
+    """Rules with which what does not end by itself is killed soon."""
+    rules = pool.sandbox.home / ".config/berth/berth.yaml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text("grace: 200ms\n")
+
+
+# ---- The holder, berth run, the shell around them ----
+
+
+@KINDS
+def test_killed_command(pool_of, options):
+    pool = pool_of(1)
+    with pool.start("run", *options, "sh", "-c", "echo started $$; exec sleep 1000") as program:
+        pid = int(program.wait_for_line("^started").split()[1])
+        with pool.start("run", "echo", "next") as after:
+            until_pending(pool, 1)
+            os.kill(pid, signal.SIGKILL)
+            after.wait_for_line("^next$")
+            assert after.wait() == 0
+        assert program.wait() == (137 if options else -signal.SIGKILL)
+
+
+@KINDS
+def test_killed_run_takes_its_family_along(pool_of, options):
+    pool = pool_of(1)
+    short_grace(pool)
+    pids = pool.sandbox.directory / "pids"
+    with pool.start("run", *options, "sh", "-c", FAMILY.format(pids)) as program:
+        program.wait_for_line("^ready$")
+        family = [int(line) for line in pids.read_text().split()]
+        with pool.start("run", "sh", "-c", "; ".join(f"test ! -e /proc/{pid} || echo {pid}" for pid in family)) as after:
+            until_pending(pool, 1)
+            program.kill(signal.SIGKILL)
+            assert after.wait() == 0  # zombies of an init that does not reap would show
+            left = [int(line) for line in after.text().split()]
+        for pid in family:
+            processes.wait_for_end(pid)
+        assert all(is_dead(pid) for pid in left), "the next command ran beside them"
+
+
+def is_dead(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
+    """While processes are left, the lease drains: nobody else gets its device."""
+    pool = pool_of(2)
+    script = "trap '' TERM; (trap '' TERM; echo $BERTH_DEVICES; exec sleep 1000) & exec sleep 1000"
+    with pool.start("run", "sh", "-c", script) as program:
+        device = program.wait_for_line("^nvidia")
+        program.kill(signal.SIGKILL)
+        daemon_log.wait_for(pool.directory / "log", "draining")
+        done = pool.berth("run", "--nonblock", "sh", "-c", "echo $BERTH_DEVICES")
+        assert (done.code, done.stdout) == (0, "nvidia1\n" if device == "nvidia0" else "nvidia0\n")
+        [lease] = look(pool)["leases"]
+        assert lease["draining"]
+        assert pool.berth("run", "--nonblock", "-n2", "true").code == 123
+        [left] = [p for p, _ in processes.descendants(os.getpid()) if processes.command_line(p) == "sleep 1000"]
+        os.kill(left, signal.SIGKILL)
+        assert pool.berth("run", "-n2", "true").code == 0
+        program.wait()
+
+
+@KINDS
+def test_killed_shell(pool_of, options):
+    """The shell's death is not its children's: they go on, and hold on. Theirs gives back."""
+    pool = pool_of(1)
+    script = f"berth run {' '.join(options)} sh -c 'echo started $$ $BERTH_LEASE; exec cat'; true"
+    with pool.sandbox.start(["sh", "-c", script]) as shell:
+        _, pid, lease = shell.wait_for_line("^started").split()
+        shell.kill(signal.SIGKILL)
+        shell.wait()
+        assert pool.berth("run", "--nonblock", "true").code == 123
+        with wire.connect(str(pool.socket)) as client:
+            number = client.send("WATCH", id=int(lease))
+            shell.process.stdin.close()
+            shell.process.stdin = None
+            client.answer(number, ("ENDED",))
+        processes.wait_for_end(int(pid))
+        assert pool.berth("run", "--nonblock", "true").code == 0
+
+
+def test_killed_while_it_waits(pool_of):
+    """Who dies in the queue leaves it at once, and who is behind moves up."""
+    pool = pool_of(1)
+    holder = pool.hold()
+    with pool.start("run", "true") as first, pool.start("run", "echo", "mine") as second:
+        until_pending(pool, 2)
+        first.kill(signal.SIGKILL)
+        first.wait()
+        until_pending(pool, 1)
+        pool.let_go(holder)
+        assert (second.wait(), second.text()) == (0, "mine\n")
+
+
+# ---- The daemon ----
+
+
+@KINDS
+def test_command_does_not_notice(pool_of, options):
+    pool = pool_of(1)
+    script = "echo started; while read line; do echo $line; done; exit 7"
+    with pool.start("run", *options, "sh", "-c", script) as program:
+        program.wait_for_line("^started$")
+        for i in range(3):
+            pool.end_daemon(signal.SIGKILL)
+            program.send(f"{i}\n")
+            program.wait_for_line(f"^{i}$")
+            assert pool.berth("run", "--nonblock", "true").code == 123  # and starts the daemon
+        program.process.stdin.close()
+        program.process.stdin = None
+        assert program.wait() == 7
+        assert program.text("stderr") == ""
+        assert pool.berth("run", "--wait", "10", "true").code == 0
+
+
+@KINDS
+def test_killed_together(pool_of, options):
+    """Holder and daemon die at once: the next daemon finds out."""
+    pool = pool_of(1)
+    with pool.start("run", *options, "sh", "-c", "echo started; exec sleep 1000") as program:
+        program.wait_for_line("^started$")
+        [daemon] = pool.daemons()
+        os.kill(daemon, signal.SIGSTOP)
+        program.kill(signal.SIGKILL)
+        program.wait()
+        os.kill(daemon, signal.SIGKILL)
+        processes.wait_for_end(daemon)
+        assert pool.berth("run", "--wait", "10", "true").code == 0
+
+
+def test_places_are_kept(pool_of):
+    """Those who wait are served in the order in which they came, however often the daemon dies while
+    they wait and while they are served. With one device, the order of their first lines is that of
+    their grants."""
+    pool = pool_of(1)
+    chance = random.Random(1)
+    crowd = Crowd(pool)
+    holder = pool.hold()
+    for i in range(40):
+        crowd.start(*(SUPERVISED if i % 3 else EXECED), seconds=chance.choice([0, 0.01]))
+        until_pending(pool, i + 1)
+    for _ in range(4):
+        pool.end_daemon(signal.SIGKILL)
+        until_pending(pool, 40)
+    pool.let_go(holder)
+    while crowd.running():
+        time.sleep(0.03 * chance.random())  # the moment is what is left to chance
+        for daemon in pool.daemons():
+            os.kill(daemon, signal.SIGKILL)
+            processes.wait_for_end(daemon)
+    crowd.check()
+    assert [line.name for line in crowd.lines() if line.word == "start"] == [m.name for m in crowd.members]
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_killed_at_random_moments(pool, seed):
+    """A stream of commands, exec'ed and supervised, narrow and wide, while the daemon is killed over
+    and over: in the midst of its start, of restoring, of granting."""
+    chance = random.Random(seed)
+    crowd = Crowd(pool)
+    kinds = [EXECED, EXECED, ("-n2",), SUPERVISED, SUPERVISED, ("-n", "3", *SUPERVISED)]
+    kills = test_steps(20, 400)
+    killed = 0
+    while killed < kills:
+        while crowd.running() < 24:
+            crowd.start(*chance.choice(kinds), seconds=chance.choice([0, 0.01, 0.05, 0.1]), code=chance.choice([0, 0, 3]))
+        [daemon] = until(pool.daemons, "a daemon")
+        # The moment is what is left to chance. Every third lives long enough to be of use to new
+        # commands, which give up after five that died at birth, and to write its log.
+        time.sleep(0.06 + 0.04 * chance.random() if killed % 3 == 2 else chance.choice([0, 0.005, 0.02]) * chance.random())
+        os.kill(daemon, signal.SIGKILL)
+        processes.wait_for_end(daemon)
+        killed += 1
+    crowd.wait()
+    crowd.check()
+    granted = daemon_log.ids(pool.directory / "log", "granted")
+    assert len(granted) >= kills, "the log has lost too much to show anything"
+    crowd.check_order(granted)
+    assert pool.berth("run", "-n8", "true").code == 0  # nothing is left held

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two thousand at once."""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import daemon_log
+import wire
+from waiting import until, until_pending
+
+COMMANDS = 2000
+# Slower builds, of sanitizers, get as long as Meson gives them.
+LONGEST = 100.0
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid):
+    """KiB of memory in use."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def start_all(sandbox, count, args):
+    """Starts so many as fast as that goes; all of them write to one file."""
+    errors = sandbox.directory / "errors"
+    with open(errors, "ab") as stream:
+        started = [
+            subprocess.Popen(
+                args, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=sandbox.environment, close_fds=False
+            )
+            for _ in range(count)
+        ]
+    return started, errors
+
+
+def check_order(pool, count):
+    """Grants follow claims: all want the same, and ids count claims as they come."""
+    log = pool.directory / "log"
+    granted = daemon_log.wait_for(log, "granted", count)
+    order = [entry.id for entry in granted]
+    assert len(order) == count
+    assert order == sorted(order)
+    queued = [entry.id for entry in daemon_log.entries(log) if entry.word == "queued"]
+    assert queued == sorted(queued)
+    return queued
+
+
+def test_two_thousand_at_once(pool_of):
+    pool = pool_of(8)
+    gate = pool.hold("-n8")  # so that they really are there at once
+    [daemon] = pool.daemons()
+    before = descriptors(daemon)
+    started, errors = start_all(pool.sandbox, COMMANDS, ["berth", "run", "true"])
+    until_pending(pool, COMMANDS)
+    assert descriptors(daemon) >= COMMANDS
+    pool.let_go(gate)
+    codes = [process.wait(LONGEST) for process in started]
+    assert codes == [0] * COMMANDS, errors.read_text()[-2000:]
+    assert errors.read_text() == ""
+    assert check_order(pool, COMMANDS + 1) == list(range(2, COMMANDS + 2))
+    assert pool.daemons() == [daemon]
+    until(lambda: descriptors(daemon) <= before, "the descriptors of before")
+
+
+def test_memory_does_not_grow(pool_of):
+    """Rounds of the same: the second takes no more than the first."""
+    pool = pool_of(8)
+    assert pool.berth("run", "true").code == 0
+    [daemon] = pool.daemons()
+    sizes = []
+    with wire.connect(str(pool.socket), timeout=LONGEST) as client:
+        for _ in range(5):
+            for _ in range(5):
+                numbers = [client.send_claim() for _ in range(100)]
+                for number in numbers:
+                    client.release(client.granted(number)["id"])
+            sizes.append(resident(daemon))
+    before = descriptors(daemon)
+    assert sizes[-1] <= sizes[0] + 512, f"KiB: {sizes}"
+    assert sizes[-1] < 64 * 1024
+    assert before < 64

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's log: lines of a time, a word and key=value pairs."""
+import re
+import time
+from typing import NamedTuple
+
+from programs import TIMEOUT, Deadline
+
+LINE = re.compile(r"(?P<time>\d{4}-\S+Z) (?P<word>\w+)(?: (?P<rest>.*))?")
+PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\S*)')
+
+
+class Entry(NamedTuple):
+    time: str
+    word: str
+    values: dict
+
+    @property
+    def id(self):
+        return int(self.values["id"])
+
+
+def entries(path):
+    """All that can be read, in order; a daemon that was killed may have left half a line."""
+    found = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        match = LINE.fullmatch(line)
+        if match:
+            values = {key: value.strip("\"'") for key, value in PAIR.findall(match["rest"] or "")}
+            found.append(Entry(match["time"], match["word"], values))
+    return found
+
+
+def ids(path, word):
+    return [entry.id for entry in entries(path) if entry.word == word]
+
+
+def wait_for(path, word, count=1, timeout=TIMEOUT, **values):
+    """The entries of a word and with these values, once there are so many."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = [e for e in entries(path) if e.word == word and values.items() <= e.values.items()]
+        if len(found) >= count:
+            return found
+        if time.monotonic() > deadline:
+            raise Deadline(f"{count} x {word} {values} not in the log:\n{path.read_text(errors='replace')[-4000:]}")
+        time.sleep(0.005)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for what nobody tells us of."""
+import time
+
+import wire
+from programs import TIMEOUT, Deadline
+
+
+def until(condition, what, timeout=TIMEOUT):
+    """Waits for a true answer, and returns it."""
+    deadline = time.monotonic() + timeout
+    while not (answer := condition()):
+        if time.monotonic() > deadline:
+            raise Deadline(f"{what} did not come within {timeout} s")
+        time.sleep(0.002)
+    return answer
+
+
+def look(pool):
+    with wire.connect(str(pool.socket)) as client:
+        return client.look()
+
+
+def pending(pool):
+    """How many claims wait; None while no daemon answers."""
+    try:
+        return look(pool).get("pending", 0)
+    except (OSError, wire.Closed):
+        return None
+
+
+def until_pending(pool, count):
+    """Waits until so many claims wait."""
+    until(lambda: pending(pool) == count, f"a queue of {count}")

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "spec/configuration.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/quantity.h"
+#include "support/documents.h"
+#include "support/failing_allocator.h"
+#include "support/temporary_directory.h"
+
+/* Root, 0 by number and name, is everywhere. */
+static const char every_key[] = "policy: round-robin\n"
+                                "grace: 1m30s\n"
+                                "age_step: 2h\n"
+                                "time_slice_tenants: 2\n"
+                                "mps_tenants: 1024\n"
+                                "default_time: 8h\n"
+                                "longest_time: 2-00:00:00\n"
+                                "high: [root, 1001, 4294967294]\n"
+                                "limits:\n"
+                                "  users: {root: 2, 1001: 0.5}\n"
+                                "  groups: {root: 0, 100: 1000000}\n";
+
+/* Reads a configuration, which must be good; the caller finishes it. */
+static struct configuration parse(const char *string)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct configuration configuration;
+    char *copy = exact_copy(string, strlen(string));
+    int code = configuration_parse(FILE_NAME, copy, strlen(string), &configuration, &error);
+
+    free(copy);
+    assert_string_equal(error.message, "");
+    assert_int_equal(code, 0);
+    return configuration;
+}
+
+/* Reads one that must be refused with this code and, after the file's name, message. */
+static void check_refused(const char *bytes, size_t length, int code, const char *message)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct configuration configuration = {.grace = 4711};
+    char *copy = exact_copy(bytes, length);
+    int found = configuration_parse(FILE_NAME, copy, length, &configuration, &error);
+
+    assert_int_equal(configuration_parse(FILE_NAME, copy, length, &configuration, NULL), found);
+    free(copy);
+    assert_int_equal(strncmp(error.message, FILE_NAME ":", strlen(FILE_NAME ":")), 0);
+    assert_string_equal(error.message + strlen(FILE_NAME ":"), message);
+    assert_int_equal(found, code);
+    assert_int_equal(error.code, code);
+    assert_int_equal(configuration.grace, 4711);
+}
+
+static void check_usual(struct configuration *configuration)
+{
+    assert_null(configuration->policy.name);
+    assert_int_equal(configuration->grace, 10 * DURATION_SECOND);
+    assert_int_equal(configuration->age_step, DURATION_HOUR);
+    assert_int_equal(configuration->time_slice_tenants, 4);
+    assert_int_equal(configuration->mps_tenants, 8);
+    assert_int_equal(configuration->default_time, 0);
+    assert_int_equal(configuration->longest_time, 0);
+    assert_int_equal(configuration->high.count, 0);
+    assert_int_equal(configuration->limits.count, 0);
+    configuration_finish(configuration);
+}
+
+static void check_limit(const struct device_limit *limit, uint32_t key, bool is_group,
+                        uint64_t most)
+{
+    assert_int_equal(limit->key, key);
+    assert_int_equal(limit->is_group, is_group);
+    assert_int_equal(limit->most, most);
+}
+
+/* ---- Good ones ---- */
+
+static void every_key_is_read(void **state)
+{
+    struct configuration configuration = parse(every_key);
+
+    (void)state;
+    assert_string_equal(configuration.policy.name, "round-robin");
+    assert_int_equal(configuration.policy.line, 1);
+    assert_int_equal(configuration.policy.column, 9);
+    assert_int_equal(configuration.grace, 90 * DURATION_SECOND);
+    assert_int_equal(configuration.age_step, 2 * DURATION_HOUR);
+    assert_int_equal(configuration.time_slice_tenants, 2);
+    assert_int_equal(configuration.mps_tenants, 1024);
+    assert_int_equal(configuration.default_time, 8 * DURATION_HOUR);
+    assert_int_equal(configuration.longest_time, 2 * DURATION_DAY);
+    assert_int_equal(configuration.high.count, 3);
+    assert_int_equal(configuration.high.items[0], 0);
+    assert_int_equal(configuration.high.items[1], 1001);
+    assert_int_equal(configuration.high.items[2], UINT32_MAX - 1);
+    assert_int_equal(configuration.limits.count, 4);
+    check_limit(&configuration.limits.items[0], 0, false, 2000000);
+    check_limit(&configuration.limits.items[1], 1001, false, 500000);
+    check_limit(&configuration.limits.items[2], 0, true, 0);
+    check_limit(&configuration.limits.items[3], 100, true, UINT64_C(1000000000000));
+    configuration_finish(&configuration);
+}
+
+static void json_is_read(void **state)
+{
+    struct configuration configuration =
+        parse("{\"grace\": \"500ms\", \"high\": [\"1001\"], \"limits\": {\"users\": {\"5\": 1}}}");
+
+    (void)state;
+    assert_int_equal(configuration.grace, DURATION_SECOND / 2);
+    assert_int_equal(configuration.high.items[0], 1001);
+    check_limit(&configuration.limits.items[0], 5, false, 1000000);
+    configuration_finish(&configuration);
+}
+
+static void what_is_left_out_is_as_usual(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "# nothing\n",
+        "~",
+        "{}",
+        "policy:\ngrace: ~\nage_step: null\nhigh:\nlimits:\n",
+        "limits: {users: ~, groups: {}}\nhigh: []\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct configuration configuration = parse(texts[i]);
+
+        check_usual(&configuration);
+    }
+}
+
+static void extremes_are_taken(void **state)
+{
+    struct configuration configuration = parse("grace: 1ms\nage_step: 1s\nmps_tenants: 1\n"
+                                               "default_time: 1h\nlongest_time: 1h\n");
+
+    (void)state;
+    assert_int_equal(configuration.grace, DURATION_SECOND / 1000);
+    assert_int_equal(configuration.age_step, DURATION_SECOND);
+    assert_int_equal(configuration.mps_tenants, 1);
+    assert_int_equal(configuration.default_time, configuration.longest_time);
+    configuration_finish(&configuration);
+}
+
+static void zeroed_memory_is_finished(void **state)
+{
+    struct configuration configuration = {0};
+
+    (void)state;
+    configuration_finish(&configuration);
+    configuration_finish(&configuration);
+}
+
+/* ---- Bad ones ---- */
+
+static const struct {
+    const char *text;
+    int code;
+    const char *message;
+} bad[] = {
+    /* Keys. */
+    {"polcy: first", BERTH_ERROR_SYNTAX,
+     "1:1: a configuration has no field 'polcy', did you mean 'policy'?"},
+    {"grace: 1s\ntime_slice_tenant: 1", BERTH_ERROR_SYNTAX,
+     "2:1: a configuration has no field 'time_slice_tenant', did you mean 'time_slice_tenants'?"},
+    {"colour: red", BERTH_ERROR_SYNTAX,
+     "1:1: a configuration has no field 'colour', only policy, grace, age_step, "
+     "time_slice_tenants, mps_tenants, default_time, longest_time, high, limits"},
+    {"limits:\n  user: {}", BERTH_ERROR_SYNTAX,
+     "2:3: limits has no field 'user', did you mean 'users'?"},
+    {"grace: 1s\ngrace: 2s", BERTH_ERROR_SYNTAX, "2:1: grace: given twice"},
+    {"[]", BERTH_ERROR_SYNTAX,
+     "1:1: wanted a configuration with fields such as 'policy', found a list of 0"},
+    {"10s", BERTH_ERROR_SYNTAX,
+     "1:1: wanted a configuration with fields such as 'policy', found '10s'"},
+    {"? [a]\n: 1", BERTH_ERROR_SYNTAX,
+     "1:3: wanted the name of a field of a configuration, found a list of 1"},
+
+    /* Policies: which there are is for others to know. */
+    {"policy: ''", BERTH_ERROR_RANGE, "1:9: policy: wanted a text of 1 to 255 bytes, found 0"},
+    {"policy: [first]", BERTH_ERROR_SYNTAX, "1:9: policy: wanted a text, found a list of 1"},
+
+    /* Durations. */
+    {"grace: 0", BERTH_ERROR_RANGE, "1:8: grace: wanted at least 1ms, found '0'"},
+    {"grace: soon", BERTH_ERROR_SYNTAX,
+     "1:8: grace: wanted a duration such as 90s, 1h30m or 2-00:00:00, found 'soon'"},
+    {"grace: -1s", BERTH_ERROR_SYNTAX,
+     "1:8: grace: wanted a duration such as 90s, 1h30m or 2-00:00:00, found '-1s'"},
+    {"grace: {s: 1}", BERTH_ERROR_SYNTAX,
+     "1:8: grace: wanted a duration such as 90s or 1h30m, found a mapping"},
+    {"age_step: 999ms", BERTH_ERROR_RANGE, "1:11: age_step: wanted at least 1s, found '999ms'"},
+    {"default_time: 0s", BERTH_ERROR_RANGE, "1:15: default_time: wanted at least 1s, found '0s'"},
+    {"longest_time: 0", BERTH_ERROR_RANGE, "1:15: longest_time: wanted at least 1s, found '0'"},
+    {"longest_time: 99999999999h", BERTH_ERROR_RANGE,
+     "1:15: longest_time: '99999999999h' is too large for a duration"},
+    {"longest_time: 1h\ndefault_time: 2h", BERTH_ERROR_INVALID,
+     "2:15: default_time: wanted at most longest_time (1h), found 2h"},
+
+    /* Tenants. */
+    {"mps_tenants: 0", BERTH_ERROR_RANGE,
+     "1:14: mps_tenants: wanted a whole number from 1 to 1024, found 0"},
+    {"time_slice_tenants: 1025", BERTH_ERROR_RANGE,
+     "1:21: time_slice_tenants: wanted a whole number from 1 to 1024, found 1025"},
+    {"mps_tenants: many", BERTH_ERROR_SYNTAX,
+     "1:14: mps_tenants: wanted a whole number, found 'many'"},
+    {"mps_tenants: '8'", BERTH_ERROR_SYNTAX,
+     "1:14: mps_tenants: wanted a whole number, found '8' in quotes (leave them out)"},
+
+    /* Users. */
+    {"high: root", BERTH_ERROR_SYNTAX, "1:7: high: wanted a list of users, found 'root'"},
+    {"high: {root: 1}", BERTH_ERROR_SYNTAX, "1:7: high: wanted a list of users, found a mapping"},
+    {"high:\n- root\n- nobody by this name", BERTH_ERROR_INVALID,
+     "3:3: high: wanted a user that is known here, found 'nobody by this name'"},
+    {"high: [4294967295]", BERTH_ERROR_INVALID,
+     "1:8: high: wanted a user that is known here, found '4294967295'"},
+    {"high: [-1]", BERTH_ERROR_INVALID, "1:8: high: wanted a user that is known here, found '-1'"},
+    {"high: [[root]]", BERTH_ERROR_SYNTAX, "1:8: high: wanted a user, found a list of 1"},
+    {"high: [~]", BERTH_ERROR_SYNTAX, "1:8: high: wanted a user, found nothing"},
+
+    /* Limits. */
+    {"limits: 2", BERTH_ERROR_SYNTAX, "1:9: wanted limits with fields such as 'users', found '2'"},
+    {"limits: {users: [root]}", BERTH_ERROR_SYNTAX,
+     "1:17: users: wanted a mapping of names to numbers of devices, found a list of 1"},
+    {"limits: {users: {nobody by this name: 1}}", BERTH_ERROR_INVALID,
+     "1:18: users: wanted a user that is known here, found 'nobody by this name'"},
+    {"limits: {groups: {nobody by this name: 1}}", BERTH_ERROR_INVALID,
+     "1:19: groups: wanted a group that is known here, found 'nobody by this name'"},
+    {"limits: {users: {0: 1, root: 2}}", BERTH_ERROR_INVALID, "1:24: users: 'root' is given twice"},
+    {"limits: {groups: {7: 1, 7: 1}}", BERTH_ERROR_INVALID, "1:25: groups: '7' is given twice"},
+    {"limits: {users: {0: }}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number of devices such as 2 or 0.5, found nothing"},
+    {"limits: {users: {0: two}}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number from 0 to 1000000, found 'two'"},
+    {"limits: {users: {0: -1}}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number from 0 to 1000000, found '-1'"},
+    {"limits: {users: {0: '2'}}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number of devices such as 2 or 0.5, found '2' in quotes (leave them "
+     "out)"},
+    {"limits: {users: {0: 1000001}}", BERTH_ERROR_RANGE,
+     "1:21: users: wanted a number from 0 to 1000000, found '1000001'"},
+    {"limits: {users: {0: 0.0000001}}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number from 0 to 1000000, found '0.0000001': more than 6 digits behind "
+     "the point"},
+    {"limits: {users: {0: [1]}}", BERTH_ERROR_SYNTAX,
+     "1:21: users: wanted a number of devices such as 2 or 0.5, found a list of 1"},
+    {"limits: {users: {[0]: 1}}", BERTH_ERROR_SYNTAX,
+     "1:18: users: wanted a user, found a list of 1"},
+
+    /* What is no document at all. */
+    {"grace: [", BERTH_ERROR_SYNTAX,
+     "2:1: wanted YAML or JSON: did not find expected node content"},
+    {"high: &a [*a]", BERTH_ERROR_SYNTAX,
+     "1:11: wanted an alias to something complete, found 'a' within itself"},
+};
+
+static void bad_ones_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        check_refused(bad[i].text, strlen(bad[i].text), bad[i].code, bad[i].message);
+}
+
+static void zero_bytes_are_refused(void **state)
+{
+    (void)state;
+    check_refused(BYTES("high: [\"root\\0\"]"), BERTH_ERROR_SYNTAX,
+                  "1:8: high: wanted a user, found 'root?' with a zero byte");
+    check_refused(BYTES("limits: {users: {\"0\\0\": 1}}"), BERTH_ERROR_SYNTAX,
+                  "1:18: users: wanted a user, found '0?' with a zero byte");
+    check_refused(BYTES("\"grace\\0\": 1s"), BERTH_ERROR_SYNTAX,
+                  "1:1: a configuration has no field 'grace?', did you mean 'grace'?");
+}
+
+/* ---- Files ---- */
+
+static void write_file(const char *path, const char *content)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fputs(content, file) < 0, 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void files_are_read(void **state)
+{
+    struct configuration configuration;
+
+    (void)state;
+    write_file("berth.yaml", "grace: 3s\n");
+    assert_int_equal(configuration_read("berth.yaml", &configuration, NULL), 0);
+    assert_int_equal(configuration.grace, 3 * DURATION_SECOND);
+    configuration_finish(&configuration);
+}
+
+static void a_file_that_is_not_there_says_nothing(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct configuration configuration;
+
+    (void)state;
+    assert_int_equal(configuration_read("none.yaml", &configuration, &error), 0);
+    check_usual(&configuration);
+    assert_int_equal(configuration_read("no/such/directory.yaml", &configuration, &error), 0);
+    check_usual(&configuration);
+    assert_int_equal(configuration_read(NULL, &configuration, &error), 0);
+    check_usual(&configuration);
+    assert_string_equal(error.message, "");
+    assert_int_equal(error.code, 0);
+}
+
+static void what_cannot_be_read_is_refused(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct configuration configuration = {.grace = 4711};
+
+    (void)state;
+    assert_true(configuration_read(".", &configuration, &error) < 0);
+    assert_string_equal(error.message, ".: is a directory");
+    write_file("bad.yaml", "grace: 3s\nhihg: []\n");
+    assert_int_equal(configuration_read("bad.yaml", &configuration, &error), BERTH_ERROR_SYNTAX);
+    assert_string_equal(error.message,
+                        "bad.yaml:2:1: a configuration has no field 'hihg', did you mean 'high'?");
+    assert_int_equal(configuration_read("bad.yaml", &configuration, NULL), BERTH_ERROR_SYNTAX);
+    assert_int_equal(chmod("bad.yaml", 0), 0);
+    if (geteuid() != 0)
+        assert_int_equal(configuration_read("bad.yaml", &configuration, &error),
+                         BERTH_ERROR_PERMISSION);
+    assert_int_equal(configuration.grace, 4711);
+}
+
+/* ---- Memory ---- */
+
+static int attempt_text(void *context)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct configuration configuration = {.grace = 4711};
+    const char *text = context;
+    int code = configuration_parse(FILE_NAME, text, strlen(text), &configuration, &error);
+
+    if (code == 0) {
+        configuration_finish(&configuration);
+    } else {
+        assert_int_equal(configuration.grace, 4711);
+        assert_int_equal(error.code, code);
+    }
+    return code;
+}
+
+static int attempt_file(void *context)
+{
+    struct configuration configuration;
+    int code = configuration_read(context, &configuration, NULL);
+
+    if (code == 0)
+        configuration_finish(&configuration);
+    return code;
+}
+
+static void memory_runs_out_at_every_step(void **state)
+{
+    (void)state;
+    assert_true(failing_allocator_try_all(attempt_text, (void *)every_key) > 10);
+    write_file("berth.yaml", every_key);
+    assert_true(failing_allocator_try_all(attempt_file, (void *)"berth.yaml") > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_key_is_read),
+        cmocka_unit_test(json_is_read),
+        cmocka_unit_test(what_is_left_out_is_as_usual),
+        cmocka_unit_test(extremes_are_taken),
+        cmocka_unit_test(zeroed_memory_is_finished),
+        cmocka_unit_test(bad_ones_are_refused),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test_setup_teardown(files_are_read, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(a_file_that_is_not_there_says_nothing,
+                                        temporary_directory_enter, temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_refused, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(memory_runs_out_at_every_step, temporary_directory_enter,
+                                        temporary_directory_leave),
+    };
+
+    return cmocka_run_group_tests_name("configuration", tests, NULL, NULL);
+}

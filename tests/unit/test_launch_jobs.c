@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Supervisors in processes of their own: as jobs of a shell, on a terminal, killed.
+ */
+#include "support/unit.h"
+
+#include "launch/supervise.h"
+
+#include <poll.h>
+#include <pty.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "support/stage.h"
+
+/* A supervisor in a process of its own: runs copies of a part until all is done, says "turn" after
+ * each turn, and exits with their code. */
+static _Noreturn void supervise_alone(const char *part, int copies)
+{
+    struct supervisor *supervisor;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (supervisor_create(&supervisor, NULL) < 0)
+        _exit(97);
+    for (int i = 0; i < copies; i++) {
+        const char *const words[] = {"/proc/self/exe", part, NULL};
+
+        if (start_words(supervisor, words, (const char *const *)environ, NULL) < 0)
+            _exit(96);
+    }
+    while (!supervisor_is_done(supervisor)) {
+        struct pollfd polled = {.fd = supervisor_descriptor(supervisor), .events = POLLIN};
+
+        poll(&polled, 1, -1);
+        supervisor_turn(supervisor);
+        puppet_say("turn", 0);
+    }
+    _exit(supervisor_exit_code(supervisor));
+}
+
+static void check_ends_with(pid_t pid, int code)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), code);
+}
+
+static void the_commands_die_with_the_supervisor(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    int status;
+
+    (void)state;
+    if (alone == 0)
+        supervise_alone("wait-stubbornly", 3);
+    until_said(&stage, "waits", 3);
+    kill(alone, SIGKILL);
+    until_silent(&stage);
+    assert_int_equal(waitpid(alone, &status, 0), alone);
+    stage_close(&stage);
+}
+
+static void it_stops_when_the_commands_do(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    int status;
+
+    (void)state;
+    if (alone == 0) {
+        /* As a shell's job: nobody stops in a group without one. */
+        setpgid(0, 0);
+        supervise_alone("hear", 2);
+    }
+    until_said(&stage, "hears", 2);
+    /* Passed on; the commands stop by it. */
+    kill(alone, SIGTSTP);
+    assert_int_equal(waitpid(alone, &status, WUNTRACED), alone);
+    assert_true(WIFSTOPPED(status));
+    kill(alone, SIGCONT);
+    until_said(&stage, "signal 18\n", 2);
+    kill(alone, SIGTERM);
+    until_said(&stage, "signal 15\n", 2);
+    check_ends_with(alone, PUPPET_TERMINATED);
+    until_silent(&stage);
+    stage_close(&stage);
+}
+
+static void nobodys_job_does_not_stop(void **state)
+{
+    struct stage stage = stage_open();
+    pid_t alone = fork();
+    size_t turns;
+
+    (void)state;
+    if (alone == 0) {
+        setsid();
+        supervise_alone("hear", 1);
+    }
+    until_said(&stage, "hears", 1);
+    turns = times_said(&stage, "turn");
+    kill((pid_t)number_said(&stage, "hears "), SIGSTOP);
+    until_said(&stage, "turn", turns + 1);
+    kill((pid_t)number_said(&stage, "hears "), SIGCONT);
+    kill(alone, SIGTERM);
+    check_ends_with(alone, PUPPET_TERMINATED);
+    stage_close(&stage);
+}
+
+/* A shell with one job, on its terminal: a stopped job goes on when SIGUSR1 comes. */
+static _Noreturn void be_shell(void)
+{
+    pid_t job;
+    int status;
+    sigset_t go_on;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&go_on);
+    sigaddset(&go_on, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &go_on, NULL);
+    job = fork();
+    if (job == 0) {
+        sigprocmask(SIG_UNBLOCK, &go_on, NULL);
+        setpgid(0, 0);
+        signal(SIGTTOU, SIG_IGN);
+        tcsetpgrp(0, getpid());
+        signal(SIGTTOU, SIG_DFL);
+        supervise_alone("hear", 2);
+    }
+    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+        puppet_say("stopped", job);
+        sigwaitinfo(&go_on, NULL);
+        kill(-job, SIGCONT);
+    }
+    _exit(WEXITSTATUS(status));
+}
+
+static void the_terminals_signals_come_once(void **state)
+{
+    struct stage stage = stage_open();
+    int terminal;
+    pid_t shell = forkpty(&terminal, NULL, NULL, NULL);
+
+    (void)state;
+    assert_true(shell >= 0);
+    if (shell == 0)
+        be_shell();
+    until_said(&stage, "hears", 2);
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    until_said(&stage, "signal 2\n", 2);
+    assert_int_equal(write(terminal, "\032", 1), 1);
+    until_said(&stage, "stopped", 1);
+    kill(shell, SIGUSR1);
+    until_said(&stage, "signal 18\n", 2);
+    assert_int_equal(write(terminal, "\034", 1), 1);
+    until_said(&stage, "signal 3\n", 2);
+    kill((pid_t)number_said(&stage, "stopped "), SIGTERM);
+    check_ends_with(shell, PUPPET_TERMINATED);
+    until_silent(&stage);
+    assert_int_equal(times_said(&stage, "signal 2\n"), 2);
+    assert_int_equal(times_said(&stage, "signal 3\n"), 2);
+    assert_int_equal(times_said(&stage, "signal 15\n"), 2);
+    close(terminal);
+    stage_close(&stage);
+}
+
+static void a_leaders_hangup_is_passed_on(void **state)
+{
+    struct stage stage = stage_open();
+    int terminal;
+    pid_t leader = forkpty(&terminal, NULL, NULL, NULL);
+
+    (void)state;
+    assert_true(leader >= 0);
+    if (leader == 0)
+        supervise_alone("hear", 1);
+    until_said(&stage, "hears", 1);
+    close(terminal);
+    until_said(&stage, "signal 1\n", 1);
+    kill(leader, SIGTERM);
+    check_ends_with(leader, PUPPET_TERMINATED);
+    stage_close(&stage);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_commands_die_with_the_supervisor),
+        cmocka_unit_test(it_stops_when_the_commands_do),
+        cmocka_unit_test(nobodys_job_does_not_stop),
+        cmocka_unit_test(the_terminals_signals_come_once),
+        cmocka_unit_test(a_leaders_hangup_is_passed_on),
+    };
+
+    puppet_play(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

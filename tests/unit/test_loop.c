@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "daemon/loop.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "support/random.h"
+
+enum { TIMERS = 50, STEPS = 20000 };
+
+struct ticking {
+    struct timer timer;
+    struct loop *loop;
+    int64_t fired_at;
+    int *order;
+    int place;
+};
+
+static void fire(struct timer *timer)
+{
+    struct ticking *ticking = container_of(timer, struct ticking, timer);
+
+    ticking->fired_at = loop_now();
+    ticking->place = (*ticking->order)++;
+}
+
+static void nothing(void *context)
+{
+    (void)context;
+}
+
+static void check_order(const struct loop *loop, size_t count)
+{
+    int64_t before = INT64_MIN;
+    size_t seen = 0;
+
+    list_for_each (link, &loop->timers) {
+        const struct timer *timer = container_of(link, struct timer, in_loop);
+
+        assert_true(timer->at >= before);
+        before = timer->at;
+        seen++;
+    }
+    assert_int_equal(seen, count);
+}
+
+static void timers_stay_in_order_however_they_are_moved(void **state)
+{
+    struct test_random random = {7};
+    struct timer timers[TIMERS] = {0};
+    struct loop loop;
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    for (int step = 0; step < STEPS; step++) {
+        struct timer *timer = &timers[test_random_below(&random, TIMERS)];
+        bool set = test_random_below(&random, 3) != 0;
+        size_t count = 0;
+
+        timer_set_at(&loop, timer, set ? (int64_t)test_random_below(&random, 100) : LOOP_NEVER);
+        for (size_t i = 0; i < TIMERS; i++)
+            count += list_is_linked(&timers[i].in_loop);
+        assert_int_equal(list_is_linked(&timer->in_loop), set);
+        check_order(&loop, count);
+    }
+    loop_finish(&loop);
+}
+
+static void end_loop(struct timer *timer)
+{
+    struct ticking *ticking = container_of(timer, struct ticking, timer);
+
+    ticking->loop->ended = true;
+}
+
+static void timers_fire_in_order_and_not_before_their_time(void **state)
+{
+    int order = 0;
+    struct loop loop;
+    int64_t now = loop_now();
+    struct ticking early = {.timer.fire = fire, .order = &order};
+    struct ticking late = {.timer.fire = fire, .order = &order};
+    struct ticking last = {.timer.fire = end_loop, .loop = &loop};
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    timer_set_at(&loop, &last.timer, now + 3000000);
+    timer_set_at(&loop, &late.timer, now + 2000000);
+    timer_set_at(&loop, &early.timer, now + 1000000);
+    loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
+    assert_int_equal(early.place, 0);
+    assert_int_equal(late.place, 1);
+    assert_true(early.fired_at >= now + 1000000);
+    assert_true(late.fired_at >= now + 2000000);
+    loop_finish(&loop);
+}
+
+/* Two descriptors that are ready at once; whichever is called first removes the other. */
+struct rival {
+    struct watch watch;
+    struct loop *loop;
+    struct rival *other;
+    int calls;
+};
+
+static void called(struct watch *watch, uint32_t events)
+{
+    struct rival *rival = container_of(watch, struct rival, watch);
+
+    assert_true((events & EPOLLIN) != 0);
+    rival->calls++;
+    loop_remove(rival->loop, &rival->other->watch);
+    loop_remove(rival->loop, &rival->watch);
+    rival->loop->ended = true;
+}
+
+static void what_is_removed_is_not_called_any_more(void **state)
+{
+    struct loop loop;
+    struct rival rivals[2] = {0};
+    int pipes[2][2];
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    for (size_t i = 0; i < COUNT(rivals); i++) {
+        assert_int_equal(pipe(pipes[i]), 0);
+        assert_int_equal(write(pipes[i][1], "x", 1), 1);
+        rivals[i] = (struct rival){
+            .watch = {.descriptor = pipes[i][0], .ready = called},
+            .loop = &loop,
+            .other = &rivals[1 - i],
+        };
+        assert_int_equal(loop_add(&loop, &rivals[i].watch, EPOLLIN, NULL), 0);
+    }
+    loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
+    assert_int_equal(rivals[0].calls + rivals[1].calls, 1);
+    for (size_t i = 0; i < COUNT(rivals); i++) {
+        close(pipes[i][0]);
+        close(pipes[i][1]);
+    }
+    loop_finish(&loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(timers_stay_in_order_however_they_are_moved),
+        cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
+        cmocka_unit_test(what_is_removed_is_not_called_any_more),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "daemon/process.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A child that waits to be killed. */
+static pid_t start_child(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "a) Z 1 (b");
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void a_process_is_known_by_number_and_start(void **state)
+{
+    pid_t child = start_child();
+    uint64_t started = process_started(child);
+    int descriptor;
+
+    (void)state;
+    assert_true(started > 0);
+    assert_true(started >= process_started(getpid()));
+    descriptor = process_open(child, started);
+    assert_true(descriptor >= 0);
+    assert_int_equal(process_open(child, started + 1), -1);
+    assert_false(process_has_ended(descriptor));
+    process_signal(descriptor, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(process_has_ended(descriptor));
+    process_signal(descriptor, SIGKILL);
+    close(descriptor);
+    assert_int_equal(process_started(child), 0);
+    assert_int_equal(process_open(child, 0), -1);
+}
+
+static void one_that_only_waits_to_be_reaped_has_ended(void **state)
+{
+    pid_t child = start_child();
+    siginfo_t info;
+
+    (void)state;
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(process_started(child), 0);
+    assert_int_equal(process_open(child, 0), -1);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void the_other_side_of_a_socket_is_known(void **state)
+{
+    int sockets[2];
+    int descriptor;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+    descriptor = process_open_peer(sockets[0], getpid());
+    assert_true(descriptor >= 0);
+    assert_false(process_has_ended(descriptor));
+    close(descriptor);
+    close(sockets[0]);
+    close(sockets[1]);
+}
+
+static void numbers_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(process_started(0), 0);
+    assert_int_equal(process_started(-1), 0);
+    assert_int_equal(process_open(0, 0), -1);
+    assert_int_equal(process_open(-5, 0), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_is_known_by_number_and_start),
+        cmocka_unit_test(one_that_only_waits_to_be_reaped_has_ended),
+        cmocka_unit_test(the_other_side_of_a_socket_is_known),
+        cmocka_unit_test(numbers_that_are_none_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
