@@ -11,6 +11,7 @@
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
  *     remains.c     processes that a lease left behind
+ *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
@@ -30,6 +31,7 @@
 #include "daemon/journal_file.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/strangers.h"
 #include "engine/engine.h"
 #include "engine/event.h"
 #include "spec/configuration.h"
@@ -225,6 +227,7 @@ struct pool {
     bool journaling;
 
     struct names *names;
+    struct strangers strangers;
 
     struct timer engine_timer;
     struct timer idle_timer;
