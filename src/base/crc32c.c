@@ -66,16 +66,21 @@ static const uint32_t remainders[256] = {
     0x79B737BA, 0x8BDCB4B9, 0x988C474D, 0x6AE7C44E, 0xBE2DA0A5, 0x4C4623A6, 0x5F16D052, 0xAD7D5351,
 };
 
-uint32_t crc32c(uint32_t before, const void *bytes, size_t length)
+uint32_t crc32c_by_table(uint32_t before, const void *bytes, size_t length)
 {
     const unsigned char *byte = bytes;
     uint32_t sum = ~before;
 
-#ifdef HAS_INSTRUCTION
-    if (HAS_INSTRUCTION)
-        return ~sum_by_instruction(sum, byte, length);
-#endif
     for (size_t i = 0; i < length; i++)
         sum = sum >> 8 ^ remainders[(sum ^ byte[i]) & 0xFF];
     return ~sum;
+}
+
+uint32_t crc32c(uint32_t before, const void *bytes, size_t length)
+{
+#ifdef HAS_INSTRUCTION
+    if (HAS_INSTRUCTION)
+        return ~sum_by_instruction(~before, bytes, length);
+#endif
+    return crc32c_by_table(before, bytes, length);
 }
