@@ -41,7 +41,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->lease == 0 || job->state == JOB_DRAINING)
+    if (job == NULL || job->by_lease.id == 0 || job->state == JOB_DRAINING)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or has ended)",
@@ -49,7 +49,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
     if (job->holder->uid != connection->uid && connection->uid != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "BERTH_LEASE: lease %" PRIu64 " belongs to another user", id);
-    *ret_lease = job->lease;
+    *ret_lease = job->by_lease.id;
     return 0;
 }
 
@@ -144,7 +144,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     job_attach(job, connection, message->number);
     log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
              (int)connection->pid);
-    if (job->lease != 0) {
+    if (job->by_lease.id != 0) {
         settle_send_grant(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
@@ -167,20 +167,21 @@ static struct holder *holder_of(struct connection *connection, const struct wire
     if (connection->started == 0)
         connection->started = process_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
+        last->holder->parent == message->parent &&
         (command == NULL
              ? last->holder->command == NULL
              : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
         last->holder->users++;
         return last->holder;
     }
-    return holder_new(connection->uid, connection->pid, connection->started, command);
+    return holder_new(connection->uid, connection->pid, connection->started, message->parent,
+                      command);
 }
 
-static struct job *new_job(struct connection *connection, const struct wire_message *message,
-                           struct asked *asked)
+static struct job *new_job(struct connection *connection, const struct wire_message *message)
 {
     struct holder *holder = holder_of(connection, message);
-    struct job *job = holder == NULL ? NULL : job_new(connection, holder);
+    struct job *job = holder == NULL ? NULL : job_new(connection->pool, connection, holder);
 
     holder_release(holder);
     if (job == NULL)
@@ -189,10 +190,7 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     job->by_token.id = message->token[0];
     job->token_low = message->token[1];
     job->hold = message->hold;
-    job->parent = message->parent;
     job->since = pool_now(connection->pool);
-    job->asked = asked;
-    asked->users++;
     return job;
 }
 
@@ -228,7 +226,7 @@ static int make_claim(struct connection *connection, struct wire_message *messag
                       struct asked *asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct job *job = new_job(connection, message, asked);
+    struct job *job = new_job(connection, message);
     uint64_t id = 0;
     int code;
 
