@@ -146,9 +146,8 @@ void connection_close(struct connection *connection)
     pool->connection_count--;
     if (connection->is_by_pid)
         id_map_remove(&pool->clients, &connection->by_pid);
-    while (!list_is_empty(&connection->watchers))
-        watcher_free(
-            container_of(list_first(&connection->watchers), struct watcher, in_connection));
+    list_for_each (link, &connection->watchers)
+        watcher_free(container_of(link, struct watcher, in_connection));
     names_forget(pool, connection);
     jobs_lose_client(pool, connection);
     text_finish(&connection->out);
@@ -242,6 +241,7 @@ void connections_accept(struct pool *pool)
 {
     for (int i = 0; i < PACKETS_OF_TURN; i++) {
         int descriptor =
+            // cppcheck-suppress nullPointer ; as accept(2) has it
             accept4(pool->listener.descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (descriptor < 0) {
