@@ -327,7 +327,8 @@ def random_request(chance):
 
 
 def random_message(chance, number):
-    kind = chance.choice(["CLAIM"] * 4 + ["HELLO", "RELEASE", "CANCEL", "STOP", "EXTEND", "EXPLAIN", "WATCH", "TEST", "LOOK"])
+    rest = ["HELLO", "RELEASE", "CANCEL", "STOP", "EXTEND", "EXPLAIN", "WATCH", "TEST", "LOOK"]
+    kind = chance.choice(["CLAIM"] * 4 + rest)
     values = {"token_high": chance.getrandbits(64), "token_low": 1} if chance.random() < 0.9 else {}
     for name in chance.sample(sorted(wire_format.MESSAGE), chance.randrange(3)):
         value = random_value(chance, wire_format.MESSAGE[name][1])
