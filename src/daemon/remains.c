@@ -217,8 +217,8 @@ static bool add_process(struct remains *remains, int descriptor, pid_t pid)
     return true;
 }
 
-/* Whether it is a client that claims, and not within a lease: it has none in its environment, and
- * there may be thousands. */
+/* Whether it talks to us without claiming within a lease: it has none in its environment, and there
+ * may be thousands; or it has, and is asking for its end. */
 static bool is_plain_client(const struct pool *pool, pid_t pid)
 {
     const struct id_link *link = id_map_find(&pool->clients, (uint64_t)pid);
@@ -227,7 +227,7 @@ static bool is_plain_client(const struct pool *pool, pid_t pid)
     if (link == NULL)
         return false;
     connection = container_of(link, struct connection, by_pid);
-    return !list_is_empty(&connection->jobs) &&
+    return list_is_empty(&connection->jobs) ||
            container_of(list_first(&connection->jobs), struct job, in_connection)->holder->parent ==
                0;
 }
