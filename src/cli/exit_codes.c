@@ -24,6 +24,8 @@ int exit_code_of_start(int error_code)
     case BERTH_ERROR_NOT_FOUND:
         return EXIT_NO_COMMAND;
     case BERTH_ERROR_MEMORY:
+    case BERTH_ERROR_LIMIT:
+    case BERTH_ERROR_CANCELLED:
         return EXIT_BERTH;
     default:
         return EXIT_NOT_EXECUTABLE;

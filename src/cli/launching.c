@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/launching.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quote.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "launch/become.h"
 #include "launch/environment.h"
 
 int launch_make_environment(const struct launch *launch, uint32_t replica,
@@ -46,13 +45,14 @@ int launch_exec(const struct launch *launch)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct string_list environment = {0};
+    char **inherited = environ;
     int code;
 
     if (launch_make_environment(launch, 0, &environment, &error) < 0)
         return launch_fail(launch, &error);
-    execvpe(launch->words[0], launch->words, environment.items);
-    error_set_errno(&error, errno, "%s", quote(launch->words[0]).text);
+    become_error(launch->words[0], become(launch->words, environment.items), &error);
     code = launch_fail_start(launch, &error);
+    environ = inherited;
     string_list_finish(&environment);
     return code;
 }

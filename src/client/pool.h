@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/list.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "client/compiled.h"
 #include "client/fork.h"
 #include "client/keeper.h"

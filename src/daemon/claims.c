@@ -2,6 +2,7 @@
  *
  * Messages that ask for devices.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
-#include "base/quote.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
@@ -31,8 +31,8 @@ static int check_inventory(const struct pool *pool, const char *wanted, struct b
     if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted a pool on the inventory %s, found one on %s", quote(wanted).text,
-                     here == NULL ? "this machine's hardware" : quote(here).text);
+                     "wanted a pool on the inventory %s, found one on %s", wanted,
+                     here == NULL ? "this machine's hardware" : here);
 }
 
 /* The lease that the claim is made within: its holder must be of the same user. */
@@ -136,7 +136,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (job->token_low != message->token[1] || job->holder->uid != connection->uid) {
+    if (job->holder->uid != connection->uid) {
         error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
         connection_refuse(connection, message->number, &error);
         return;
@@ -259,10 +259,10 @@ static int claim(struct connection *connection, struct wire_message *message,
 {
     struct pool *pool = connection->pool;
     size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
-    struct asked *asked;
+    struct asked *asked = NULL;
     int code;
 
-    if (message->token[0] == 0)
+    if (message->token[0] == 0 && message->token[1] == 0)
         return error_set(error, BERTH_ERROR_INVALID, "wanted a token, found none");
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
@@ -279,6 +279,7 @@ static int claim(struct connection *connection, struct wire_message *message,
         code = open_asked(connection, message, &asked, error);
     if (code < 0)
         return code;
+    assert(asked != NULL);
     code = make_claim(connection, message, asked, error);
     asked_release(pool, asked);
     return code;
@@ -337,7 +338,7 @@ void message_test(struct connection *connection, struct wire_message *message)
 
     if (code == 0)
         code = open_asked(connection, message, &asked, &error);
-    if (code == 0)
+    if (code == 0 && asked != NULL)
         code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)
         connection_send(connection,

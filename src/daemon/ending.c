@@ -91,8 +91,8 @@ static void set_force(struct pool *pool, struct job *job, int64_t force_at)
     if (guard == NULL || force_at >= guard->force_at)
         return;
     guard->force_at = force_at;
-    /* A supervisor uses force by itself, and then has something to say. */
-    if (job->connection != NULL)
+    /* A supervisor that lives uses force by itself, and then has something to say. */
+    if (job->connection != NULL && job->state != JOB_DRAINING)
         force_at = clock_after(force_at, SUPERVISOR_TIME);
     timer_set_at(&pool->loop, &guard->force, pool_loop_time(pool, force_at));
 }

@@ -130,12 +130,17 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
     return job;
 }
 
+static bool has_token(const struct job *job)
+{
+    return job->by_token.id != 0 || job->token_low != 0;
+}
+
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
 {
     job->by_id.id = id;
     id_map_reserve(&pool->by_id, ++pool->job_count / JOBS_OF_BUCKET);
     id_map_add(&pool->by_id, &job->by_id);
-    if (job->by_token.id != 0) {
+    if (has_token(job)) {
         id_map_reserve(&pool->by_token, pool->job_count / JOBS_OF_BUCKET);
         id_map_add(&pool->by_token, &job->by_token);
     }
@@ -175,7 +180,7 @@ void job_free(struct pool *pool, struct job *job)
 {
     if (list_is_linked(&job->in_pool)) {
         id_map_remove(&pool->by_id, &job->by_id);
-        if (job->by_token.id != 0)
+        if (has_token(job))
             id_map_remove(&pool->by_token, &job->by_token);
         if (job->by_lease.id != 0)
             forget_lease(pool, job);
@@ -206,7 +211,15 @@ struct job *job_of_lease(const struct pool *pool, uint64_t lease)
 
 struct job *job_of_token(const struct pool *pool, const uint64_t token[2])
 {
-    return job_by(id_map_find(&pool->by_token, token[0]), offsetof(struct job, by_token));
+    /* Half of a token is enough to find it, but two may have it in common. */
+    for (struct id_link *link = id_map_find(&pool->by_token, token[0]); link != NULL;
+         link = link->next) {
+        struct job *job = container_of(link, struct job, by_token);
+
+        if (link->id == token[0] && job->token_low == token[1])
+            return job;
+    }
+    return NULL;
 }
 
 void job_attach(struct job *job, struct connection *connection, uint64_t number)

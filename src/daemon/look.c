@@ -196,7 +196,11 @@ static void add_devices(struct page *page)
 
 static struct optional_number known_time(int64_t time)
 {
-    return time == TIME_NEVER ? (struct optional_number){0} : optional_number_of((uint64_t)time);
+    struct optional_number known = {0};
+
+    if (time != TIME_NEVER)
+        known = optional_number_of((uint64_t)time);
+    return known;
 }
 
 static void fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,

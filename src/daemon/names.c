@@ -198,6 +198,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
 {
     struct name *name = container_of(watch, struct name, held);
     struct pool *pool = name->pool;
+    // cppcheck-suppress nullPointer ; as accept(2) has it
     int descriptor = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int *askers;
 

@@ -223,7 +223,9 @@ static int restore(struct pool *pool, struct berth_error *error)
     code = names_init(pool, error);
     if (code < 0)
         return code;
-    restore_holders(pool);
+    code = restore_holders(pool, error);
+    if (code < 0)
+        return code;
     engine_resume(pool->engine);
     engine_close_restored(pool->engine);
     pool_settle(pool);
@@ -295,10 +297,10 @@ static void finish(struct pool *pool)
 int pool_run(const struct pool_settings *settings, struct berth_error *error)
 {
     struct pool *pool = calloc(1, sizeof(*pool));
-    int code = pool == NULL ? error_set_memory(error) : 0;
+    int code;
 
-    if (code < 0)
-        return code;
+    if (pool == NULL)
+        return error_set_memory(error);
     pool->settings = *settings;
     pool->journal.descriptor = -1;
     pool->listener.descriptor = settings->listener;

@@ -102,11 +102,9 @@ static pid_t parent_of(pid_t pid)
 {
     char buffer[1024];
     const char *fields = process_fields(pid, buffer, sizeof(buffer));
-    int parent = 0;
 
-    if (fields == NULL || sscanf(fields, " %*c %d", &parent) != 1)
-        return 0;
-    return parent;
+    /* " S 1 ...": the state is one letter. */
+    return fields == NULL || strlen(fields) < 4 ? 0 : (pid_t)strtol(fields + 3, NULL, 10);
 }
 
 /* Whether a process whose environment reads as empty only has none yet: so it is for a moment in

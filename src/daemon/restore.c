@@ -13,6 +13,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/process.h"
+#include "daemon/remains.h"
 #include "daemon/settle.h"
 
 enum { JOURNAL_MOST = 1024 * 1024 * 1024 };
@@ -64,9 +65,10 @@ static int take_job(struct reading *reading, const struct journal_record *record
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
         job = holder == NULL ? NULL : job_new(pool, NULL, holder);
         holder_release(holder);
-        code = job == NULL ? error_set_memory(error) : 0;
+        if (job == NULL)
+            code = error_set_memory(error);
     }
-    if (code == 0) {
+    if (code == 0 && job != NULL) {
         job->by_token.id = kept.token[0];
         job->token_low = kept.token[1];
         job->hold = kept.hold;
@@ -136,42 +138,24 @@ static int read_all(struct reading *reading, const struct text *content, struct 
 
 /* ---- After reading ---- */
 
-/* Joins the jobs to the leases and claims that the engine knows; leases that nobody was told of
- * end, and so do jobs that left no trace there. */
-struct joining {
-    struct pool *pool;
-    struct {
-        VECTOR_OF(uint64_t);
-    } strays;
-};
-
+/* Joins a lease that the engine knows to its job. */
 static void join_lease(void *context, const struct lease_view *view)
 {
-    struct joining *joining = context;
-    uint64_t id = view->claim != 0 ? view->claim : view->id;
-    struct job *job = job_of_id(joining->pool, id);
-    uint64_t *stray;
+    struct pool *pool = context;
+    struct job *job = job_of_id(pool, view->claim != 0 ? view->claim : view->id);
 
-    if (job != NULL) {
-        job_set_lease(joining->pool, job, view->id);
-        if (job->state != JOB_DRAINING)
-            job->state = job->end != 0 ? JOB_ENDING : JOB_HELD;
+    if (job == NULL)
         return;
-    }
-    stray = vector_append(&joining->strays);
-    if (stray != NULL)
-        *stray = view->id;
+    job_set_lease(pool, job, view->id);
+    if (job->state != JOB_DRAINING)
+        job->state = job->end != 0 ? JOB_ENDING : JOB_HELD;
 }
 
+/* Joins the jobs to the leases and claims that the engine knows; those that left no trace there are
+ * over. */
 static void join_all(struct pool *pool)
 {
-    struct joining joining = {.pool = pool};
-    uint64_t *stray;
-
-    engine_each_lease(pool->engine, join_lease, &joining);
-    vector_for_each (stray, &joining.strays)
-        engine_vacated(pool->engine, *stray, NULL);
-    vector_finish(&joining.strays);
+    engine_each_lease(pool->engine, join_lease, pool);
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
         struct claim_view view;
@@ -179,6 +163,56 @@ static void join_all(struct pool *pool)
         if (job->by_lease.id == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
             job_free(pool, job);
     }
+}
+
+/* Claims and leases without a job: the journal ends before it, so nobody was ever told of them. */
+struct strays {
+    struct pool *pool;
+    struct id_list claims;
+    struct id_list leases;
+    bool lost;
+};
+
+static void note_stray(struct strays *strays, struct id_list *list, uint64_t id)
+{
+    uint64_t *place = vector_append(list);
+
+    if (place != NULL)
+        *place = id;
+    else
+        strays->lost = true;
+}
+
+static void look_at_lease(void *context, const struct lease_view *view)
+{
+    struct strays *strays = context;
+
+    if (job_of_lease(strays->pool, view->id) == NULL)
+        note_stray(strays, &strays->leases, view->id);
+}
+
+static void look_at_claim(void *context, const struct claim_view *view)
+{
+    struct strays *strays = context;
+
+    if (job_of_id(strays->pool, view->id) == NULL)
+        note_stray(strays, &strays->claims, view->id);
+}
+
+static int end_strays(struct pool *pool, struct berth_error *error)
+{
+    struct strays strays = {.pool = pool};
+    const uint64_t *id;
+
+    engine_each_lease(pool->engine, look_at_lease, &strays);
+    engine_each_waiting(pool->engine, look_at_claim, &strays);
+    vector_for_each (id, &strays.claims)
+        engine_cancel(pool->engine, *id, NULL);
+    vector_for_each (id, &strays.leases)
+        engine_vacated(pool->engine, *id, NULL);
+    vector_finish(&strays.claims);
+    vector_finish(&strays.leases);
+    return strays.lost ? error_set_memory(error) : 0;
 }
 
 static bool holder_lives(const struct job *job)
@@ -260,39 +294,54 @@ static void restore_lease(struct pool *pool, struct job *job)
                          : pool_now(pool) + pool->grace);
 }
 
+static void abandon(struct pool *pool, struct job *job)
+{
+    log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
+    job->restored = false;
+    if (job->by_lease.id == 0) {
+        engine_cancel(pool->engine, job->by_id.id, NULL);
+        return;
+    }
+    /* It was a connection's, or granted after the restart, and nobody was ever told. */
+    job->end = WIRE_END_DIED;
+    ending_done(pool, job);
+}
+
 static void patience_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
-    list_for_each (link, &pool->jobs) {
-        struct job *job = container_of(link, struct job, in_pool);
+    /* Claims first: what leases leave must not go to them. */
+    for (int leases = 0; leases < 2; leases++) {
+        list_for_each (link, &pool->jobs) {
+            struct job *job = container_of(link, struct job, in_pool);
 
-        if (!job->restored || job->connection != NULL)
-            continue;
-        log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
-        job->restored = false;
-        if (job->by_lease.id == 0) {
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-        } else if (job->hold != WIRE_HOLD_NOTHING) {
-            /* It was held by a connection, or granted after the restart and nobody was told. */
-            job->end = WIRE_END_DIED;
-            ending_done(pool, job);
+            if (job->restored && job->connection == NULL &&
+                (job->by_lease.id != 0) == (leases != 0) &&
+                !(job->by_lease.id != 0 && job->hold == WIRE_HOLD_NOTHING))
+                abandon(pool, job);
         }
+        pool_settle(pool);
     }
-    pool_settle(pool);
 }
 
-void restore_holders(struct pool *pool)
+int restore_holders(struct pool *pool, struct berth_error *error)
 {
     bool waits = false;
+    int code = end_strays(pool, error);
 
+    if (code < 0)
+        return code;
+    /* Claims first: what leases leave must not go to the dead. */
+    list_for_each (link, &pool->jobs) {
+        const struct job *job = container_of(link, struct job, in_pool);
+
+        if (job->by_lease.id == 0 && !holder_lives(job))
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+    }
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->by_lease.id == 0 && !holder_lives(job)) {
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-            continue;
-        }
         if (job->by_lease.id != 0)
             restore_lease(pool, job);
         waits = waits || job->restored;
@@ -300,4 +349,5 @@ void restore_holders(struct pool *pool)
     pool->restore_timer.fire = patience_is_over;
     if (waits)
         timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_PATIENCE);
+    return 0;
 }

@@ -16,8 +16,9 @@
  * other devices than there are now. */
 int restore_read(struct pool *pool, struct berth_error *error);
 
-/* After the journal is made anew: watches holders that live, ends the leases of those that do not,
- * and gives clients that waited their time to come back. */
-void restore_holders(struct pool *pool);
+/* After the journal is made anew, and with the engine listened to: ends what nobody was told of,
+ * watches holders that live, ends the leases of those that do not, and gives clients that waited
+ * their time to come back. Fails with BERTH_ERROR_MEMORY. */
+int restore_holders(struct pool *pool, struct berth_error *error);
 
 #endif

@@ -216,8 +216,12 @@ static void deal_with(struct pool *pool, const struct happening *happening)
                           ? job_of_id(pool, happening->claim)
                           : job_of_lease(pool, happening->lease);
 
-    if (job == NULL)
+    if (job == NULL) {
+        /* Granted to one that was restored without a job before it could be cancelled. */
+        if (happening->type == EVENT_GRANTED)
+            engine_vacated(pool->engine, happening->lease, NULL);
         return;
+    }
     switch (happening->type) {
     case EVENT_GRANTED:
         job_set_lease(pool, job, happening->lease);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quote.h"
+#include "launch/become.h"
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */
 
@@ -21,20 +21,17 @@ void signals_restore(const struct signals_before *before)
 }
 
 /* The child's part: becomes the command, or writes why not. */
-static _Noreturn void become(const struct launch_copy *copy, const struct signals_before *before,
-                             pid_t parent, int report)
+static _Noreturn void be_child(const struct launch_copy *copy, const struct signals_before *before,
+                               pid_t parent, int report)
 {
-    int number = 0;
+    int number;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* Had it died before that, nobody would tell us. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
-    /* So that execvp takes the command's own PATH. */
-    environ = (char **)copy->environment;
     signals_restore(before);
-    execvp(copy->arguments[0], copy->arguments);
-    number = errno;
+    number = become(copy->arguments, copy->environment);
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
         ;
     _exit(NEVER_SEEN);
@@ -61,19 +58,6 @@ static int no_room(struct berth_error *error, const char *wanted, int number)
                      strerror(number));
 }
 
-static int not_executed(struct berth_error *error, const char *command, int number)
-{
-    struct quoted name = quote(command);
-
-    if (number == ENOENT)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted to run %s, found no such command",
-                         name.text);
-    /* Found, but not what can be run: ENOTDIR is not what error_set_errno takes it for. */
-    if (number == EACCES || number == EPERM || number == ENOMEM)
-        return error_set_errno(error, number, "wanted to run %s", name.text);
-    return error_set(error, BERTH_ERROR_IO, "wanted to run %s: %s", name.text, strerror(number));
-}
-
 int spawn(const struct launch_copy *copy, const struct signals_before *before, pid_t *ret_pid,
           struct berth_error *error)
 {
@@ -86,7 +70,7 @@ int spawn(const struct launch_copy *copy, const struct signals_before *before, p
         return no_room(error, "a pipe", errno);
     pid = fork();
     if (pid == 0)
-        become(copy, before, parent, report[1]);
+        be_child(copy, before, parent, report[1]);
     number = errno;
     close(report[1]);
     if (pid > 0)
@@ -97,7 +81,7 @@ int spawn(const struct launch_copy *copy, const struct signals_before *before, p
     if (number != 0) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
-        return not_executed(error, copy->arguments[0], number);
+        return become_error(copy->arguments[0], number, error);
     }
     *ret_pid = pid;
     return 0;

@@ -173,6 +173,15 @@ struct prepared {
     struct pool_settings settings;
 };
 
+/* Clients in other directories are told the path. */
+static int check_absolute(const char *option, const char *path, struct berth_error *error)
+{
+    return path == NULL || path[0] == '/'
+               ? 0
+               : error_set(error, BERTH_ERROR_INVALID, "%s: wanted an absolute path, found %s",
+                           option, quote(path).text);
+}
+
 static int prepare(const struct daemon_options *options, struct prepared *prepared,
                    struct berth_error *error)
 {
@@ -181,6 +190,10 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
 
     if (code == 0 && options->socket != NULL && options->own != NULL)
         code = error_set(error, BERTH_ERROR_INVALID, "wanted --socket or --own, found both");
+    if (code == 0)
+        code = check_absolute("--socket", options->socket, error);
+    if (code == 0)
+        code = check_absolute("--own", options->own, error);
     if (code == 0 && options->inventory != NULL) {
         prepared->inventory = realpath(options->inventory, NULL);
         if (prepared->inventory == NULL)

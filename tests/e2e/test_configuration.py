@@ -70,6 +70,14 @@ def test_output_that_cannot_be_written(sandbox):
     assert done.code == 125
 
 
+def test_paths_are_absolute(sandbox):
+    """Clients in other directories are told where the socket is."""
+    for option in ("--socket", "--own"):
+        done = sandbox.run(["berth", "daemon", option, "pool"])
+        assert done.code == 2
+        assert done.stderr == f"berth: {option}: wanted an absolute path, found 'pool'\n"
+
+
 # ---- What counts ----
 
 

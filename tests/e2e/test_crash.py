@@ -11,6 +11,7 @@ import processes
 import pytest
 import wire
 from crowd import Crowd
+from daemons import start_daemon
 from steps import test_steps
 from waiting import look, until, until_pending
 
@@ -187,6 +188,49 @@ def test_places_are_kept(pool_of):
             processes.wait_for_end(daemon)
     crowd.check()
     assert [line.name for line in crowd.lines() if line.word == "start"] == [m.name for m in crowd.members]
+
+
+def test_who_does_not_come_back(pool_of):
+    """A claim, and a lease that a connection holds, are kept for 5 s for clients that live but do not
+    call; what a process holds stays, and so does what has been called for."""
+    pool = pool_of(4)
+    start_daemon(pool)
+    tokens = [random.getrandbits(127) + 2**64 for _ in range(3)]
+    with wire.connect(str(pool.socket)) as client:
+        by_connection = client.claim(token=tokens[0])
+        by_process = client.claim(token=tokens[1], hold=wire.HOLDS["PROCESS"])
+        lost = [client.claim()["id"], client.claim()["id"]]
+        waiting = client.receive(client.send_claim(), kinds=("WAITING",))["id"]
+        returning = client.receive(client.send_claim(token=tokens[2]), kinds=("WAITING",))["id"]
+        pool.end_daemon(signal.SIGKILL)
+    start_daemon(pool)
+    with wire.connect(str(pool.socket)) as client:
+        assert len(look(pool)["leases"]) == 4
+        assert client.claim(token=tokens[0])["id"] == by_connection["id"]
+        number = client.send_claim(token=tokens[2])
+        assert client.receive(number, kinds=("WAITING",))["id"] == returning
+        log = pool.directory / "log"
+        abandoned = [entry.id for entry in daemon_log.wait_for(log, "abandoned", count=3)]
+        assert sorted(abandoned) == sorted([*lost, waiting])
+        assert client.granted(number)["id"] == returning
+        assert {lease["id"] for lease in look(pool)["leases"]} == {by_connection["id"], by_process["id"], returning}
+
+
+def test_time_limits_come_and_go(pool_of):
+    """Limits in every order, moved and taken away: the daemon is the same afterwards."""
+    pool = pool_of(4)
+    daemon = start_daemon(pool)
+    chance = random.Random(1)
+    with wire.connect(str(pool.socket)) as client:
+        held = []
+        for _ in range(400):
+            if len(held) < 4 and chance.random() < 0.6:
+                held.append(client.claim({"time": chance.randrange(10**9, 10**13)})["id"])
+            elif held and chance.random() < 0.5:
+                client.extend(chance.choice(held), chance.randrange(10**9, 10**13))
+            elif held:
+                client.release(held.pop(chance.randrange(len(held))))
+        assert client.hello()["pid"] == daemon.pid
 
 
 @pytest.mark.parametrize("seed", [1])

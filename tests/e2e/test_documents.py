@@ -1,28 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people read is true: the README's terminal, the examples, manual pages, what is installed."""
+import getpass
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import time
 
 import pytest
+from programs import TIMEOUT
 
 
-def test_readme_shows_what_berth_prints(sandbox, source_root):
-    """Every command of the README's terminal, run in the project's directory."""
-    readme = (source_root / "README.md").read_text()
-    block = re.search(r"```console\n(.*?)```", readme, re.DOTALL).group(1)
-    commands = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    assert len(commands) >= 4
-    exports = []
-    for command, wanted in commands:
+def plain(text, directory):
+    """What is printed, without what differs from one time and place to the next: durations, paths, names, and
+    the width of columns."""
+    text = text.replace(f"{directory}/", "").replace(getpass.getuser(), "ada")
+    text = re.sub(r"\b\d+(ms|s)\b", "T", text)
+    return "\n".join(re.sub(" +", " ", line).strip() for line in text.strip().splitlines())
+
+
+class Reader:
+    """Somebody who types what the README shows, in a directory with the project's examples: of these
+    nobody else has a pool."""
+
+    def __init__(self, sandbox, source_root):
+        self.sandbox = sandbox
+        self.directory = sandbox.directory / "project"
+        shutil.copytree(source_root / "examples", self.directory / "examples")
+        self.exports = []
+        self.background = []
+
+    def script(self, command):
+        return "\n".join([f"cd {self.directory}", *self.exports, command.replace("build/berth", "berth")])
+
+    def run(self, command):
+        return self.sandbox.run(["sh", "-c", f"exec 2>&1\n{self.script(command)}"])
+
+    def start(self, command):
+        """One that goes on in the background, until it has its devices or waits for them."""
+        known = self.count()
+        self.background.append(self.sandbox.start(["sh", "-c", self.script(f"exec {command}")]))
+        deadline = time.monotonic() + TIMEOUT
+        while self.count() == known:
+            assert time.monotonic() < deadline, command
+
+    def count(self):
+        status = json.loads(self.run("berth status --json").stdout)
+        return len(status["leases"]) + len(status["queue"])
+
+    def type(self, command):
+        """Returns what is printed."""
         if command.startswith("export "):
-            exports.append(command)
-            continue
-        script = "\n".join([f"cd {source_root}", *exports, command.replace("build/berth", "berth")])
-        done = sandbox.run(["sh", "-c", f"exec 2>&1\n{script}"])
-        assert done.stdout.strip() == wanted.strip(), command
+            self.exports.append(command)
+        elif command.endswith("&"):
+            self.start(command.rstrip("& "))
+        else:
+            return self.run(command).stdout
+        return ""
+
+
+@pytest.fixture
+def reader(sandbox, pool, source_root):
+    somebody = Reader(sandbox, source_root)
+    yield somebody
+    for program in somebody.background:
+        program.stop()
+
+
+def test_readme_shows_what_berth_prints(reader, source_root):
+    """Every command of the README's terminals."""
+    readme = (source_root / "README.md").read_text()
+    typed = 0
+    for block in re.findall(r"```console\n(.*?)```", readme, re.DOTALL):
+        for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            found = reader.type(command)
+            assert plain(found, reader.directory) == plain(wanted, reader.directory), command
+            typed += 1
+    assert typed >= 15
+
+
+# What the README's table shows with something to fill in, and what these become here.
+FILLED_IN = {
+    "berth run --wait 10m …": "berth run --wait 10m true",
+    "berth run --or-cpu …": "berth run --or-cpu true",
+    "berth release ID": "berth release $(berth reserve --for 1h)",
+    "berth cancel ID": 'all=$(berth reserve -n 7 --for 1h); berth cancel "$(berth submit -n 3 true)"; berth release "$all"',
+    "berth extend ID 2h": "berth extend $(berth reserve --for 1h) 2h",
+    "berth VERB --help": "berth run --help",
+    "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
+}
+NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
+
+
+def test_readme_table(sandbox, pool, source_root):
+    """Every command of the README's table works, one after the other in one shell."""
+    for name in ("python", "train.sh"):
+        program = sandbox.directory / name
+        program.write_text('#!/bin/sh\necho "$0 on $BERTH_DEVICES"\n')
+        program.chmod(0o755)
+    table = re.search(r"\| to \| type \|\n\|---\|---\|\n(.*?)\n\n", (source_root / "README.md").read_text(), re.DOTALL)
+    commands = [
+        FILLED_IN.get(command, command)
+        for line in table.group(1).splitlines()
+        for command in re.findall("`([^`]*)`", line.split(" | ")[-1])
+        if command not in NOT_FOR_A_POOL
+    ]
+    assert len(commands) >= 15
+    for command in FILLED_IN.values():
+        assert command in commands
+    script = "\n".join(["set -eu", *(f"echo {shlex.quote(command)}\n{command}" for command in commands)])
+    path = f"{sandbox.directory}:{sandbox.environment['PATH']}"
+    done = sandbox.run(["sh", "-c", script], env={"PATH": path})
+    assert (done.code, done.stderr) == (0, ""), done.stdout
 
 
 def examples(source_root):
@@ -38,20 +129,74 @@ def test_examples_are_good(sandbox, source_root):
         assert sandbox.run(["berth", "plan", "--inventory", path]).code == 0
 
 
-def test_manual_names_every_option(sandbox, source_root):
-    """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
-    for verb in ("devices", "plan", "run", "status"):
-        shown = sandbox.run(["berth", verb, "--help"]).stdout
-        page = (source_root / "man" / f"berth-{verb}.1.scd").read_text()
-        for option in re.findall(r"--[a-z-]+", shown):
-            assert f"*{option}*" in page, f"berth-{verb}(1) lacks {option}"
+# The manual page of each verb.
+PAGES = {
+    "run": "berth-run.1",
+    "submit": "berth-submit.1",
+    "logs": "berth-submit.1",
+    "wait": "berth-wait.1",
+    "reserve": "berth-reserve.1",
+    "extend": "berth-release.1",
+    "release": "berth-release.1",
+    "cancel": "berth-release.1",
+    "status": "berth-status.1",
+    "devices": "berth-devices.1",
+    "plan": "berth-plan.1",
+    "daemon": "berthd.8",
+}
+
+
+def page_of(source_root, name):
+    return (source_root / "man" / f"{name}.scd").read_text()
+
+
+def test_manual_names_every_verb(sandbox, source_root):
     verbs = re.findall(r"^  ([a-z]+) ", sandbox.run(["berth", "help"]).stdout, re.MULTILINE)
-    page = (source_root / "man" / "berth.1.scd").read_text()
-    assert all(f"*{verb}*" in page for verb in verbs)
+    assert sorted(verbs) == sorted([*PAGES, "help"])
+    assert all(f"\n*{verb}*" in page_of(source_root, "berth.1") for verb in verbs)
+
+
+@pytest.mark.parametrize("verb", PAGES)
+def test_manual_names_every_option(sandbox, source_root, verb):
+    """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
+    shown = sandbox.run(["berth", verb, "--help"]).stdout
+    page = page_of(source_root, PAGES[verb])
+    if f"*{PAGES[verb].partition('.')[0]}*(1)" not in page and "The request is that of *berth-run*(1)" in page:
+        page += page_of(source_root, "berth-run.1")
+    for option in re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE):
+        assert f"*{option}*" in page, f"{PAGES[verb]} lacks {option}"
+
+
+def test_manual_names_every_key(source_root):
+    source = (source_root / "src/spec/configuration.c").read_text()
+    page = page_of(source_root, "berth.yaml.5")
+    keys = re.findall(r'^    \{"(\w+)", &type_|^    \{"(\w+)", &field_', source, re.MULTILINE)
+    assert len(keys) >= 11
+    for key in map("".join, keys):
+        assert f"*{key}*" in page, key
+
+
+def test_manual_names_every_word_of_the_log(source_root):
+    page = page_of(source_root, "berthd.8")
+    words = set()
+    for path in (source_root / "src/daemon").glob("*.c"):
+        words.update(re.findall(r'log_(?:line|begin)\([^;]*?, "([a-z]+)"[,)]', path.read_text()))
+    assert len(words) >= 14
+    for word in words:
+        assert f"\n*{word}*\n" in page, word
+
+
+def test_manual_example_configuration_is_good(sandbox, source_root):
+    [example] = re.findall(r"# EXAMPLE\n\n```\n(.*?)```", page_of(source_root, "berth.yaml.5"), re.DOTALL)
+    rules = sandbox.directory / "berth.yaml"
+    # Users and groups that are there.
+    rules.write_text(example.replace("ada", "root").replace("guest", "root").replace("students", "root"))
+    done = sandbox.run(["berth", "daemon", "--check-config", "--config", rules])
+    assert done == (0, f"{rules}: good\n", "")
 
 
 @pytest.mark.skipif(shutil.which("meson") is None, reason="no meson")
-def test_installed_tree(sandbox):
+def test_installed_tree(sandbox, source_root):
     """What `make install` puts where, from the build under test."""
     build = os.environ["BERTH_BUILD_ROOT"]
     stage = sandbox.directory / "stage"
@@ -63,6 +208,7 @@ def test_installed_tree(sandbox):
     files = {str(path.relative_to(stage)) for path in stage.rglob("*") if path.is_file()}
     [program] = [stage / name for name in files if name.endswith("/bin/berth")]
     assert sandbox.run([program, "--version"]).code == 0
+    assert sandbox.run([program, "daemon", "--check-config", "--own", "/"]).code == 0  # berthd is beside it
     assert any(name.endswith("include/berth/error.h") for name in files)
     assert any(name.endswith("include/berth/berth.h") for name in files)
     assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)
@@ -70,5 +216,7 @@ def test_installed_tree(sandbox):
     if shutil.which("scdoc"):
         assert any(name.endswith("man/man1/berth.1") for name in files)
         assert any(name.endswith("man/man3/libberth.3") for name in files)
-        assert any(name.endswith("man/man5/berth-inventory.5") for name in files)
+        pages = {os.path.basename(name) for name in files if "/man/man" in name}
+        assert pages == {path.stem for path in (source_root / "man").glob("*.scd")}
+        assert any(name.endswith("man/man8/berthd.8") for name in files)
     assert not any("/tests/" in name or name.endswith(".a") for name in files)

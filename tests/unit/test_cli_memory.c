@@ -26,7 +26,8 @@ static const char inventory[] =
     "- {between: [nvidia0, nvidia1], kind: nvlink, lanes: 12}\n"
     "- {between: [nvidia0, nvidia1], kind: pix}\n";
 
-/* A setup function: a temporary directory with an inventory in it, and no other, nor a daemon, to be found. */
+/* A setup function: a temporary directory with an inventory in it, and no other, nor a daemon, to
+ * be found. */
 static int enter(void **state)
 {
     FILE *file;

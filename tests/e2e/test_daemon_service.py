@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon in the hands of a service manager: sockets and readiness."""
+import os
+import signal
+import socket
+
+import pytest
+import wire
+from daemons import start_activated
+from waiting import until_pending
+
+
+class Manager:
+    """The end of NOTIFY_SOCKET where messages arrive."""
+
+    def __init__(self, sandbox, abstract=False):
+        path = str(sandbox.directory / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind("\0" + path if abstract else path)
+        self.socket.settimeout(10)
+        self.env = {"NOTIFY_SOCKET": "@" + path if abstract else path}
+
+    def expect(self, start):
+        message = self.socket.recv(4096).decode()
+        assert message.startswith(start), message
+
+
+@pytest.fixture
+def machine(pool_of):
+    """A pool that is named by BERTH_SOCKET, whose daemon is the test's to start."""
+    pool = pool_of(2)
+    pool.socket = pool.sandbox.directory / "machine.sock"
+    pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
+    return pool
+
+
+def daemon_args(pool):
+    return ["berthd", "--socket", pool.socket, "--inventory", pool.inventory]
+
+
+def listen(path, kind=socket.SOCK_SEQPACKET):
+    listener = socket.socket(socket.AF_UNIX, kind)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
+
+
+# ---- Readiness ----
+
+
+@pytest.mark.parametrize("abstract", [False, True], ids=["path", "abstract"])
+def test_readiness(machine, abstract):
+    manager = Manager(machine.sandbox, abstract)
+    with machine.sandbox.start(daemon_args(machine), env=manager.env) as daemon:
+        manager.expect("READY=1")
+        assert machine.berth("run", "true").code == 0
+        daemon.kill(signal.SIGHUP)
+        manager.expect("RELOADING=1\nMONOTONIC_USEC=")
+        manager.expect("READY=1")
+        daemon.kill(signal.SIGTERM)
+        manager.expect("STOPPING=1")
+        assert daemon.wait() == 0
+    assert not machine.socket.exists()
+    manager.socket.close()
+
+
+def test_daemon_verb_becomes_the_daemon(machine):
+    manager = Manager(machine.sandbox)
+    with machine.sandbox.start(["berth", *daemon_args(machine)], env=manager.env) as other:
+        assert other.wait() == 2  # berthd is no verb
+    args = ["berth", "daemon", *daemon_args(machine)[1:]]
+    with machine.sandbox.start(args, env=manager.env) as daemon:
+        manager.expect("READY=1")
+        with wire.connect(str(machine.socket)) as client:
+            assert client.hello()["pid"] == daemon.pid
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
+    manager.socket.close()
+
+
+def test_not_own_does_not_idle(machine):
+    """A machine's daemon stays, and leaves who connects later as many rights as the file's mode."""
+    manager = Manager(machine.sandbox)
+    with machine.sandbox.start([*daemon_args(machine), "--idle", "20ms"], env=manager.env) as daemon:
+        manager.expect("READY=1")
+        assert machine.socket.stat().st_mode & 0o777 == 0o666
+        with pytest.raises(AssertionError):
+            daemon.wait(timeout=0.3)
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
+    manager.socket.close()
+
+
+# ---- Sockets that somebody else made ----
+
+
+def test_activation(machine):
+    """Who connects before and between daemons is served, and the socket stays."""
+    with listen(machine.socket) as listener, machine.start("run", "echo", "early") as early:
+        first = start_activated(machine.sandbox, listener, daemon_args(machine))
+        assert (early.wait(), early.text()) == (0, "early\n")
+        holder = machine.hold("-n2")
+        first.kill(signal.SIGTERM)
+        assert first.wait() == 0
+        assert machine.socket.exists()
+        with machine.start("run", "echo", "between") as between:
+            second = start_activated(machine.sandbox, listener, daemon_args(machine))
+            until_pending(machine, 1)
+            machine.let_go(holder)
+            assert (between.wait(), between.text()) == (0, "between\n")
+        second.kill(signal.SIGTERM)
+        assert second.wait() == 0
+
+
+def test_activation_by_another_kind_of_socket(machine):
+    with listen(machine.socket, socket.SOCK_STREAM) as listener:
+        daemon = start_activated(machine.sandbox, listener, daemon_args(machine))
+        assert daemon.wait() == 2
+        assert daemon.text("stderr") == (
+            "berth: LISTEN_FDS: wanted a local SEQPACKET socket that listens, found another\n"
+        )
+
+
+def test_activation_of_somebody_else(machine):
+    """Variables that were meant for another process are no sockets for this one."""
+    manager = Manager(machine.sandbox)
+    env = {**manager.env, "LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
+    with machine.sandbox.start(daemon_args(machine), env=env) as daemon:
+        manager.expect("READY=1")
+        assert machine.berth("run", "true").code == 0
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
+    manager.socket.close()
