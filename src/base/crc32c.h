@@ -14,4 +14,7 @@
  * can be summed one after the other. */
 uint32_t crc32c(uint32_t before, const void *bytes, size_t length);
 
+/* The same on any processor; the other may use an instruction for it. */
+uint32_t crc32c_by_table(uint32_t before, const void *bytes, size_t length);
+
 #endif

@@ -27,7 +27,8 @@ void id_map_finish(struct id_map *map);
 /* Makes `count` ids quick to find. Without memory for it nothing is lost but speed. */
 void id_map_reserve(struct id_map *map, size_t count);
 
-/* Adds a link whose id is set and not in the map. */
+/* Adds a link whose id is set. Of several with the same id, the last one is found first, and the
+ * others behind it. */
 static inline void id_map_add(struct id_map *map, struct id_link *link)
 {
     struct id_link **bucket = &map->buckets[link->id & map->mask];

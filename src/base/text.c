@@ -13,6 +13,8 @@ static bool make_room(struct text *text, size_t extra)
 {
     if (text->failed)
         return false;
+    if (extra < text->capacity - text->length)
+        return true;
     if (extra >= SIZE_MAX - text->length ||
         vector_grow((void **)&text->bytes, &text->capacity, 1, text->length + extra + 1) < 0)
         text->failed = true;
@@ -37,6 +39,18 @@ void text_append(struct text *text, const char *string)
 void text_append_char(struct text *text, char character)
 {
     text_append_bytes(text, &character, 1);
+}
+
+void text_append_number(struct text *text, uint64_t number)
+{
+    char digits[20];
+    size_t first = sizeof(digits);
+
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    text_append_bytes(text, digits + first, sizeof(digits) - first);
 }
 
 void text_append_repeated(struct text *text, char character, size_t times)

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct text {
     char *bytes;   /* terminated by a zero byte, NULL while nothing was ever appended */
@@ -21,6 +22,8 @@ struct text {
 void text_append(struct text *text, const char *string);
 void text_append_bytes(struct text *text, const void *bytes, size_t length);
 void text_append_char(struct text *text, char character);
+/* In decimal, much quicker than with a format. */
+void text_append_number(struct text *text, uint64_t number);
 void text_append_repeated(struct text *text, char character, size_t times);
 void text_append_format(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

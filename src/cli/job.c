@@ -107,7 +107,7 @@ static void turn(struct job *job)
 
     poll(waiting, 2, poll_timeout(job));
     supervisor_turn(job->supervisor);
-    if (waiting[1].revents != 0)
+    if (job->claim != NULL && waiting[1].revents != 0)
         listen_to_daemon(job);
     if (is_alone(job) && clock_now() >= job->next_call)
         call_again(job);
@@ -143,6 +143,9 @@ static int run(struct job *job)
     start(job);
     while (!supervisor_is_done(job->supervisor))
         turn(job);
+    /* What failed may have been ended with the lease, if that was faster than its notice. */
+    if (job->claim != NULL && supervisor_exit_code(job->supervisor) != EXIT_GOOD)
+        listen_to_daemon(job);
     code = exit_code_of(job);
     supervisor_destroy(job->supervisor);
     return code;

@@ -42,7 +42,7 @@ static void say_granted(const struct claim *claim)
 }
 
 /* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
-static int launch(const struct run_line *line, struct launch *launch, struct session *session)
+static int launch(const struct run_line *line, const struct launch *launch, struct session *session)
 {
     int code;
 
@@ -81,9 +81,10 @@ static int wait_for(struct claim *claim, struct session *session, bool verbose, 
 
 /* With a connection: claims and launches. Returns the exit code, or a negative error code. */
 static int claim_and_launch(struct run_line *line, struct reach *reach,
-                            const struct replica *replica, struct launch *how,
+                            const struct replica *replica, const struct launch *how,
                             struct berth_error *error)
 {
+    struct launch with_claim = *how;
     const struct claim_facts facts = {
         .request = &line->request.request,
         .hold = WIRE_HOLD_PROCESS,
@@ -97,16 +98,16 @@ static int claim_and_launch(struct run_line *line, struct reach *reach,
     if (code == 0)
         code = wait_for(&claim, &reach->session, line->verbose, replica->number > 0, error);
     if (code == 0)
-        how->claim = &claim;
+        with_claim.claim = &claim;
     if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
-        code = launch(line, how, &reach->session);
+        code = launch(line, &with_claim, &reach->session);
     claim_finish(&claim);
     return code;
 }
 
 static int run_line(const struct verb *verb, struct run_line *line, const struct replica *replica)
 {
-    struct launch how = {
+    const struct launch how = {
         .verb = verb->name,
         .words = line->words,
         .uuid = line->request.uuid,

@@ -54,7 +54,7 @@ static int report_send(const struct report *report)
 /* From here on what is printed goes to the log. */
 static int open_log(struct submission *submission, struct berth_error *error)
 {
-    int log;
+    int log = -1;
     int code = state_files_find(submission->pool, submission->claim.id, &submission->files, error);
 
     if (code == 0)

@@ -2,6 +2,7 @@
  *
  * Messages that ask for devices.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->lease == 0 || job->state == JOB_DRAINING)
+    if (job == NULL || job->by_lease.id == 0 || job->state == JOB_DRAINING)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or has ended)",
@@ -48,7 +49,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
     if (job->holder->uid != connection->uid && connection->uid != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "BERTH_LEASE: lease %" PRIu64 " belongs to another user", id);
-    *ret_lease = job->lease;
+    *ret_lease = job->by_lease.id;
     return 0;
 }
 
@@ -135,7 +136,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (job->token_low != message->token[1] || job->holder->uid != connection->uid) {
+    if (job->holder->uid != connection->uid) {
         error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
         connection_refuse(connection, message->number, &error);
         return;
@@ -143,7 +144,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     job_attach(job, connection, message->number);
     log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
              (int)connection->pid);
-    if (job->lease != 0) {
+    if (job->by_lease.id != 0) {
         settle_send_grant(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
@@ -166,20 +167,21 @@ static struct holder *holder_of(struct connection *connection, const struct wire
     if (connection->started == 0)
         connection->started = process_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
+        last->holder->parent == message->parent &&
         (command == NULL
              ? last->holder->command == NULL
              : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
         last->holder->users++;
         return last->holder;
     }
-    return holder_new(connection->uid, connection->pid, connection->started, command);
+    return holder_new(connection->uid, connection->pid, connection->started, message->parent,
+                      command);
 }
 
-static struct job *new_job(struct connection *connection, const struct wire_message *message,
-                           struct asked *asked)
+static struct job *new_job(struct connection *connection, const struct wire_message *message)
 {
     struct holder *holder = holder_of(connection, message);
-    struct job *job = holder == NULL ? NULL : job_new(connection, holder);
+    struct job *job = holder == NULL ? NULL : job_new(connection->pool, connection, holder);
 
     holder_release(holder);
     if (job == NULL)
@@ -188,10 +190,7 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     job->by_token.id = message->token[0];
     job->token_low = message->token[1];
     job->hold = message->hold;
-    job->parent = message->parent;
     job->since = pool_now(connection->pool);
-    job->asked = asked;
-    asked->users++;
     return job;
 }
 
@@ -227,7 +226,7 @@ static int make_claim(struct connection *connection, struct wire_message *messag
                       struct asked *asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct job *job = new_job(connection, message, asked);
+    struct job *job = new_job(connection, message);
     uint64_t id = 0;
     int code;
 
@@ -260,10 +259,10 @@ static int claim(struct connection *connection, struct wire_message *message,
 {
     struct pool *pool = connection->pool;
     size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
-    struct asked *asked;
+    struct asked *asked = NULL;
     int code;
 
-    if (message->token[0] == 0)
+    if (message->token[0] == 0 && message->token[1] == 0)
         return error_set(error, BERTH_ERROR_INVALID, "wanted a token, found none");
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
@@ -280,6 +279,7 @@ static int claim(struct connection *connection, struct wire_message *message,
         code = open_asked(connection, message, &asked, error);
     if (code < 0)
         return code;
+    assert(asked != NULL);
     code = make_claim(connection, message, asked, error);
     asked_release(pool, asked);
     return code;
@@ -338,7 +338,7 @@ void message_test(struct connection *connection, struct wire_message *message)
 
     if (code == 0)
         code = open_asked(connection, message, &asked, &error);
-    if (code == 0)
+    if (code == 0 && asked != NULL)
         code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)
         connection_send(connection,

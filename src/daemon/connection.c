@@ -78,10 +78,13 @@ static void flush_out(struct connection *connection)
     update_watch(connection, out->length > 0);
 }
 
-void connection_send(struct connection *connection, const struct wire_message *message)
+/* `waits`: not before the journal has all that was decided. */
+static void send_message(struct connection *connection, const struct wire_message *message,
+                         bool waits)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct pool *pool = connection->pool;
+    bool behind;
 
     if (connection->closing)
         return;
@@ -92,22 +95,31 @@ void connection_send(struct connection *connection, const struct wire_message *m
         doom(connection);
         return;
     }
-    if (connection->out.length == 0 && !journal_file_is_behind(&pool->journal) &&
+    behind = journal_file_is_behind(&pool->journal);
+    if (connection->out.length == 0 && !(waits && behind) &&
         send_packet(connection, pool->answer.bytes, pool->answer.length))
         return;
     keep_packet(connection, pool->answer.bytes, pool->answer.length);
-    update_watch(connection, !journal_file_is_behind(&pool->journal));
+    update_watch(connection, !behind);
+}
+
+void connection_send(struct connection *connection, const struct wire_message *message)
+{
+    send_message(connection, message, true);
 }
 
 void connection_refuse(struct connection *connection, uint64_t number,
                        const struct berth_error *error)
 {
-    connection_send(connection, &(struct wire_message){
-                                    .type = WIRE_REFUSED,
-                                    .number = number,
-                                    .error = (uint32_t)-error->code,
-                                    .text = (char *)error->message,
-                                });
+    const struct wire_message message = {
+        .type = WIRE_REFUSED,
+        .number = number,
+        .error = (uint32_t)-error->code,
+        .text = (char *)error->message,
+    };
+
+    /* Whoever is refused because there is no room for a record must not wait for that room. */
+    send_message(connection, &message, error->code != BERTH_ERROR_IO);
 }
 
 void connection_fail(struct connection *connection, const struct berth_error *error)
@@ -134,9 +146,8 @@ void connection_close(struct connection *connection)
     pool->connection_count--;
     if (connection->is_by_pid)
         id_map_remove(&pool->clients, &connection->by_pid);
-    while (!list_is_empty(&connection->watchers))
-        watcher_free(
-            container_of(list_first(&connection->watchers), struct watcher, in_connection));
+    list_for_each (link, &connection->watchers)
+        watcher_free(container_of(link, struct watcher, in_connection));
     names_forget(pool, connection);
     jobs_lose_client(pool, connection);
     text_finish(&connection->out);
@@ -230,6 +241,7 @@ void connections_accept(struct pool *pool)
 {
     for (int i = 0; i < PACKETS_OF_TURN; i++) {
         int descriptor =
+            // cppcheck-suppress nullPointer ; as accept(2) has it
             accept4(pool->listener.descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (descriptor < 0) {

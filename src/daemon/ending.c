@@ -35,8 +35,8 @@ static int collect_leases(struct pool *pool, const struct job *job, struct id_li
     list_for_each (link, &pool->jobs) {
         const struct job *other = container_of(link, struct job, in_pool);
 
-        for (size_t i = 0; other->parent != 0 && i < ret_leases->count; i++) {
-            if (ret_leases->items[i] != other->parent)
+        for (size_t i = 0; other->holder->parent != 0 && i < ret_leases->count; i++) {
+            if (ret_leases->items[i] != other->holder->parent)
                 continue;
             id = vector_append(ret_leases);
             if (id == NULL)
@@ -75,7 +75,7 @@ static bool find_remains(struct pool *pool, struct job *job)
         remains_refresh(pool, guard->remains);
         return true;
     }
-    if (job->hold == WIRE_HOLD_PROCESS && engine_lease(pool->engine, job->lease, &view) &&
+    if (job->hold == WIRE_HOLD_PROCESS && engine_lease(pool->engine, job->by_lease.id, &view) &&
         pool_now(pool) - view.granted < SHORT)
         after = job->holder->pid;
     if (collect_leases(pool, job, &leases) == 0)
@@ -91,8 +91,8 @@ static void set_force(struct pool *pool, struct job *job, int64_t force_at)
     if (guard == NULL || force_at >= guard->force_at)
         return;
     guard->force_at = force_at;
-    /* A supervisor uses force by itself, and then has something to say. */
-    if (job->connection != NULL)
+    /* A supervisor that lives uses force by itself, and then has something to say. */
+    if (job->connection != NULL && job->state != JOB_DRAINING)
         force_at = clock_after(force_at, SUPERVISOR_TIME);
     timer_set_at(&pool->loop, &guard->force, pool_loop_time(pool, force_at));
 }
@@ -186,7 +186,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
     job->state = JOB_DRAINING;
     keep_job(pool, job);
     log_line(&pool->log, pool_now(pool), "draining", "id=%llu", (unsigned long long)job->by_id.id);
-    engine_drain_lease(pool->engine, job->lease, NULL);
+    engine_drain_lease(pool->engine, job->by_lease.id, NULL);
     remains_signal(job->guard->remains, SIGTERM);
     remains_signal(job->guard->remains, SIGCONT);
     set_force(pool, job, pool_now(pool) + pool->grace);
@@ -194,7 +194,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
 
 void ending_done(struct pool *pool, struct job *job)
 {
-    engine_vacated(pool->engine, job->lease, NULL);
+    engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 
 static void holder_ended(struct watch *watch, uint32_t events)

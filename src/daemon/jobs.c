@@ -11,6 +11,12 @@
 #include "daemon/process.h"
 #include "daemon/remains.h"
 
+/* Jobs come many at a time: a block of its own for each would take more. */
+enum { JOBS_OF_CHUNK = 64 };
+
+/* There are this many jobs for each bucket of a map when they are many. */
+enum { JOBS_OF_BUCKET = 2 };
+
 int jobs_init(struct pool *pool, struct berth_error *error)
 {
     list_init(&pool->jobs);
@@ -25,8 +31,14 @@ int jobs_init(struct pool *pool, struct berth_error *error)
 
 void jobs_finish(struct pool *pool)
 {
+    struct job **chunk;
+
     list_for_each (link, &pool->jobs)
         job_free(pool, container_of(link, struct job, in_pool));
+    vector_for_each (chunk, &pool->job_chunks)
+        free(*chunk);
+    vector_finish(&pool->job_chunks);
+    pool->spare_jobs = NULL;
     asked_forget_spare(pool);
     id_map_finish(&pool->by_id);
     id_map_finish(&pool->by_lease);
@@ -35,7 +47,8 @@ void jobs_finish(struct pool *pool)
     id_map_finish(&pool->clients);
 }
 
-struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char *command)
+struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t parent,
+                          const char *command)
 {
     struct holder *holder = calloc(1, sizeof(*holder));
     char *copy = command == NULL ? NULL : strdup(command);
@@ -45,8 +58,8 @@ struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char 
         free(copy);
         return NULL;
     }
-    *holder =
-        (struct holder){.users = 1, .uid = uid, .pid = pid, .started = started, .command = copy};
+    *holder = (struct holder){
+        .users = 1, .parent = parent, .uid = uid, .pid = pid, .started = started, .command = copy};
     return holder;
 }
 
@@ -58,6 +71,40 @@ void holder_release(struct holder *holder)
     free(holder);
 }
 
+static struct id_link *next_spare(const struct job *job)
+{
+    return job->by_id.next;
+}
+
+static void make_spare(struct pool *pool, struct job *job)
+{
+    job->by_id.next = pool->spare_jobs == NULL ? NULL : &pool->spare_jobs->by_id;
+    pool->spare_jobs = job;
+}
+
+static struct job *take_spare(struct pool *pool)
+{
+    struct job *job = pool->spare_jobs;
+
+    if (job == NULL) {
+        struct job *chunk = calloc(JOBS_OF_CHUNK, sizeof(*chunk));
+        struct job **place = chunk == NULL ? NULL : vector_append(&pool->job_chunks);
+
+        if (place == NULL) {
+            free(chunk);
+            return NULL;
+        }
+        *place = chunk;
+        for (size_t i = JOBS_OF_CHUNK; i > 0; i--)
+            make_spare(pool, &chunk[i - 1]);
+        job = pool->spare_jobs;
+    }
+    pool->spare_jobs =
+        next_spare(job) == NULL ? NULL : container_of(next_spare(job), struct job, by_id);
+    *job = (struct job){.exit_code = NO_EXIT_CODE};
+    return job;
+}
+
 static void leave_connection(struct job *job)
 {
     if (job->connection == NULL)
@@ -67,9 +114,9 @@ static void leave_connection(struct job *job)
     job->connection = NULL;
 }
 
-struct job *job_new(struct connection *connection, struct holder *holder)
+struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct job *job = take_spare(pool);
 
     if (job == NULL)
         return NULL;
@@ -83,27 +130,37 @@ struct job *job_new(struct connection *connection, struct holder *holder)
     return job;
 }
 
+static bool has_token(const struct job *job)
+{
+    return job->by_token.id != 0 || job->token_low != 0;
+}
+
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
 {
     job->by_id.id = id;
-    id_map_reserve(&pool->by_id, ++pool->job_count);
+    id_map_reserve(&pool->by_id, ++pool->job_count / JOBS_OF_BUCKET);
     id_map_add(&pool->by_id, &job->by_id);
-    if (job->by_token.id != 0) {
-        id_map_reserve(&pool->by_token, pool->job_count);
+    if (has_token(job)) {
+        id_map_reserve(&pool->by_token, pool->job_count / JOBS_OF_BUCKET);
         id_map_add(&pool->by_token, &job->by_token);
     }
     list_append(&pool->jobs, &job->in_pool);
-    pool->inner_count += job->parent != 0;
+    pool->inner_count += job->holder->parent != 0;
     if (lease != 0)
         job_set_lease(pool, job, lease);
 }
 
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
 {
-    job->lease = lease;
     job->by_lease.id = lease;
-    id_map_reserve(&pool->by_lease, pool->job_count);
+    id_map_reserve(&pool->by_lease, ++pool->lease_count);
     id_map_add(&pool->by_lease, &job->by_lease);
+}
+
+static void forget_lease(struct pool *pool, struct job *job)
+{
+    id_map_remove(&pool->by_lease, &job->by_lease);
+    pool->lease_count--;
 }
 
 static void guard_free(struct pool *pool, struct guard *guard)
@@ -123,19 +180,18 @@ void job_free(struct pool *pool, struct job *job)
 {
     if (list_is_linked(&job->in_pool)) {
         id_map_remove(&pool->by_id, &job->by_id);
-        if (job->by_token.id != 0)
+        if (has_token(job))
             id_map_remove(&pool->by_token, &job->by_token);
-        if (job->lease != 0)
-            id_map_remove(&pool->by_lease, &job->by_lease);
+        if (job->by_lease.id != 0)
+            forget_lease(pool, job);
         pool->job_count--;
-        pool->inner_count -= job->parent != 0;
+        pool->inner_count -= job->holder->parent != 0;
     }
     list_remove(&job->in_pool);
     leave_connection(job);
     guard_free(pool, job->guard);
-    asked_release(pool, job->asked);
     holder_release(job->holder);
-    free(job);
+    make_spare(pool, job);
 }
 
 static struct job *job_by(const struct id_link *link, size_t offset)
@@ -155,7 +211,15 @@ struct job *job_of_lease(const struct pool *pool, uint64_t lease)
 
 struct job *job_of_token(const struct pool *pool, const uint64_t token[2])
 {
-    return job_by(id_map_find(&pool->by_token, token[0]), offsetof(struct job, by_token));
+    /* Half of a token is enough to find it, but two may have it in common. */
+    for (struct id_link *link = id_map_find(&pool->by_token, token[0]); link != NULL;
+         link = link->next) {
+        struct job *job = container_of(link, struct job, by_token);
+
+        if (link->id == token[0] && job->token_low == token[1])
+            return job;
+    }
+    return NULL;
 }
 
 void job_attach(struct job *job, struct connection *connection, uint64_t number)

@@ -12,7 +12,7 @@ void jobs_finish(struct pool *pool);
 
 /* A job of this connection (NULL: of none that is there), in no map yet. `holder` gets a user.
  * NULL: no memory. */
-struct job *job_new(struct connection *connection, struct holder *holder);
+struct job *job_new(struct pool *pool, struct connection *connection, struct holder *holder);
 
 /* Puts it into the maps, once its id and, unless it waits, its lease are known. */
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
@@ -37,7 +37,8 @@ void jobs_lose_client(struct pool *pool, struct connection *connection);
 struct guard *job_guard(struct pool *pool, struct job *job);
 
 /* Who asks: of this connection, running this command. NULL: no memory. */
-struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, const char *command);
+struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t parent,
+                          const char *command);
 void holder_release(struct holder *holder);
 
 /* What is kept of those that are over. */

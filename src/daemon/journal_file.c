@@ -34,46 +34,66 @@ static int take_space(int descriptor, size_t from, size_t to)
     return 0;
 }
 
+/* Maps the file from what is used up to `size`. */
+static int map_end(struct journal_file *file, size_t size)
+{
+    size_t start = file->used / STEP * STEP;
+    void *map = mmap(NULL, size - start, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor,
+                     (off_t)start);
+
+    if (map == MAP_FAILED)
+        return -1;
+    if (file->map != NULL)
+        munmap(file->map, file->size - file->mapped);
+    file->map = map;
+    file->mapped = start;
+    file->size = size;
+    return 0;
+}
+
 static int grow(struct journal_file *file, size_t need)
 {
     size_t size = (file->used + need + STEP + STEP - 1) / STEP * STEP;
-    void *map;
 
     if (size <= file->size)
         return 0;
     if (take_space(file->descriptor, file->size, size) < 0)
         return -1;
-    map = mremap(file->map, file->size, size, MREMAP_MAYMOVE);
-    if (map == MAP_FAILED)
-        return -1;
-    file->map = map;
-    file->size = size;
-    return 0;
+    return map_end(file, size);
 }
 
+static bool write_down(struct journal_file *file, const void *bytes, size_t length)
+{
+    if (length > file->size - file->used && grow(file, length) < 0)
+        return false;
+    memcpy(file->map + (file->used - file->mapped), bytes, length);
+    file->used += length;
+    return true;
+}
+
+/* Writes the first content of a new file by calls, so that it need not be mapped. */
 static int fill(struct journal_file *file, const struct text *content)
 {
     size_t size = (content->length + STEP + STEP - 1) / STEP * STEP;
-    void *map;
 
     if (take_space(file->descriptor, 0, size) < 0)
         return -1;
-    map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
-    if (map == MAP_FAILED)
-        return -1;
-    file->map = map;
-    file->size = size;
-    if (content->length > 0)
-        memcpy(file->map, content->bytes, content->length);
-    file->used = content->length;
+    while (file->used < content->length) {
+        ssize_t written = pwrite(file->descriptor, content->bytes + file->used,
+                                 content->length - file->used, (off_t)file->used);
+
+        if (written < 0 && errno != EINTR)
+            return -1;
+        file->used += written < 0 ? 0 : (size_t)written;
+    }
     file->first = content->length;
-    return 0;
+    return map_end(file, size);
 }
 
 void journal_file_finish(struct journal_file *file)
 {
     if (file->map != NULL)
-        munmap(file->map, file->size);
+        munmap(file->map, file->size - file->mapped);
     if (file->descriptor >= 0)
         close(file->descriptor);
     text_finish(&file->waiting);
@@ -115,15 +135,6 @@ int journal_file_reserve(struct journal_file *file, size_t need, struct berth_er
     if (grow(file, need + SPARE) < 0)
         return error_set_errno(error, errno, "the pool's journal");
     return 0;
-}
-
-static bool write_down(struct journal_file *file, const void *bytes, size_t length)
-{
-    if (length > file->size - file->used && grow(file, length) < 0)
-        return false;
-    memcpy(file->map + file->used, bytes, length);
-    file->used += length;
-    return true;
 }
 
 void journal_file_append(struct journal_file *file, const void *bytes, size_t length)

@@ -16,8 +16,9 @@
 #include "base/text.h"
 
 struct journal_file {
-    int descriptor; /* -1: none */
-    unsigned char *map;
+    int descriptor;     /* -1: none */
+    unsigned char *map; /* of its end, from `mapped` on: what is written is not looked at again */
+    size_t mapped;
     size_t size;
     size_t used;
     size_t first;        /* how much it held when it was made */

@@ -137,7 +137,7 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .draining = job->state == JOB_DRAINING,
         .since = job->since,
         .force_at = job->guard != NULL ? job->guard->force_at : TIME_NEVER,
-        .parent = job->parent,
+        .parent = job->holder->parent,
         .command = job->holder->command,
     };
 

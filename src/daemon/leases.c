@@ -68,11 +68,12 @@ void message_release(struct connection *connection, struct wire_message *message
              "only its holder gives a lease back; others stop it");
         return;
     }
-    if (job->lease == 0) {
+    if (job->by_lease.id == 0) {
         fail(connection, message, BERTH_ERROR_INVALID, "it waits: cancel it");
         return;
     }
-    job->exit_code = message->exit_code;
+    if (message->exit_code.known)
+        job->exit_code = (int16_t)message->exit_code.value;
     if (job->end == 0)
         job->end = WIRE_END_RELEASED;
     ending_done(pool, job);
@@ -87,7 +88,7 @@ void message_cancel(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
-    if (job->lease != 0) {
+    if (job->by_lease.id != 0) {
         fail(connection, message, BERTH_ERROR_INVALID,
              "it waits no more, it has its devices: release it");
         return;
@@ -103,7 +104,7 @@ void message_stop(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
-    if (job->lease == 0) {
+    if (job->by_lease.id == 0) {
         fail(connection, message, BERTH_ERROR_INVALID, "it still waits: cancel it");
         return;
     }
@@ -127,7 +128,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
-    if (job->lease == 0 || !engine_lease(pool->engine, job->lease, &view)) {
+    if (job->by_lease.id == 0 || !engine_lease(pool->engine, job->by_lease.id, &view)) {
         fail(connection, message, BERTH_ERROR_INVALID, "it still waits, and has no end to move");
         return;
     }
@@ -145,7 +146,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
         fail(connection, message, BERTH_ERROR_PERMISSION, "that is longer than a lease may be");
         return;
     }
-    if (engine_extend(pool->engine, job->lease, expires, &error) < 0) {
+    if (engine_extend(pool->engine, job->by_lease.id, expires, &error) < 0) {
         connection_refuse(connection, message->number, &error);
         return;
     }

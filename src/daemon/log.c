@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +91,55 @@ struct log_words log_quote(const char *string)
     return words;
 }
 
+/* The time and the word. Within one second, only its thousandths are new. */
+void log_begin(struct log *log, int64_t now, const char *word)
+{
+    int64_t second = now / DURATION_SECOND;
+    size_t length;
+    char *digits;
+
+    if (second != log->second || log->stamp.text[0] == '\0') {
+        log->stamp = quantity_format_time(now);
+        log->second = second;
+    }
+    length = strlen(log->stamp.text);
+    digits = log->stamp.text + length - strlen("000Z");
+    for (int64_t i = 3, rest = now % DURATION_SECOND / (DURATION_SECOND / 1000); i > 0; rest /= 10)
+        digits[--i] = (char)('0' + rest % 10);
+    text_append_bytes(&log->lines, log->stamp.text, length);
+    text_append_char(&log->lines, ' ');
+    text_append(&log->lines, word);
+}
+
+struct text *log_value(struct log *log, const char *key)
+{
+    text_append_char(&log->lines, ' ');
+    text_append(&log->lines, key);
+    text_append_char(&log->lines, '=');
+    return &log->lines;
+}
+
+void log_number(struct log *log, const char *key, uint64_t number)
+{
+    text_append_number(log_value(log, key), number);
+}
+
+void log_text(struct log *log, const char *key, const char *words)
+{
+    text_append_char(log_value(log, key), '"');
+    text_append(&log->lines, words);
+    text_append_char(&log->lines, '"');
+}
+
+void log_end(struct log *log)
+{
+    text_append_char(&log->lines, '\n');
+    if (log->lines.length >= FLUSH_AT)
+        log_flush(log);
+    else if (!list_is_linked(&log->flush.in_loop))
+        timer_set_at(log->loop, &log->flush, loop_now(log->loop) + KEPT_FOR);
+}
+
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
 {
     char line[LINE_USUAL];
@@ -99,8 +149,8 @@ void log_line(struct log *log, int64_t now, const char *word, const char *format
     va_start(arguments, format);
     length = vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    text_append_format(&log->lines, "%s %s%s", quantity_format_time(now).text, word,
-                       length > 0 ? " " : "");
+    log_begin(log, now, word);
+    text_append(&log->lines, length > 0 ? " " : "");
     if (length < LINE_USUAL) {
         text_append(&log->lines, line);
     } else {
@@ -108,9 +158,5 @@ void log_line(struct log *log, int64_t now, const char *word, const char *format
         text_append_list(&log->lines, format, arguments);
         va_end(arguments);
     }
-    text_append_char(&log->lines, '\n');
-    if (log->lines.length >= FLUSH_AT)
-        log_flush(log);
-    else if (!list_is_linked(&log->flush.in_loop))
-        timer_set_at(log->loop, &log->flush, loop_now() + KEPT_FOR);
+    log_end(log);
 }

@@ -10,6 +10,7 @@
 #include <berth/error.h>
 #include <stdint.h>
 
+#include "base/quantity.h"
 #include "base/text.h"
 #include "daemon/loop.h"
 
@@ -20,6 +21,8 @@ struct log {
     struct loop *loop;
     struct timer flush;
     struct text lines;
+    int64_t second; /* that `stamp` is about, since 1970 UTC */
+    struct quantity_text stamp;
 };
 
 /* `descriptor` stays the caller's. If it is the file `path`, that is moved to `path`.1 when it has
@@ -39,6 +42,17 @@ struct log_words log_quote(const char *string);
  * quoted. `now` is nanoseconds since 1970 UTC. */
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The same piece by piece, for lines that a busy daemon writes with every message: log_begin, then
+ * one call for each pair, then log_end. */
+void log_begin(struct log *log, int64_t now, const char *word);
+void log_number(struct log *log, const char *key, uint64_t number);
+/* Words of our own, which it puts between double quotes. */
+void log_text(struct log *log, const char *key, const char *words);
+/* Where the caller appends the value itself. */
+struct text *log_value(struct log *log, const char *key);
+void log_end(struct log *log);
+
 void log_flush(struct log *log);
 
 #endif

@@ -95,7 +95,7 @@ void message_explain(struct connection *connection, struct wire_message *message
     struct berth_error error = BERTH_ERROR_INIT;
     struct text why = {0};
 
-    if (job == NULL || job->lease != 0) {
+    if (job == NULL || job->by_lease.id != 0) {
         error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no waiting claim has this number",
                   message->id);
         connection_refuse(connection, message->number, &error);
@@ -196,7 +196,11 @@ static void add_devices(struct page *page)
 
 static struct optional_number known_time(int64_t time)
 {
-    return time == TIME_NEVER ? (struct optional_number){0} : optional_number_of((uint64_t)time);
+    struct optional_number known = {0};
+
+    if (time != TIME_NEVER)
+        known = optional_number_of((uint64_t)time);
+    return known;
 }
 
 static void fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
@@ -207,7 +211,7 @@ static void fill_lease(struct pool *pool, const struct job *job, const struct le
 
     *item = (struct wire_lease){
         .id = job->by_id.id,
-        .parent = job->parent,
+        .parent = job->holder->parent,
         .uid = job->holder->uid,
         .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : (int32_t)job->holder->pid,
         .name = request->name,
@@ -240,7 +244,8 @@ static void add_leases(struct page *page)
         struct wire_lease *item;
         struct lease_view view;
 
-        if (job->by_id.id <= page->after || !engine_lease(page->pool->engine, job->lease, &view))
+        if (job->by_id.id <= page->after ||
+            !engine_lease(page->pool->engine, job->by_lease.id, &view))
             continue;
         if (page->bytes > PAGE_BYTES) {
             page->full = true;
@@ -275,7 +280,7 @@ static void add_claim(void *context, const struct claim_view *view)
         return;
     *item = (struct wire_claim){
         .id = view->id,
-        .parent = job->parent,
+        .parent = job->holder->parent,
         .uid = job->holder->uid,
         .pid = (int32_t)job->holder->pid,
         .position = page->position,

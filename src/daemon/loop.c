@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,23 +12,35 @@
 
 enum { EVENTS_OF_TURN = 64 };
 
-int64_t loop_now(void)
+int64_t loop_now(const struct loop *loop)
 {
-    return clock_read(CLOCK_BOOTTIME);
+    return loop->now != 0 ? loop->now : clock_read(CLOCK_BOOTTIME);
 }
+
+static void clock_rang(struct watch *watch, uint32_t events);
 
 int loop_init(struct loop *loop, struct berth_error *error)
 {
-    *loop = (struct loop){.epoll = epoll_create1(EPOLL_CLOEXEC)};
+    *loop = (struct loop){
+        .epoll = epoll_create1(EPOLL_CLOEXEC),
+        .clock = {.descriptor = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK),
+                  .ready = clock_rang},
+        .clock_at = LOOP_NEVER,
+    };
     list_init(&loop->timers);
-    return loop->epoll < 0 ? error_set_errno(error, errno, "epoll") : 0;
+    if (loop->epoll < 0 || loop->clock.descriptor < 0)
+        return error_set_errno(error, errno, "epoll");
+    return loop_add(loop, &loop->clock, EPOLLIN, error);
 }
 
 void loop_finish(struct loop *loop)
 {
     if (loop->epoll >= 0)
         close(loop->epoll);
+    if (loop->clock.descriptor >= 0)
+        close(loop->clock.descriptor);
     loop->epoll = -1;
+    loop->clock.descriptor = -1;
 }
 
 int loop_add(struct loop *loop, struct watch *watch, uint32_t events, struct berth_error *error)
@@ -76,31 +89,38 @@ static struct timer *first_timer(const struct loop *loop)
     return link == NULL ? NULL : container_of(link, struct timer, in_loop);
 }
 
-static void fire_due(struct loop *loop)
+static void clock_rang(struct watch *watch, uint32_t events)
 {
+    struct loop *loop = container_of(watch, struct loop, clock);
     struct timer *timer = first_timer(loop);
-    int64_t now = timer == NULL ? 0 : loop_now();
+    uint64_t times;
 
-    while (timer != NULL && timer->at <= now) {
+    (void)events;
+    if (read(watch->descriptor, &times, sizeof(times)) == sizeof(times))
+        loop->clock_at = LOOP_NEVER;
+    while (timer != NULL && timer->at <= loop->now) {
         timer_set_at(loop, timer, LOOP_NEVER);
         timer->fire(timer);
         timer = first_timer(loop);
     }
 }
 
-/* How long to wait; NULL: for ever. */
-static struct timespec *time_left(const struct loop *loop, struct timespec *buffer)
+/* Sets the clock to the first timer. One that is set too early is left: it rings for nothing once,
+ * where moving it to and fro would cost a call in every turn. */
+static void set_clock(struct loop *loop)
 {
     const struct timer *timer = first_timer(loop);
-    int64_t left;
+    struct itimerspec setting = {0};
 
-    if (timer == NULL)
-        return NULL;
-    left = timer->at - loop_now();
-    if (left < 0)
-        left = 0;
-    *buffer = (struct timespec){left / 1000000000, left % 1000000000};
-    return buffer;
+    if (timer == NULL || timer->at >= loop->clock_at)
+        return;
+    loop->clock_at = timer->at;
+    /* Zero would take it away. */
+    if (timer->at <= 0)
+        setting.it_value.tv_nsec = 1;
+    else
+        setting.it_value = (struct timespec){timer->at / 1000000000, timer->at % 1000000000};
+    timerfd_settime(loop->clock.descriptor, TFD_TIMER_ABSTIME, &setting, NULL);
 }
 
 void loop_run(struct loop *loop, const struct loop_turn *turn)
@@ -108,13 +128,14 @@ void loop_run(struct loop *loop, const struct loop_turn *turn)
     while (!loop->ended) {
         struct epoll_event events[EVENTS_OF_TURN];
         struct watch *ready[EVENTS_OF_TURN];
-        struct timespec left;
         int count;
 
         turn->before(turn->context);
         if (loop->ended)
             break;
-        count = epoll_pwait2(loop->epoll, events, EVENTS_OF_TURN, time_left(loop, &left), NULL);
+        set_clock(loop);
+        count = epoll_wait(loop->epoll, events, EVENTS_OF_TURN, -1);
+        loop->now = clock_read(CLOCK_BOOTTIME);
         turn->after(turn->context);
         for (int i = 0; i < count; i++)
             ready[i] = events[i].data.ptr;
@@ -125,6 +146,6 @@ void loop_run(struct loop *loop, const struct loop_turn *turn)
                 ready[i]->ready(ready[i], events[i].events);
         }
         loop->ready_count = 0;
-        fire_due(loop);
     }
+    loop->now = 0;
 }

@@ -30,6 +30,9 @@ struct timer {
 
 struct loop {
     int epoll;
+    struct watch clock; /* a timerfd; set to `clock_at` */
+    int64_t clock_at;
+    int64_t now;          /* when this turn began; 0: outside of turns */
     struct list timers;   /* those that are set, soonest first */
     struct watch **ready; /* of this turn, not yet called */
     int ready_count;
@@ -49,8 +52,8 @@ void loop_remove(struct loop *loop, struct watch *watch);
 /* Sets or moves a timer; LOOP_NEVER takes it away. */
 void timer_set_at(struct loop *loop, struct timer *timer, int64_t at);
 
-/* CLOCK_BOOTTIME. */
-int64_t loop_now(void);
+/* CLOCK_BOOTTIME: within a turn when it began, so that all of it happens at one time. */
+int64_t loop_now(const struct loop *loop);
 
 /* What goes around each wait. */
 struct loop_turn {

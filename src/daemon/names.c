@@ -134,7 +134,7 @@ static void other_spoke(struct watch *watch, uint32_t events)
     close_watch(pool, watch);
     /* Another may have been quicker; not asking it at once keeps two from chasing each other. */
     if (!take(name, false))
-        timer_set_at(&pool->loop, &pool->names->retry, loop_now() + PAUSE);
+        timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + PAUSE);
     answered(name);
     pool_settle(pool);
 }
@@ -153,7 +153,7 @@ static void ask_other(struct name *name)
             if (!name->unanswered)
                 pool->names->unanswered++;
             name->unanswered = true;
-            timer_set_at(&pool->loop, &pool->names->answers, loop_now() + ANSWER_TIME);
+            timer_set_at(&pool->loop, &pool->names->answers, loop_now(&pool->loop) + ANSWER_TIME);
             return;
         }
         name->asking.descriptor = -1;
@@ -161,7 +161,7 @@ static void ask_other(struct name *name)
     if (descriptor >= 0)
         close(descriptor);
     /* Its queue is full, or it has just gone. */
-    timer_set_at(&pool->loop, &pool->names->retry, loop_now() + RETRY_PERIOD);
+    timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
 }
 
 /* ---- Taking and letting go ---- */
@@ -198,6 +198,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
 {
     struct name *name = container_of(watch, struct name, held);
     struct pool *pool = name->pool;
+    // cppcheck-suppress nullPointer ; as accept(2) has it
     int descriptor = accept4(watch->descriptor, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int *askers;
 
@@ -221,7 +222,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     /* Ours wait for something else; until they may want it, it is the other's. */
     if (engine_pending(pool->engine) > 0) {
         engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
-        timer_set_at(&pool->loop, &pool->names->retry, loop_now() + RETRY_PERIOD);
+        timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
     }
     let_go(name);
     pool_settle(pool);
@@ -264,7 +265,7 @@ static void take_all(struct pool *pool)
     if (names->all_held)
         return;
     if (!list_is_linked(&names->let_go.in_loop))
-        timer_set_at(&pool->loop, &names->let_go, loop_now() + KEPT_FOR);
+        timer_set_at(&pool->loop, &names->let_go, loop_now(&pool->loop) + KEPT_FOR);
     names->all_held = true;
     for (size_t i = 0; i < names->count; i++) {
         if (!take(&names->items[i], true))
@@ -370,7 +371,7 @@ void names_update(struct pool *pool)
             let_go(name);
     }
     if (!list_is_linked(&names->let_go.in_loop))
-        timer_set_at(&pool->loop, &names->let_go, loop_now() + KEPT_FOR);
+        timer_set_at(&pool->loop, &names->let_go, loop_now(&pool->loop) + KEPT_FOR);
 }
 
 int names_init(struct pool *pool, struct berth_error *error)

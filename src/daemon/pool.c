@@ -32,7 +32,7 @@
 
 int64_t pool_now(const struct pool *pool)
 {
-    return loop_now() + pool->clock_offset;
+    return loop_now(&pool->loop) + pool->clock_offset;
 }
 
 int64_t pool_loop_time(const struct pool *pool, int64_t time)
@@ -102,7 +102,7 @@ static void before_waiting(void *context)
     connections_sweep(pool);
     if (journal_file_is_behind(&pool->journal)) {
         if (!list_is_linked(&pool->journal_timer.in_loop))
-            timer_set_at(&pool->loop, &pool->journal_timer, loop_now() + JOURNAL_RETRY);
+            timer_set_at(&pool->loop, &pool->journal_timer, loop_now(&pool->loop) + JOURNAL_RETRY);
     } else if (journal_file_is_long(&pool->journal)) {
         keep_anew(pool, NULL);
     }
@@ -111,7 +111,7 @@ static void before_waiting(void *context)
         set_if_other(pool, &pool->engine_timer, pool_loop_time(pool, next));
     if (is_idle(pool) != list_is_linked(&pool->idle_timer.in_loop))
         timer_set_at(&pool->loop, &pool->idle_timer,
-                     is_idle(pool) ? loop_now() + pool->settings.idle : LOOP_NEVER);
+                     is_idle(pool) ? loop_now(&pool->loop) + pool->settings.idle : LOOP_NEVER);
 }
 
 /* Whatever happens in this turn happens now. */
@@ -238,7 +238,7 @@ static int start(struct pool *pool, struct berth_error *error)
 
     raise_limits();
     pool->owner = geteuid();
-    pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now();
+    pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now(&pool->loop);
     pool->packet = malloc(WIRE_MESSAGE_MOST);
     if (code == 0 && pool->packet == NULL)
         code = error_set_memory(error);
@@ -297,10 +297,10 @@ static void finish(struct pool *pool)
 int pool_run(const struct pool_settings *settings, struct berth_error *error)
 {
     struct pool *pool = calloc(1, sizeof(*pool));
-    int code = pool == NULL ? error_set_memory(error) : 0;
+    int code;
 
-    if (code < 0)
-        return code;
+    if (pool == NULL)
+        return error_set_memory(error);
     pool->settings = *settings;
     pool->journal.descriptor = -1;
     pool->listener.descriptor = settings->listener;

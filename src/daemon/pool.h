@@ -11,6 +11,7 @@
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
  *     remains.c     processes that a lease left behind
+ *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
@@ -30,6 +31,7 @@
 #include "daemon/journal_file.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/strangers.h"
 #include "engine/engine.h"
 #include "engine/event.h"
 #include "spec/configuration.h"
@@ -82,9 +84,10 @@ struct asked {
     size_t users;
 };
 
-/* Who holds or waits; shared by the jobs of one connection. */
+/* Who holds or waits; shared by the jobs of one connection that are within the same lease. */
 struct holder {
     size_t users;
+    uint64_t parent; /* the id of the lease that it is within; 0: none */
     uint32_t uid;
     pid_t pid;
     uint64_t started; /* 0: unknown */
@@ -98,23 +101,24 @@ enum job_state {
     JOB_DRAINING, /* its holder is gone, processes of it are left */
 };
 
-/* A claim, and then its lease. */
+/* The exit code of a command that nobody has reported. */
+enum { NO_EXIT_CODE = -1 };
+
+/* A claim, and then its lease. There may be very many that wait: what only leases need is in the
+ * guard. */
 struct job {
-    struct id_link by_id; /* its id for people, the claim's */
-    struct id_link by_lease;
+    struct id_link by_id;    /* its id for people, the claim's */
+    struct id_link by_lease; /* its id is 0 while it waits */
     struct id_link by_token;
     struct list_link in_pool; /* oldest first */
     struct list_link in_connection;
     struct connection *connection; /* NULL: nobody is there to be told */
     uint64_t number;               /* of the message that claimed */
     uint64_t token_low;
-    uint64_t lease;  /* 0: it waits */
-    uint64_t parent; /* the lease that it is within; 0: none */
-    struct asked *asked;
     struct holder *holder;
     struct guard *guard; /* of the holder's process and of ending; NULL: none needed */
     int64_t since;
-    struct optional_number exit_code; /* that its holder reported */
+    int16_t exit_code; /* that its holder reported, or NO_EXIT_CODE */
     enum job_state state : 8;
     enum wire_hold hold : 8;
     enum wire_end end : 8; /* why it is being ended; 0: it is not */
@@ -194,6 +198,11 @@ struct pool {
 
     struct list jobs;
     size_t job_count;
+    struct job *spare_jobs; /* linked by by_id.next */
+    struct {
+        VECTOR_OF(struct job *);
+    } job_chunks;
+    size_t lease_count; /* of those that have devices */
     size_t inner_count; /* of those within others */
     struct id_map by_id;
     struct id_map by_lease;
@@ -218,6 +227,7 @@ struct pool {
     bool journaling;
 
     struct names *names;
+    struct strangers strangers;
 
     struct timer engine_timer;
     struct timer idle_timer;

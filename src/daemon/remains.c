@@ -16,7 +16,7 @@
 enum {
     ENVIRONMENT_MOST = 1024 * 1024,
     CHUNK = 64 * 1024,
-    FEW = 128, /* numbers that are tried one by one rather than listed */
+    FEW = 1024, /* numbers that are tried one by one rather than listed */
 };
 
 struct remnant {
@@ -32,6 +32,7 @@ struct remains {
     struct list processes;
     void (*gone)(struct guard *guard);
     struct guard *guard;
+    bool recent; /* it is only about processes that started a moment ago */
 };
 
 /* ---- Whether a process is of the leases ---- */
@@ -48,23 +49,32 @@ static bool has_lease(const struct id_list *leases, const char *value)
     return false;
 }
 
-/* Looks at NAME=VALUE strings one after the other. */
-static bool is_marked(const char *environment, size_t length, const struct id_list *leases,
-                      const char *socket)
+enum mark { MARK_NONE, MARK_OTHER, MARK_OURS };
+
+/* Looks at NAME=VALUE strings one after the other: for these leases, or others of the pool. */
+static enum mark mark_of(const char *environment, size_t length, const struct id_list *leases,
+                         const char *socket)
 {
     static const char lease_name[] = "BERTH_LEASE=";
     static const char socket_name[] = "BERTH_SOCKET=";
     const char *end = environment + length;
+    bool has_any = false;
     bool lease = false;
     bool same_pool = false;
 
     for (const char *entry = environment; entry < end; entry += strlen(entry) + 1) {
-        if (strncmp(entry, lease_name, sizeof(lease_name) - 1) == 0)
+        if (strncmp(entry, "BERTH_", strlen("BERTH_")) != 0)
+            continue;
+        if (strncmp(entry, lease_name, sizeof(lease_name) - 1) == 0) {
+            has_any = true;
             lease = has_lease(leases, entry + sizeof(lease_name) - 1);
-        else if (strncmp(entry, socket_name, sizeof(socket_name) - 1) == 0)
+        } else if (strncmp(entry, socket_name, sizeof(socket_name) - 1) == 0) {
             same_pool = strcmp(entry + sizeof(socket_name) - 1, socket) == 0;
+        }
     }
-    return lease && same_pool;
+    if (!has_any || !same_pool)
+        return MARK_NONE;
+    return lease ? MARK_OURS : MARK_OTHER;
 }
 
 static int read_environment(pid_t pid, struct text *out)
@@ -79,9 +89,11 @@ static int read_environment(pid_t pid, struct text *out)
     if (descriptor < 0)
         return -1;
     text_clear(out);
-    while (out->length < ENVIRONMENT_MOST &&
-           ((got = read(descriptor, chunk, sizeof(chunk))) > 0 || (got < 0 && errno == EINTR)))
+    do {
+        got = read(descriptor, chunk, sizeof(chunk));
         text_append_bytes(out, chunk, got > 0 ? (size_t)got : 0);
+    } while (out->length < ENVIRONMENT_MOST &&
+             (got == (ssize_t)sizeof(chunk) || (got < 0 && errno == EINTR)));
     close(descriptor);
     return text_failed(out) ? -1 : 0;
 }
@@ -90,11 +102,9 @@ static pid_t parent_of(pid_t pid)
 {
     char buffer[1024];
     const char *fields = process_fields(pid, buffer, sizeof(buffer));
-    int parent = 0;
 
-    if (fields == NULL || sscanf(fields, " %*c %d", &parent) != 1)
-        return 0;
-    return parent;
+    /* " S 1 ...": the state is one letter. */
+    return fields == NULL || strlen(fields) < 4 ? 0 : (pid_t)strtol(fields + 3, NULL, 10);
 }
 
 /* Whether a process whose environment reads as empty only has none yet: so it is for a moment in
@@ -116,6 +126,13 @@ static bool is_starting(pid_t pid)
     return fields != NULL && strtoull(fields, NULL, 10) == 0;
 }
 
+/* What a client of ours starts will be marked once it is the command. */
+static void remember_stranger(struct pool *pool, pid_t pid)
+{
+    if (id_map_find(&pool->clients, (uint64_t)parent_of(pid)) == NULL)
+        strangers_add(&pool->strangers, pid);
+}
+
 /* Reads what marks it, waiting for one that is just being started. */
 static bool has_mark(struct remains *remains, pid_t pid)
 {
@@ -127,9 +144,14 @@ static bool has_mark(struct remains *remains, pid_t pid)
     for (int tries = 0; tries < TRIES_MOST; tries++) {
         if (read_environment(pid, environment) < 0)
             return false;
-        if (environment->length > 0)
-            return is_marked(environment->bytes, environment->length, &remains->leases,
-                             remains->pool->settings.socket);
+        if (environment->length > 0) {
+            enum mark mark = mark_of(environment->bytes, environment->length, &remains->leases,
+                                     remains->pool->settings.socket);
+
+            if (mark == MARK_NONE && remains->recent)
+                remember_stranger(remains->pool, pid);
+            return mark == MARK_OURS;
+        }
         if (is_last)
             break;
         /* It may have got one since. */
@@ -206,9 +228,14 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
     if (pid == getpid() || has_process(remains, pid) ||
         (!only_children && id_map_find(&pool->clients, (uint64_t)pid) != NULL))
         return false;
-    descriptor = process_open(pid, 0);
-    if (descriptor < 0)
+    if (!only_children && remains->recent && strangers_has(&pool->strangers, pid))
         return false;
+    descriptor = process_open(pid, 0);
+    if (descriptor < 0) {
+        if (remains->recent)
+            strangers_add(&pool->strangers, pid);
+        return false;
+    }
     mine = only_children ? has_process(remains, parent_of(pid)) : has_mark(remains, pid);
     if (!mine || process_has_ended(descriptor)) {
         close(descriptor);
@@ -265,6 +292,9 @@ static void look(struct remains *remains, pid_t after)
 {
     pid_t newest = after == 0 ? 0 : newest_process();
 
+    remains->recent = newest != 0;
+    if (remains->recent)
+        strangers_begin(&remains->pool->strangers, newest, loop_now(&remains->pool->loop));
     if (after != 0 && newest >= after && newest - after <= FEW) {
         for (pid_t pid = after + 1; pid <= newest; pid++)
             consider(remains, pid, false);

@@ -62,19 +62,19 @@ static int take_job(struct reading *reading, const struct journal_record *record
     if (job != NULL)
         job_free(pool, job);
     if (code == 0) {
-        holder = holder_new(kept.uid, kept.pid, kept.started, kept.command);
-        job = holder == NULL ? NULL : job_new(NULL, holder);
+        holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
+        job = holder == NULL ? NULL : job_new(pool, NULL, holder);
         holder_release(holder);
-        code = job == NULL ? error_set_memory(error) : 0;
+        if (job == NULL)
+            code = error_set_memory(error);
     }
-    if (code == 0) {
+    if (code == 0 && job != NULL) {
         job->by_token.id = kept.token[0];
         job->token_low = kept.token[1];
         job->hold = kept.hold;
         job->end = kept.end;
         job->state = kept.draining ? JOB_DRAINING : JOB_WAITING;
         job->since = kept.since;
-        job->parent = kept.parent;
         job->restored = true;
         job_add(pool, job, kept.id, 0);
         if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
@@ -120,14 +120,14 @@ static int read_all(struct reading *reading, const struct text *content, struct 
     size_t at = 0;
     int code = 1;
 
-    /* After the last record there is nothing but zeros. */
+    /* After the last record come zeros, or one that its writer did not finish. */
     while (code == 1 && at < content->length && content->bytes[at] != '\0') {
         struct journal_record record;
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
-            break; /* a record that its writer did not finish */
+            break;
         code = take_record(reading, &record, error);
         journal_record_finish(&record);
         at += used;
@@ -160,7 +160,7 @@ static void join_all(struct pool *pool)
         struct job *job = container_of(link, struct job, in_pool);
         struct claim_view view;
 
-        if (job->lease == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
+        if (job->by_lease.id == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
             job_free(pool, job);
     }
 }
@@ -230,7 +230,7 @@ static bool anybody_holds(const struct pool *pool)
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->lease != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
+        if (job->by_lease.id != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
             return true;
     }
     return false;
@@ -284,7 +284,8 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_holder_gone(pool, job);
         return;
     }
-    /* A process may have become another program, which does not come back. */
+    /* A process may have become another program, which does not come back; whoever holds by a
+     * connection does. */
     job->restored = job->hold == WIRE_HOLD_CONNECTION;
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
@@ -297,7 +298,7 @@ static void abandon(struct pool *pool, struct job *job)
 {
     log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
     job->restored = false;
-    if (job->lease == 0) {
+    if (job->by_lease.id == 0) {
         engine_cancel(pool->engine, job->by_id.id, NULL);
         return;
     }
@@ -315,8 +316,9 @@ static void patience_is_over(struct timer *timer)
         list_for_each (link, &pool->jobs) {
             struct job *job = container_of(link, struct job, in_pool);
 
-            if (job->restored && job->connection == NULL && (job->lease != 0) == (leases != 0) &&
-                !(job->lease != 0 && job->hold == WIRE_HOLD_NOTHING))
+            if (job->restored && job->connection == NULL &&
+                (job->by_lease.id != 0) == (leases != 0) &&
+                !(job->by_lease.id != 0 && job->hold == WIRE_HOLD_NOTHING))
                 abandon(pool, job);
         }
         pool_settle(pool);
@@ -334,18 +336,18 @@ int restore_holders(struct pool *pool, struct berth_error *error)
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->lease == 0 && !holder_lives(job))
+        if (job->by_lease.id == 0 && !holder_lives(job))
             engine_cancel(pool->engine, job->by_id.id, NULL);
     }
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->lease != 0)
+        if (job->by_lease.id != 0)
             restore_lease(pool, job);
-        waits = waits || job->lease == 0 || job->restored;
+        waits = waits || job->restored;
     }
     pool->restore_timer.fire = patience_is_over;
     if (waits)
-        timer_set_at(&pool->loop, &pool->restore_timer, loop_now() + RESTORE_PATIENCE);
+        timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_PATIENCE);
     return 0;
 }

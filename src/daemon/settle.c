@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/settle.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -66,18 +65,19 @@ static void append_ids(const struct pool *pool, const struct lease_view *view, s
 
     for (uint32_t i = 0; i < view->slot_count; i++) {
         text_append(out, i == 0 ? "" : ",");
-        text_append(out, device_id_format(machine->devices.items[view->slots[i]].id).text);
+        device_id_append(machine->devices.items[view->slots[i]].id, out);
     }
 }
 
 static void log_grant(struct pool *pool, const struct job *job, const struct lease_view *view)
 {
-    text_clear(&pool->key);
-    append_ids(pool, view, &pool->key);
-    log_line(&pool->log, view->granted, "granted",
-             "id=%" PRIu64 " uid=%u pid=%d devices=%s waited_ms=%" PRId64, job->by_id.id,
-             job->holder->uid, (int)job->holder->pid, text_string(&pool->key),
-             (view->granted - job->since) / 1000000);
+    log_begin(&pool->log, view->granted, "granted");
+    log_number(&pool->log, "id", job->by_id.id);
+    log_number(&pool->log, "uid", job->holder->uid);
+    log_number(&pool->log, "pid", (uint64_t)job->holder->pid);
+    append_ids(pool, view, log_value(&pool->log, "devices"));
+    log_number(&pool->log, "waited_ms", (uint64_t)(view->granted - job->since) / 1000000);
+    log_end(&pool->log);
 }
 
 /* Puts as many of the lease's devices into `devices` as one message takes. */
@@ -101,7 +101,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
     struct lease_view view;
     uint32_t count;
 
-    if (job->connection == NULL || !engine_lease(pool->engine, job->lease, &view))
+    if (job->connection == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
         return;
     for (uint32_t start = 0; start < view.slot_count; start += count) {
         struct wire_message message = {
@@ -131,7 +131,7 @@ void settle_granted(struct pool *pool, struct job *job)
     int process = -1;
 
     job->state = JOB_HELD;
-    if (engine_lease(pool->engine, job->lease, &view))
+    if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
         process = job->connection != NULL
@@ -173,11 +173,15 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
         .id = job->by_id.id,
         .uid = job->holder->uid,
         .end = end,
-        .exit_code = job->exit_code,
     };
 
-    log_line(&pool->log, pool_now(pool), "ended", "id=%" PRIu64 " uid=%u reason=\"%s\"", ended.id,
-             ended.uid, wire_end_describe(end));
+    if (job->exit_code != NO_EXIT_CODE)
+        ended.exit_code = optional_number_of((uint64_t)job->exit_code);
+    log_begin(&pool->log, pool_now(pool), "ended");
+    log_number(&pool->log, "id", ended.id);
+    log_number(&pool->log, "uid", ended.uid);
+    log_text(&pool->log, "reason", wire_end_describe(end));
+    log_end(&pool->log);
     if (ended.exit_code.known)
         keep_ended(pool, &ended);
     ended_remember(pool, &ended);

@@ -7,8 +7,9 @@
 
 #include "daemon/pool.h"
 
-/* Keeps and writes down what the engine says: the sink of the engine. */
-void pool_tell(void *pool, const struct engine_event *event);
+/* Keeps and writes down what the engine says: the sink of the engine, whose context is
+ * the pool. */
+void pool_tell(void *context, const struct engine_event *event);
 
 /* Deals with all that was said, also with what that leads to. To be called after anything that
  * called the engine, with no pointer to a job or watcher in hand that is used later. */

@@ -18,6 +18,16 @@ struct device_id_text device_id_format(struct device_id id)
     return text;
 }
 
+void device_id_append(struct device_id id, struct text *out)
+{
+    text_append(out, vendor_name(id.vendor));
+    text_append_number(out, id.index);
+    if (id.mig == DEVICE_NO_MIG)
+        return;
+    text_append_char(out, '.');
+    text_append_number(out, id.mig);
+}
+
 /* Reads digits at *cursor and moves it past them. One spelling per number: no leading zeros. */
 static bool take_index(const char **cursor, uint32_t *ret_index)
 {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "base/vector.h"
 #include "model/vendor.h"
 
@@ -34,6 +35,9 @@ struct device_id_text {
 
 /* The id as text, for use within one expression. */
 struct device_id_text device_id_format(struct device_id id);
+
+/* Appends the same. */
+void device_id_append(struct device_id id, struct text *out);
 
 /* Reads an id exactly as device_id_format writes it. Fails with BERTH_ERROR_SYNTAX; *ret_id is
  * untouched then. */

@@ -2,20 +2,19 @@
 #include "model/tagged.h"
 
 #include "base/error.h"
+#include "model/tagged_members.h"
 
-void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
+static inline __attribute__((always_inline)) bool is_default(const struct tagged_field *field,
+                                                             uint32_t type_bit, const void *whole)
 {
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(number >> 8 * i);
-}
+    const struct tagged_kind *kind = field->kind;
 
-uint64_t tagged_get(const unsigned char *bytes, size_t size)
-{
-    uint64_t number = 0;
-
-    for (size_t i = 0; i < size; i++)
-        number |= (uint64_t)bytes[i] << 8 * i;
-    return number;
+    if (kind->shape == TAGGED_SHAPE_NUMBER)
+        return tagged_load(tagged_const_member(whole, field->offset), field->size) ==
+               tagged_default(field, type_bit);
+    if (kind->shape == TAGGED_SHAPE_POINTER && tagged_load_pointer(field, whole) == NULL)
+        return true;
+    return kind->is_default(field, type_bit, whole);
 }
 
 static int write_field(const struct tagged_table *table, size_t tag, uint32_t type_bit,
@@ -28,7 +27,7 @@ static int write_field(const struct tagged_table *table, size_t tag, uint32_t ty
 
     if (field->kind == NULL)
         return 0;
-    if (field->kind->is_default(field, type_bit, whole))
+    if (is_default(field, type_bit, whole))
         return field->required ? BERTH_ERROR_INVALID : 0;
     text_append_bytes(out, lead, sizeof(lead));
     code = field->kind->write(field, whole, out);
@@ -94,16 +93,16 @@ static int read_field(const struct tagged_reading *reading, const struct tagged_
     return field->kind->read(reading, field, value, whole);
 }
 
-/* Whether nothing is missing that was to be within the span. */
+/* Whether nothing is missing of `required`, which was to be within the span. */
 static int check_required(const struct tagged_reading *reading, const struct tagged_table *table,
-                          struct tagged_span span, uint64_t seen, const void *whole)
+                          struct tagged_span span, uint64_t required, uint64_t seen,
+                          const void *whole)
 {
-    for (size_t tag = 0; tag < table->count; tag++) {
+    for (; required != 0; required &= required - 1) {
+        size_t tag = (size_t)__builtin_ctzll(required);
         const struct tagged_field *field = &table->fields[tag];
 
-        if (field->kind == NULL || !field->required)
-            continue;
-        if ((seen >> tag & 1) == 0 || field->kind->is_default(field, reading->type_bit, whole))
+        if ((seen >> tag & 1) == 0 || is_default(field, reading->type_bit, whole))
             return error_set(reading->error, BERTH_ERROR_SYNTAX,
                              "wanted %s, found none in the %zu bytes at byte %zu", field->name,
                              span.end - span.at, span.at);
@@ -111,19 +110,33 @@ static int check_required(const struct tagged_reading *reading, const struct tag
     return 0;
 }
 
-int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
-                struct tagged_span span, void *whole)
+/* Makes a zeroed struct one of defaults. Returns the tags that are required, as bits. */
+static uint64_t reset_all(const struct tagged_table *table, uint32_t type_bit, void *whole)
 {
-    const struct tagged_span all = span;
-    uint64_t seen = 0;
-    int code = 0;
+    uint64_t required = 0;
 
     for (size_t tag = 0; tag < table->count; tag++) {
         const struct tagged_field *field = &table->fields[tag];
 
-        if (field->kind != NULL && field->kind->reset != NULL)
-            field->kind->reset(field, reading->type_bit, whole);
+        if (field->required)
+            required |= UINT64_C(1) << tag;
+        /* Zero is what most are by default. */
+        if (field->kind == NULL || field->kind->reset == NULL ||
+            (field->kind->shape == TAGGED_SHAPE_NUMBER && field->by_default == 0))
+            continue;
+        field->kind->reset(field, type_bit, whole);
     }
+    return required;
+}
+
+int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
+                struct tagged_span span, void *whole)
+{
+    const struct tagged_span all = span;
+    uint64_t required = table->plain ? 0 : reset_all(table, reading->type_bit, whole);
+    uint64_t seen = 0;
+    int code = 0;
+
     while (span.at < span.end && code == 0) {
         struct tagged_span value = {0};
         size_t tag = 0;
@@ -132,7 +145,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
         if (code == 0)
             code = read_field(reading, table, tag, value, &seen, whole);
     }
-    return code < 0 ? code : check_required(reading, table, all, seen, whole);
+    return code < 0 ? code : check_required(reading, table, all, required, seen, whole);
 }
 
 void tagged_finish(const struct tagged_table *table, void *whole)
@@ -140,7 +153,10 @@ void tagged_finish(const struct tagged_table *table, void *whole)
     for (size_t tag = 0; tag < table->count; tag++) {
         const struct tagged_field *field = &table->fields[tag];
 
-        if (field->kind != NULL && field->kind->finish != NULL)
-            field->kind->finish(field, whole);
+        if (field->kind == NULL || field->kind->finish == NULL ||
+            (field->kind->shape == TAGGED_SHAPE_POINTER &&
+             tagged_load_pointer(field, whole) == NULL))
+            continue;
+        field->kind->finish(field, whole);
     }
 }

@@ -64,8 +64,17 @@ struct tagged_span {
     size_t end;
 };
 
+/* What the member looks like: most fields are missing, and this says so without a call. */
+enum tagged_shape {
+    TAGGED_SHAPE_OTHER,
+    TAGGED_SHAPE_NUMBER,  /* `size` bytes */
+    TAGGED_SHAPE_POINTER, /* begins with a pointer; NULL is the default, and owns nothing */
+};
+
 /* A kind of value. `whole` is the struct that the table describes. */
 struct tagged_kind {
+    enum tagged_shape shape;
+
     /* Whether the member is what a reader takes when the field is missing. */
     bool (*is_default)(const struct tagged_field *field, uint32_t type_bit, const void *whole);
 
@@ -88,23 +97,24 @@ struct tagged_table {
     const struct tagged_field *fields; /* by tag; those without a kind are unknown */
     size_t count;                      /* at most 64 */
     size_t size;                       /* of the struct */
+    bool plain; /* no field is required or has a default: there is nothing to set before reading */
 };
 
 struct tagged_field {
     const char *name; /* for messages */
     const struct tagged_kind *kind;
-    size_t offset; /* of the member */
-    size_t size;   /* of a number, in bytes */
-    uint64_t most; /* the largest number, the longest list or text */
+    uint64_t most;   /* the largest number, the longest list or text */
+    uint32_t offset; /* of the member */
+    uint8_t size;    /* of a number, in bytes */
+    uint8_t count_size;
     bool required; /* no struct is without it: refused when missing or none, 0, empty */
 
     /* What a number is when the field is missing, in records of these types (0: all); 0 in
      * others. */
-    uint64_t by_default;
     uint32_t default_types;
+    uint64_t by_default;
 
-    size_t count_offset; /* of a list's number of items */
-    size_t count_size;
+    uint32_t count_offset; /* of a list's number of items, `count_size` bytes */
     const struct tagged_table *inner;
 };
 
@@ -148,8 +158,20 @@ extern const struct tagged_kind tagged_items;
     .count_offset = offsetof(struct type, member), \
     .count_size = sizeof(((struct type *)NULL)->member)
 
-void tagged_put(unsigned char *bytes, uint64_t number, size_t size);
-uint64_t tagged_get(const unsigned char *bytes, size_t size);
+static inline void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(number >> 8 * i);
+}
+
+static inline uint64_t tagged_get(const unsigned char *bytes, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < size; i++)
+        number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
 
 /* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID, for what
  * could not be read again: a value beyond its limit, a required field at its default. The text

@@ -251,6 +251,7 @@ static void strings_finish(const struct tagged_field *field, void *whole)
 }
 
 const struct tagged_kind tagged_strings = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = strings_are_default,
     .write = strings_write,
     .read = strings_read,
@@ -324,6 +325,7 @@ static void items_finish(const struct tagged_field *field, void *whole)
 }
 
 const struct tagged_kind tagged_items = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = items_are_default,
     .write = items_write,
     .read = items_read,

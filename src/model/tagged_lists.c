@@ -59,6 +59,7 @@ static int text_read(const struct tagged_reading *reading, const struct tagged_f
 }
 
 const struct tagged_kind tagged_text = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = is_null,
     .write = text_write,
     .read = text_read,
@@ -253,6 +254,7 @@ static void ids_finish(const struct tagged_field *field, void *whole)
 }
 
 const struct tagged_kind tagged_ids = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = ids_are_default,
     .write = ids_write,
     .read = ids_read,
@@ -296,6 +298,7 @@ static void maybe_ids_finish(const struct tagged_field *field, void *whole)
 }
 
 const struct tagged_kind tagged_maybe_ids = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = is_null,
     .write = maybe_ids_write,
     .read = maybe_ids_read,
@@ -325,6 +328,7 @@ static void inner_finish(const struct tagged_field *field, void *whole)
 }
 
 const struct tagged_kind tagged_inner = {
+    .shape = TAGGED_SHAPE_POINTER,
     .is_default = is_null,
     .write = inner_write,
     .read = inner_read,

@@ -64,6 +64,14 @@ static inline void tagged_store(void *member, size_t size, uint64_t number)
     }
 }
 
+/* What a number is when its field is missing. */
+static inline uint64_t tagged_default(const struct tagged_field *field, uint32_t type_bit)
+{
+    bool counts = field->default_types == 0 || (field->default_types & type_bit) != 0;
+
+    return counts ? field->by_default : 0;
+}
+
 /* Pointers to different types are stored alike, const or not. */
 static inline const void *tagged_load_pointer(const struct tagged_field *field, const void *whole)
 {

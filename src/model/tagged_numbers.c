@@ -43,18 +43,11 @@ static int take_number(const struct tagged_reading *reading, const struct tagged
     return 0;
 }
 
-static uint64_t default_of(const struct tagged_field *field, uint32_t type_bit)
-{
-    bool counts = field->default_types == 0 || (field->default_types & type_bit) != 0;
-
-    return counts ? field->by_default : 0;
-}
-
 static bool number_is_default(const struct tagged_field *field, uint32_t type_bit,
                               const void *whole)
 {
     return tagged_load(tagged_const_member(whole, field->offset), field->size) ==
-           default_of(field, type_bit);
+           tagged_default(field, type_bit);
 }
 
 static int number_write(const struct tagged_field *field, const void *whole, struct text *out)
@@ -80,10 +73,11 @@ static int number_read(const struct tagged_reading *reading, const struct tagged
 
 static void number_reset(const struct tagged_field *field, uint32_t type_bit, void *whole)
 {
-    tagged_store(tagged_member(whole, field->offset), field->size, default_of(field, type_bit));
+    tagged_store(tagged_member(whole, field->offset), field->size, tagged_default(field, type_bit));
 }
 
 const struct tagged_kind tagged_number = {
+    .shape = TAGGED_SHAPE_NUMBER,
     .is_default = number_is_default,
     .write = number_write,
     .reset = number_reset,

@@ -132,4 +132,5 @@ const struct tagged_table wire_tagged = {
     .fields = message_fields,
     .count = COUNT(message_fields),
     .size = sizeof(struct wire_message),
+    .plain = true,
 };

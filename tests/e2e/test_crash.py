@@ -216,6 +216,23 @@ def test_who_does_not_come_back(pool_of):
         assert {lease["id"] for lease in look(pool)["leases"]} == {by_connection["id"], by_process["id"], returning}
 
 
+def test_time_limits_come_and_go(pool_of):
+    """Limits in every order, moved and taken away: the daemon is the same afterwards."""
+    pool = pool_of(4)
+    daemon = start_daemon(pool)
+    chance = random.Random(1)
+    with wire.connect(str(pool.socket)) as client:
+        held = []
+        for _ in range(400):
+            if len(held) < 4 and chance.random() < 0.6:
+                held.append(client.claim({"time": chance.randrange(10**9, 10**13)})["id"])
+            elif held and chance.random() < 0.5:
+                client.extend(chance.choice(held), chance.randrange(10**9, 10**13))
+            elif held:
+                client.release(held.pop(chance.randrange(len(held))))
+        assert client.hello()["pid"] == daemon.pid
+
+
 @pytest.mark.parametrize("seed", [1])
 def test_killed_at_random_moments(pool, seed):
     """A stream of commands, exec'ed and supervised, narrow and wide, while the daemon is killed over

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon in the hands of a service manager: sockets, readiness, reloading."""
+"""The daemon in the hands of a service manager: sockets and readiness."""
 import os
-import pwd
 import signal
 import socket
 
-import daemon_log
 import pytest
 import wire
-from daemons import start_activated, start_daemon
-from waiting import look, until, until_pending
-
-USER = pwd.getpwuid(os.geteuid()).pw_name
+from daemons import start_activated
+from waiting import until_pending
 
 
 class Manager:
@@ -135,97 +131,3 @@ def test_activation_of_somebody_else(machine):
         daemon.kill(signal.SIGTERM)
         assert daemon.wait() == 0
     manager.socket.close()
-
-
-# ---- Rules that change ----
-
-
-class Rules:
-    """The pool's configuration file and a daemon that reads it."""
-
-    def __init__(self, pool, text):
-        self.pool = pool
-        self.path = pool.sandbox.home / ".config/berth/berth.yaml"
-        self.path.parent.mkdir(parents=True)
-        self.path.write_text(text)
-        self.daemon = start_daemon(pool)
-        self.log = pool.directory / "log"
-
-    def reload(self, text):
-        """Says whether the daemon took the new ones."""
-        before = sum(e.word in ("reloaded", "error") for e in daemon_log.entries(self.log))
-        self.path.write_text(text)
-        self.daemon.kill(signal.SIGHUP)
-
-        def came():
-            words = [e.word for e in daemon_log.entries(self.log) if e.word in ("reloaded", "error")]
-            return words[before:]
-
-        return until(came, "a word about reloading")[0] == "reloaded"
-
-
-def limit(count):
-    return f"limits: {{users: {{{USER}: {count}}}}}\n"
-
-
-def test_reload_moves_limits(pool_of):
-    pool = pool_of(4)
-    rules = Rules(pool, limit(1))
-    done = pool.berth("run", "-n2", "true")
-    assert done.code == 120 and "may hold at most 1 device" in done.stderr
-    holder = pool.hold()
-    with pool.start("run", "echo", "second") as second:
-        until_pending(pool, 1)  # for the limit only: three devices are free
-        assert rules.reload(limit(3))
-        assert (second.wait(), second.text()) == (0, "second\n")
-    assert pool.berth("run", "-n3", "--nonblock", "true").code == 123
-    assert pool.berth("run", "-n2", "--nonblock", "true").code == 0
-    assert rules.reload("")
-    assert pool.berth("run", "-n3", "--nonblock", "true").code == 0
-    assert rules.reload(limit(1))  # less than what is held takes nothing back
-    assert len(look(pool)["leases"]) == 1
-    assert pool.berth("run", "--nonblock", "true").code == 123
-    pool.let_go(holder)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    ["limits: [", "limtis: {}\n", "grace: -1\n", "policy: nicest\n", f"limits: {{users: {{{USER}: 3, nobody-here: 1}}}}\n"],
-    ids=["syntax", "misspelt", "value", "policy", "user"],
-)
-def test_broken_rules_change_nothing(pool_of, broken):
-    pool = pool_of(4)
-    rules = Rules(pool, limit(2))
-    assert not rules.reload(broken)
-    [error] = [entry for entry in daemon_log.entries(rules.log) if entry.word == "error"]
-    assert error.values["what"] == "reload"
-    assert "berth.yaml" in rules.log.read_text()
-    assert pool.berth("run", "-n2", "true").code == 0
-    assert pool.berth("run", "-n3", "true").code == 120
-    assert rules.reload(limit(3))
-    assert pool.berth("run", "-n3", "true").code == 0
-
-
-def test_rules_that_went_away(pool_of):
-    """Without a file there are the rules of without a file."""
-    pool = pool_of(2)
-    rules = Rules(pool, limit(1))
-    rules.path.unlink()
-    rules.daemon.kill(signal.SIGHUP)
-    daemon_log.wait_for(rules.log, "reloaded")
-    assert pool.berth("run", "-n2", "true").code == 0
-
-
-def test_broken_rules_at_the_start(pool_of):
-    pool = pool_of(1)
-    path = pool.sandbox.home / ".config/berth/berth.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text("grace: soon\n")
-    done = pool.berth("run", "true")
-    assert done.code in (2, 125)
-    assert f"{path}:1:" in done.stderr and done.stderr.count("\n") == 1
-    done = pool.sandbox.run(["berthd", "--check-config", "--config", path])
-    assert done.code == 2 and f"{path}:1:" in done.stderr
-    path.write_text("grace: 1s\n")
-    assert pool.sandbox.run(["berthd", "--check-config", "--config", path]).code == 0
-    assert pool.berth("run", "true").code == 0

@@ -239,6 +239,34 @@ def test_time_limit(pool_of):
     all_free(pool, 1)
 
 
+def test_opportunistic_gives_way(pool_of):
+    pool = pool_of(1)
+    with pool.start("run", "--opportunistic", "sh", "-c", "echo started; exec sleep 60") as helper:
+        helper.wait_for_line("^started$")
+        assert pool.berth("run", "echo", "went first") == (0, "went first\n", "")
+        assert helper.wait() == 122
+        assert helper.text("stderr") == ""
+
+
+def test_extended_time_limit(pool_of):
+    pool = pool_of(1)
+    with pool.start("run", "--time", "1s", "sh", "-c", "echo $BERTH_LEASE; read line; exit 3") as program:
+        lease = program.wait_for_line("^[0-9]")
+        assert pool.berth("extend", lease, "1h").code == 0
+        assert pool.berth("wait", "--wait", "1500ms").code == 123  # past its first limit
+        program.send("go\n")
+        assert program.wait() == 3
+
+
+def test_time_slices(pool_of):
+    pool = pool_of(1)
+    options = ["--sharing", "time-slice", "--share", "0.5"]
+    one, other = pool.hold(*options), pool.hold(*options)
+    assert pool.berth("run", *options, "--nonblock", "true").code == 123
+    pool.let_go(one)
+    pool.let_go(other)
+
+
 def test_signals_are_passed_on(pool):
     script = "trap 'echo got $0; exit 6' USR1; echo ready; while :; do sleep 0.05; done"
     for options in [[], ["--time", "1h"]]:
@@ -296,6 +324,17 @@ def test_daemon_killed_while_it_waits(pool_of):
         assert waiting.text() == "granted\n"
 
 
+def test_many_at_once(pool_of):
+    """All get their turn, and each device has one at a time."""
+    pool = pool_of(3)
+    (pool.sandbox.directory / "busy").mkdir()
+    script = "mkdir busy/$BERTH_DEVICES && rmdir busy/$BERTH_DEVICES"
+    programs = [pool.start("run", *options, "sh", "-c", script) for options in [[], ["--time", "1h"]] * 20]
+    for program in programs:
+        with program:
+            assert program.wait(timeout=30) == 0, program.text("stderr")
+
+
 # ---- Within a lease ----
 
 
@@ -316,6 +355,19 @@ def test_nested(pool):
         assert program.wait_for_line("^[0-9]") == "120"
         assert program.wait() == 0
         os.close(gate)
+
+
+@pytest.mark.parametrize("options", [[], ["--time", "1h"]])
+def test_nested_ends_with_what_it_is_in(pool_of, options):
+    pool = pool_of(1)
+    outer = pool.berth("reserve", "--for", "1h").stdout.strip()
+    env = {"BERTH_LEASE": outer}
+    with pool.start("run", *options, "sh", "-c", "echo started; exec sleep 60", env=env) as inner:
+        inner.wait_for_line("^started$")
+        assert pool.berth("release", outer).code == 0
+        # The signal to everything within may be faster than the notice.
+        assert inner.wait() in ((122, 143) if options else (143, -signal.SIGTERM))
+    all_free(pool, 1)
 
 
 def test_unknown_lease(pool):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of made-up devices in a sandbox, with a daemon of its own that berth starts on demand."""
+import contextlib
 import os
 import signal
 
@@ -74,7 +75,8 @@ class Pool:
     def end_daemon(self, number=signal.SIGTERM):
         """Signals the daemon, if one runs, and waits for its end."""
         for pid in self.daemons():
-            os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
+                os.kill(pid, number)
             processes.wait_for_end(pid)
 
     def close(self):

@@ -38,6 +38,13 @@ static void ids_are_written(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(known); i++)
         assert_string_equal(device_id_format(known[i].id).text, known[i].text);
+    for (size_t i = 0; i < COUNT(known); i++) {
+        struct text text = {0};
+
+        device_id_append(known[i].id, &text);
+        assert_string_equal(text_string(&text), known[i].text);
+        text_finish(&text);
+    }
 }
 
 static void ids_are_read(void **state)

@@ -34,10 +34,19 @@ static void lines_have_a_time_and_a_word(void **state)
     log_init(&log, &loop, descriptor, path);
     log_line(&log, 1500000000, "granted", "id=%d", 7);
     log_line(&log, 2000000000, "reloaded", "%s", "");
+    log_begin(&log, 2007000000, "ended");
+    log_number(&log, "id", 0);
+    log_text(&log, "reason", "given back");
+    text_append(log_value(&log, "devices"), "nvidia0");
+    log_number(&log, "most", UINT64_MAX);
+    log_end(&log);
     log_finish(&log);
     assert_int_equal(file_read(path, READ_MOST, &content, NULL), 0);
     assert_string_equal(text_string(&content), "1970-01-01T00:00:01.500Z granted id=7\n"
-                                               "1970-01-01T00:00:02.000Z reloaded\n");
+                                               "1970-01-01T00:00:02.000Z reloaded\n"
+                                               "1970-01-01T00:00:02.007Z ended id=0 "
+                                               "reason=\"given back\" devices=nvidia0 "
+                                               "most=18446744073709551615\n");
     text_finish(&content);
     close(descriptor);
     loop_finish(&loop);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "support/random.h"
 
@@ -14,6 +15,7 @@ enum { TIMERS = 50, STEPS = 20000 };
 struct ticking {
     struct timer timer;
     struct loop *loop;
+    struct timer *other;
     int64_t fired_at;
     int *order;
     int place;
@@ -23,7 +25,7 @@ static void fire(struct timer *timer)
 {
     struct ticking *ticking = container_of(timer, struct ticking, timer);
 
-    ticking->fired_at = loop_now();
+    ticking->fired_at = clock_read(CLOCK_BOOTTIME);
     ticking->place = (*ticking->order)++;
 }
 
@@ -80,7 +82,7 @@ static void timers_fire_in_order_and_not_before_their_time(void **state)
 {
     int order = 0;
     struct loop loop;
-    int64_t now = loop_now();
+    int64_t now = clock_read(CLOCK_BOOTTIME);
     struct ticking early = {.timer.fire = fire, .order = &order};
     struct ticking late = {.timer.fire = fire, .order = &order};
     struct ticking last = {.timer.fire = end_loop, .loop = &loop};
@@ -95,6 +97,38 @@ static void timers_fire_in_order_and_not_before_their_time(void **state)
     assert_int_equal(late.place, 1);
     assert_true(early.fired_at >= now + 1000000);
     assert_true(late.fired_at >= now + 2000000);
+    loop_finish(&loop);
+}
+
+/* Moves another timer to later, which the clock does not know of when it rings, and takes some
+ * time. */
+static void put_off(struct timer *timer)
+{
+    struct ticking *ticking = container_of(timer, struct ticking, timer);
+    int64_t now = loop_now(ticking->loop);
+
+    while (clock_read(CLOCK_BOOTTIME) == now) {
+    }
+    assert_int_equal(loop_now(ticking->loop), now);
+    timer_set_at(ticking->loop, ticking->other, now + 2000000);
+    ticking->fired_at = now;
+}
+
+static void a_timer_may_be_put_off(void **state)
+{
+    struct loop loop;
+    int64_t now = clock_read(CLOCK_BOOTTIME);
+    struct ticking last = {.timer.fire = end_loop, .loop = &loop};
+    struct ticking first = {.timer.fire = put_off, .loop = &loop, .other = &last.timer};
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    timer_set_at(&loop, &first.timer, now - 1);
+    timer_set_at(&loop, &last.timer, now + 1000);
+    loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
+    assert_true(clock_read(CLOCK_BOOTTIME) >= first.fired_at + 2000000);
+    /* Outside of turns there is no other time than the clock's. */
+    assert_true(loop_now(&loop) >= first.fired_at + 2000000);
     loop_finish(&loop);
 }
 
@@ -149,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_stay_in_order_however_they_are_moved),
         cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
+        cmocka_unit_test(a_timer_may_be_put_off),
         cmocka_unit_test(what_is_removed_is_not_called_any_more),
     };
 

@@ -241,6 +241,20 @@ static int append_and_take(void *context)
     return 0;
 }
 
+static void numbers_are_decimal(void **state)
+{
+    struct text text = {0};
+
+    (void)state;
+    text_append_number(&text, 0);
+    text_append_char(&text, ' ');
+    text_append_number(&text, 1090);
+    text_append_char(&text, ' ');
+    text_append_number(&text, UINT64_MAX);
+    assert_string_equal(text_string(&text), "0 1090 18446744073709551615");
+    text_finish(&text);
+}
+
 static void out_of_memory_is_reported(void **state)
 {
     (void)state;
@@ -261,6 +275,7 @@ int main(void)
         cmocka_unit_test(an_absurd_length_is_a_failure),
         cmocka_unit_test(what_cannot_be_formatted_is_a_failure),
         cmocka_unit_test(random_appends_agree_with_a_model),
+        cmocka_unit_test(numbers_are_decimal),
         cmocka_unit_test(out_of_memory_is_reported),
     };
 

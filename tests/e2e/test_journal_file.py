@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's journal: torn, damaged, of another boot or other devices, long."""
+import os
+import random
+import secrets
+import signal
+from pathlib import Path
+
+import journals
+import pytest
+import wire
+from daemons import start_daemon
+from steps import test_steps
+from waiting import look
+
+DEVICES = 4
+NOT_FOUND = wire.ERRORS["NOT_FOUND"]
+
+
+def journal_of(pool):
+    return pool.directory / "berth.journal"
+
+
+def forget(pool, program):
+    """Lets go of a program that has ended, so that many can follow each other."""
+    program.wait()
+    program.close()
+    pool.sandbox.programs.remove(program)
+
+
+class Claimed:
+    """Claims whose tokens are known, so that a later daemon can be asked for each."""
+
+    def __init__(self):
+        self.tokens = {}  # by id, in the order of the claims
+
+    def make(self, client, *requests):
+        for request in requests:
+            token = secrets.randbits(128) | 1 << 64
+            answer = client.receive(client.send_claim(request, token), kinds=("GRANTED", "WAITING"))
+            self.tokens[answer["id"]] = token
+
+    def ask(self, client):
+        """What a daemon knows of them: {id: devices} of leases, and the ids of claims in order."""
+        leases, claims = {}, []
+        for number, token in self.tokens.items():
+            try:
+                answer = client.answer(client.send_claim({}, token, resume=True), ("GRANTED", "WAITING"))
+            except wire.Refused as refusal:
+                assert refusal.error == NOT_FOUND
+                continue
+            assert answer["id"] == number
+            if answer["type"] == "GRANTED":
+                leases[number] = [device["id"] for device in answer["devices"]]
+            else:
+                claims.append(number)
+        return leases, claims
+
+
+@pytest.fixture
+def scene(pool_of):
+    """A pool whose daemon was killed over four leases, of which one is left, then three more and
+    three claims; the journal it left, and the claims."""
+    pool = pool_of(DEVICES)
+    daemon = start_daemon(pool)
+    claimed = Claimed()
+    with wire.connect(str(pool.socket)) as client:
+        claimed.make(client, {}, {"least": 2, "most": 2})
+        [first, second] = claimed.tokens
+        claimed.make(client, {"least": 3, "most": 3}, {"time": 3600 * 10**9}, {"name": "late"})
+        client.release(second)
+        claimed.make(client, {}, {"least": 4, "most": 4})
+        daemon.kill(signal.SIGKILL)
+        forget(pool, daemon)
+    return pool, claimed, journals.used(journal_of(pool).read_bytes()), first
+
+
+def check_restored(pool, claimed, content):
+    """Starts a daemon on a journal. Whatever it made of it makes sense, and it serves."""
+    journal_of(pool).write_bytes(content)
+    daemon = start_daemon(pool)
+    with wire.connect(str(pool.socket)) as client:
+        seen = client.look()
+        leases, claims = claimed.ask(client)
+        taken = [device for devices in leases.values() for device in devices]
+        assert len(taken) == len(set(taken)), "a device with two holders"
+        assert {lease["id"] for lease in seen["leases"]} == set(leases)
+        assert [claim["id"] for claim in seen["claims"]] == claims == sorted(claims)
+        for lease in leases:
+            client.release(lease)
+        for _ in claims:  # those who waited have their turn
+            for lease in claimed.ask(client)[0]:
+                client.release(lease)
+        grant = client.claim({"all": True, "nonblock": True})
+        assert len(grant["devices"]) == DEVICES, "somebody else holds something, or waits"
+        client.release(grant["id"])
+    daemon.kill(signal.SIGKILL)
+    forget(pool, daemon)
+    return leases, claims
+
+
+def test_whole_journal(scene):
+    pool, claimed, content, first = scene
+    [_, second, wide, timed, late, another, all_of_them] = claimed.tokens
+    leases, claims = check_restored(pool, claimed, content)
+    assert set(leases) | set(claims) == set(claimed.tokens) - {second}
+    assert set(leases) == {first, wide} and claims == [timed, late, another, all_of_them]
+
+
+def test_cut_anywhere(scene):
+    """Cut at the end of each record, and within: what was written before is there."""
+    pool, claimed, content, first = scene
+    known = 0
+    for start, end, _ in journals.records(content):
+        for cut in (start + 1, start + 11, start + 12, (start + end) // 2, end - 1, end):
+            for padding in (b"", bytes(4096 - cut % 4096)):
+                leases, claims = check_restored(pool, claimed, content[:cut] + padding)
+                assert len(leases) + len(claims) >= known - 1  # one was given back
+                known = max(known, len(leases) + len(claims))
+    assert known == len(claimed.tokens) - 1
+
+
+def test_flipped_bytes(scene):
+    """Damage costs at most what comes after it."""
+    pool, claimed, content, first = scene
+    chance = random.Random(4)
+    for _ in range(test_steps(60, 2000)):
+        damaged = bytearray(content)
+        for _ in range(chance.choice([1, 1, 1, 4])):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        check_restored(pool, claimed, bytes(damaged))
+
+
+@pytest.mark.parametrize("content", [b"", bytes(65536), b"\xb1", b"nonsense" * 1000, os.urandom(5000)])
+def test_no_journal_at_all(scene, content):
+    pool, claimed, _, _ = scene
+    assert check_restored(pool, claimed, content) == ({}, [])
+
+
+def test_duplicated_tail(scene):
+    """The last records once more: what does not fit is not believed."""
+    pool, claimed, content, _ = scene
+    spans = list(journals.records(content))
+    for start, _, _ in spans[-6:]:
+        check_restored(pool, claimed, content + content[start:])
+
+
+def test_other_boot(scene):
+    pool, claimed, content, _ = scene
+    boot = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    assert check_restored(pool, claimed, journals.replaced(content, boot, boot[::-1])) == ({}, [])
+    leases, _ = check_restored(pool, claimed, content)
+    assert leases
+
+
+def test_unreadable_journal(scene):
+    """A journal that cannot be read is not taken for an empty one."""
+    pool, _, _, _ = scene
+    journal_of(pool).unlink()
+    journal_of(pool).mkdir()
+    done = pool.berth("run", "true")
+    assert done.code == 125
+    assert str(journal_of(pool)) in done.stderr and done.stderr.count("\n") == 1
+
+
+# ---- Devices that changed ----
+
+
+def test_inventory_that_changed_under_leases(pool_of):
+    pool = pool_of(2)
+    before = pool.inventory.read_text()
+    holder = pool.hold()
+    pool.end_daemon(signal.SIGKILL)
+    pool.inventory.write_text(before.replace("index: 1", "index: 7"))
+    done = pool.berth("run", "true")
+    assert done.code == 125
+    assert done.stderr == (
+        f"berth: run: {pool.inventory}: wanted the devices that leases are held on, found that it has changed; "
+        "end them first\n"
+    )
+    pool.inventory.write_text(before)
+    assert pool.berth("run", "-n2", "--nonblock", "true").code == 123  # the lease is still there
+    pool.end_daemon(signal.SIGKILL)
+    pool.let_go(holder)
+    pool.inventory.write_text(before.replace("index: 1", "index: 7"))
+    done = pool.berth("run", "-n2", "sh", "-c", "echo $BERTH_DEVICES")
+    assert (done.code, done.stdout) == (0, "nvidia0,nvidia7\n")
+
+
+# ---- Growing ----
+
+
+def test_compaction(pool_of):
+    """Thousands of claims later the journal is no longer than a thousand make it, and still good."""
+    pool = pool_of(DEVICES)
+    start_daemon(pool)
+    claimed = Claimed()
+    sizes = []
+    with wire.connect(str(pool.socket)) as client:
+        claimed.make(client, {"name": "kept"}, {"least": 4, "most": 4, "name": "waits"})
+        for _ in range(120):
+            for number in [client.send_claim({"wanted": [f"nvidia{i % 3 + 1}"], "nonblock": True}) for i in range(3)]:
+                with pytest.raises(wire.Refused):  # they would delay the one that waits
+                    client.granted(number)
+            sizes.append(journal_of(pool).stat().st_size)
+        client.cancel(list(claimed.tokens)[1])
+        for _ in range(test_steps(200, 4000)):
+            numbers = [client.send_claim(command="x" * 1000) for _ in range(10)]
+            for number in numbers:
+                client.release(client.granted(number)["id"], exit_code=0)
+            sizes.append(journal_of(pool).stat().st_size)
+        daemon_pid = pool.daemons()
+        pool.end_daemon(signal.SIGKILL)
+    assert max(sizes) < 2 * 1024 * 1024
+    assert any(later < sooner for sooner, later in zip(sizes, sizes[1:])), "it was never made anew"
+    assert max(sizes) > 1024 * 1024
+    start_daemon(pool)
+    assert pool.daemons() != daemon_pid
+    assert [lease["name"] for lease in look(pool)["leases"]] == ["kept"]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's journal as bytes (src/engine/journal.h): where its records are, and changing them."""
+import struct
+
+FORMAT = 0xB1
+HEADER = struct.Struct("<BBIHI")
+KEPT_POOL = 128
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def records(data):
+    """Yields (start, end, type) of each."""
+    at = 0
+    while at + HEADER.size <= len(data) and data[at] == FORMAT:
+        _, kind, length, _, _ = HEADER.unpack_from(data, at)
+        yield at, at + HEADER.size + length, kind
+        at += HEADER.size + length
+
+
+def used(data):
+    """The bytes that are records."""
+    return data[: max((end for _, end, _ in records(data)), default=0)]
+
+
+def replaced(data, old, new):
+    """The journal with other bytes of the same length in its first record, as good as before."""
+    assert len(old) == len(new)
+    start, end, _ = next(records(data))
+    record = data[start:end]
+    assert record.count(old) == 1
+    record = bytearray(record.replace(old, new))
+    record[8:12] = struct.pack("<I", crc32c(bytes(record[:8] + record[12:])))
+    return bytes(record) + data[end:]
