@@ -180,7 +180,7 @@ def test_manual_names_every_word_of_the_log(source_root):
     page = page_of(source_root, "berthd.8")
     words = set()
     for path in (source_root / "src/daemon").glob("*.c"):
-        words.update(re.findall(r'log_line\([^;]*?, "([a-z]+)",\s', path.read_text()))
+        words.update(re.findall(r'log_(?:line|begin)\([^;]*?, "([a-z]+)"[,)]', path.read_text()))
     assert len(words) >= 14
     for word in words:
         assert f"\n*{word}*\n" in page, word
