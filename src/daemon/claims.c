@@ -328,7 +328,7 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
     return 0;
 }
 
-void message_test(struct connection *connection, struct wire_message *message)
+void message_test_now(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
@@ -348,4 +348,10 @@ void message_test(struct connection *connection, struct wire_message *message)
     if (code < 0)
         connection_refuse(connection, message->number, &error);
     asked_release(pool, asked);
+}
+
+void message_test(struct connection *connection, struct wire_message *message)
+{
+    if (!names_are_unsettled(connection->pool, connection, message))
+        message_test_now(connection, message);
 }

@@ -240,13 +240,20 @@ void jobs_detach(struct connection *connection)
 
 void jobs_lose_client(struct pool *pool, struct connection *connection)
 {
+    /* Claims first: what leases leave must not go to them. */
+    list_for_each (link, &connection->jobs) {
+        const struct job *job = container_of(link, struct job, in_connection);
+
+        if (job->state == JOB_WAITING)
+            engine_cancel(pool->engine, job->by_id.id, NULL);
+    }
     while (!list_is_empty(&connection->jobs)) {
         struct job *job = container_of(list_first(&connection->jobs), struct job, in_connection);
 
         leave_connection(job);
         if (job->state == JOB_WAITING)
-            engine_cancel(pool->engine, job->by_id.id, NULL);
-        else if (job->hold == WIRE_HOLD_CONNECTION)
+            continue;
+        if (job->hold == WIRE_HOLD_CONNECTION)
             ending_holder_gone(pool, job);
         else
             ending_client_gone(pool, job);

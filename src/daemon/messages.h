@@ -15,6 +15,7 @@ void message_claim(struct connection *connection, struct wire_message *message);
 /* The same once other pools have said what they use (names.c). */
 void message_claim_now(struct connection *connection, struct wire_message *message);
 void message_test(struct connection *connection, struct wire_message *message);
+void message_test_now(struct connection *connection, struct wire_message *message);
 
 /* leases.c */
 void message_release(struct connection *connection, struct wire_message *message);

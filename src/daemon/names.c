@@ -38,11 +38,12 @@ struct name {
     size_t asker_count;
 };
 
-/* A claim that waits for the answer of another pool. */
+/* A claim or a test that waits for the answer of another pool. */
 struct postponed {
     struct list_link in_names;
     struct connection *connection;
     struct wire_message message;
+    size_t packet_length;
 };
 
 struct names {
@@ -96,6 +97,23 @@ static bool is_leased(const struct name *name)
 
     engine_slot(name->pool->engine, name->slot, &view);
     return view.taken;
+}
+
+/* Whether somebody of ours may be granted something without asking first. A free device whose name
+ * is not ours must then be blocked. Not engine_pending(): that leaves opportunistic claims out. */
+static bool anybody_waits(const struct pool *pool)
+{
+    if (engine_pending(pool->engine) > 0 || !list_is_empty(&pool->names->postponed))
+        return true;
+    list_for_each (link, &pool->jobs) {
+        if (container_of(link, struct job, in_pool)->by_lease.id == 0)
+            return true;
+    }
+    list_for_each (link, &pool->watchers) {
+        if (container_of(link, struct watcher, in_pool)->asked != NULL)
+            return true;
+    }
+    return false;
 }
 
 /* ---- Asking another pool ---- */
@@ -177,6 +195,19 @@ static void let_go(struct name *name)
     name->pool->names->all_held = false;
 }
 
+/* Lets another pool have a free device. Ours wait for something else; until they may want it, it is
+ * the other's. */
+static void leave_to_other(struct name *name)
+{
+    struct pool *pool = name->pool;
+
+    if (anybody_waits(pool)) {
+        engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
+        timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
+    }
+    let_go(name);
+}
+
 /* Pools that asked and are gone. */
 static void drop_gone_askers(struct name *name)
 {
@@ -219,12 +250,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
         send(descriptor, &in_use, sizeof(in_use), MSG_NOSIGNAL | MSG_DONTWAIT);
         return;
     }
-    /* Ours wait for something else; until they may want it, it is the other's. */
-    if (engine_pending(pool->engine) > 0) {
-        engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
-        timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
-    }
-    let_go(name);
+    leave_to_other(name);
     pool_settle(pool);
 }
 
@@ -279,7 +305,7 @@ static void let_go_of_free(struct timer *timer)
     struct pool *pool = names->count == 0 ? NULL : names->items[0].pool;
 
     /* Somebody of ours may want them. */
-    if (pool == NULL || engine_pending(pool->engine) > 0)
+    if (pool == NULL || anybody_waits(pool))
         return;
     for (size_t i = 0; i < names->count; i++) {
         if (names->items[i].held.descriptor >= 0 && !is_leased(&names->items[i]))
@@ -300,7 +326,7 @@ static void try_again(struct timer *timer)
     struct names *names = container_of(timer, struct names, retry);
     struct pool *pool = names->items[0].pool;
 
-    if (engine_pending(pool->engine) == 0)
+    if (!anybody_waits(pool))
         return;
     take_all(pool);
     pool_settle(pool);
@@ -324,6 +350,7 @@ bool names_are_unsettled(struct pool *pool, struct connection *connection,
         return false;
     postponed->connection = connection;
     postponed->message = *message;
+    postponed->packet_length = pool->packet_length;
     *message = (struct wire_message){.type = message->type, .number = message->number};
     list_append(&names->postponed, &postponed->in_names);
     return true;
@@ -338,7 +365,11 @@ static void postponed_deal_with(struct pool *pool)
             container_of(list_first(&names->postponed), struct postponed, in_names);
 
         list_remove(&postponed->in_names);
-        message_claim_now(postponed->connection, &postponed->message);
+        pool->packet_length = postponed->packet_length;
+        if (postponed->message.type == WIRE_CLAIM)
+            message_claim_now(postponed->connection, &postponed->message);
+        else
+            message_test_now(postponed->connection, &postponed->message);
         wire_message_finish(&postponed->message);
         free(postponed);
     }
@@ -368,7 +399,7 @@ void names_update(struct pool *pool)
         struct name *name = &names->items[i];
 
         if (name->asker_count > 0 && name->held.descriptor >= 0 && !is_leased(name))
-            let_go(name);
+            leave_to_other(name);
     }
     if (!list_is_linked(&names->let_go.in_loop))
         timer_set_at(&pool->loop, &names->let_go, loop_now(&pool->loop) + KEPT_FOR);
@@ -400,9 +431,11 @@ int names_init(struct pool *pool, struct berth_error *error)
             .asking.descriptor = -1,
         };
     for (size_t i = 0; i < count; i++) {
-        engine_unblock(pool->engine, (uint32_t)i, BLOCK_ELSEWHERE);
-        if (is_leased(&names->items[i]) || engine_pending(pool->engine) > 0)
+        /* What is free and unblocked is granted at once to who waits, so the name comes first. */
+        if (is_leased(&names->items[i]) || anybody_waits(pool))
             take(&names->items[i], true);
+        else
+            engine_unblock(pool->engine, (uint32_t)i, BLOCK_ELSEWHERE);
     }
     return 0;
 }

@@ -20,8 +20,9 @@
 int names_init(struct pool *pool, struct berth_error *error);
 void names_finish(struct pool *pool);
 
-/* Before a claim is decided: takes the names of free devices. Returns true when another pool has
- * still to say whether it uses what we want; the message is then kept and dealt with later. */
+/* Before a claim or a test is decided: takes the names of free devices. Returns true when another
+ * pool has still to say whether it uses what we want; the message is then kept and dealt with
+ * later. */
 bool names_are_unsettled(struct pool *pool, struct connection *connection,
                          struct wire_message *message);
 

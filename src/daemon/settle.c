@@ -131,6 +131,12 @@ void settle_granted(struct pool *pool, struct job *job)
     int process = -1;
 
     job->state = JOB_HELD;
+    /* Its client went while it waited, and it was granted before it could be cancelled. */
+    if (job->connection == NULL && !job->restored) {
+        job->end = WIRE_END_DIED;
+        ending_done(pool, job);
+        return;
+    }
     if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {

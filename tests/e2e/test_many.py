@@ -1,26 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two thousand at once."""
 import os
-import re
 import subprocess
-from pathlib import Path
 
 import daemon_log
 import wire
+from sizes import descriptors, resident
 from waiting import until, until_pending
 
 COMMANDS = 2000
 # Slower builds, of sanitizers, get as long as Meson gives them.
 LONGEST = 100.0
-
-
-def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-def resident(pid):
-    """KiB of memory in use."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
 
 
 def start_all(sandbox, count, args):

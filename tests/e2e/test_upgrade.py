@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon is replaced by another build while leases and claims live: all stay where they are."""
+import os
+import shutil
+import signal
+
+import pytest
+from crowd import Crowd
+from waiting import look, until, until_pending
+
+LEASES = 50
+CLAIMS = 50
+EXECED = ()
+SUPERVISED = ("--time", "1h")
+
+
+@pytest.fixture
+def newer(sandbox):
+    """Another build: the programs of this one at another place."""
+    place = sandbox.directory / "newer"
+    place.mkdir()
+    for name in ("berth", "berthd"):
+        shutil.copy2(os.path.join(os.path.dirname(os.environ["BERTH"]), name), place)
+    return place
+
+
+def program_of(pid):
+    return os.readlink(f"/proc/{pid}/exe")
+
+
+def picture(pool):
+    """Who has what since when, and the queue."""
+    seen = look(pool)
+    leases = [(entry["id"], entry["pid"], tuple(entry["devices"]), entry["granted"]) for entry in seen["leases"]]
+    claims = [(entry["id"], entry["pid"], entry["position"], entry["since"]) for entry in seen["claims"]]
+    return sorted(leases), claims
+
+
+def fill(pool, crowd):
+    """Fifty commands that hold a device each until the gate opens, and fifty that wait in order."""
+    gate = pool.sandbox.directory / "gate"
+    os.mkfifo(gate)
+    pool.sandbox.environment["CROWD_GATE"] = str(gate)
+    script = f'#!/bin/sh\necho "start $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"\nread line <{gate}\n'
+    script += 'echo "end $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"\nexit "$3"\n'
+    crowd.script.write_text(script)
+    for i in range(LEASES):
+        crowd.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
+    until(lambda: len(look_leases(pool)) == LEASES, "fifty leases")
+    for i in range(CLAIMS):
+        crowd.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
+        until_pending(pool, i + 1)
+    until(lambda: len(crowd.lines()) == LEASES, "their first lines")
+    return gate
+
+
+def look_leases(pool):
+    return look(pool)["leases"] if pool.socket.exists() else []
+
+
+def open_gate(gate):
+    """Lets everybody through, now and later: with a writer that stays, and more than enough lines."""
+    writer = os.open(gate, os.O_RDWR)
+    os.write(writer, b"\n" * (LEASES + CLAIMS) * 4)
+    return writer
+
+
+NUMBERS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+
+
+def check_queue_order(crowd, before):
+    """Those who waited were served in their order: so say their ids, which they had before."""
+    ids = [entry[0] for entry in before[1]]
+    assert ids == sorted(ids)
+    leases = {line.name: line.lease for line in crowd.lines() if line.word == "start"}
+    assert [leases[member.name] for member in crowd.members[LEASES:]] == ids
+
+
+def finish(pool, crowd, gate, before):
+    """All are where they were, and go on from there to their ends."""
+    until_pending(pool, CLAIMS)
+    assert picture(pool) == before
+    writer = open_gate(gate)
+    crowd.wait()
+    os.close(writer)
+    crowd.check()
+    check_queue_order(crowd, before)
+
+
+@NUMBERS
+def test_machine_daemon(pool_of, newer, number):
+    """As a service manager does it: the old one goes, the new one comes."""
+    pool = pool_of(LEASES)
+    pool.socket = pool.sandbox.directory / "machine.sock"
+    pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
+    args = ["--socket", pool.socket, "--inventory", pool.inventory]
+    crowd = Crowd(pool)
+    first = pool.sandbox.start(["berthd", *args])
+    until(pool.socket.exists, "the socket")
+    gate = fill(pool, crowd)
+    before = picture(pool)
+    assert (len(before[0]), len(before[1])) == (LEASES, CLAIMS)
+    first.kill(number)
+    first.wait()
+    second = pool.sandbox.start([newer / "berthd", *args])
+    until_pending(pool, CLAIMS)
+    assert program_of(second.pid) == str(newer / "berthd")
+    finish(pool, crowd, gate, before)
+    second.kill(signal.SIGTERM)
+    assert second.wait() == 0
+
+
+def replace_programs(place):
+    """Puts other files in the place of those that run, as a package manager does."""
+    for name in ("berth", "berthd"):
+        shutil.copy2(place / name, place / "fresh")
+        with open(place / "fresh", "ab") as program:
+            program.write(b"newer")
+        os.replace(place / "fresh", place / name)
+
+
+@NUMBERS
+def test_own_daemon(pool_of, newer, number):
+    """Whoever waits starts the new one, without having been replaced itself."""
+    pool = pool_of(LEASES)
+    pool.sandbox.environment["PATH"] = f"{newer}:{pool.sandbox.environment['PATH']}"
+    crowd = Crowd(pool)
+    assert pool.berth("run", "true").code == 0
+    gate = fill(pool, crowd)
+    before = picture(pool)
+    replace_programs(newer)
+    [first] = pool.daemons()
+    assert program_of(first) == f"{newer}/berthd (deleted)"
+    pool.end_daemon(number)
+    until_pending(pool, CLAIMS)
+    [second] = pool.daemons()
+    assert program_of(second) == f"{newer}/berthd"
+    finish(pool, crowd, gate, before)
+
+
+def test_nobody_waits(pool_of, newer):
+    """The next command brings the daemon of its own build along."""
+    pool = pool_of(3)
+    holder = pool.hold("-n2")
+    pool.end_daemon(signal.SIGTERM)
+    assert pool.daemons() == []
+    pool.sandbox.environment["PATH"] = f"{newer}:{pool.sandbox.environment['PATH']}"
+    assert pool.berth("run", "-n2", "--nonblock", "true").code == 123
+    [daemon] = pool.daemons()
+    assert program_of(daemon) == f"{newer}/berthd"
+    [lease] = look(pool)["leases"]
+    assert (str(lease["id"]), len(lease["devices"])) == (holder.lease, 2)
+    pool.let_go(holder)
