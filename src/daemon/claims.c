@@ -41,10 +41,10 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->by_lease.id == 0 || job->state == JOB_DRAINING)
+    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
-                         ", which is none (or has ended)",
+                         ", which is none (or ends, or has ended)",
                          id);
     if (job->holder->uid != connection->uid && connection->uid != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,

@@ -48,6 +48,25 @@ static int collect_leases(struct pool *pool, const struct job *job, struct id_li
     return 0;
 }
 
+/* Nothing is granted any more within a lease that is being ended: whatever began there now would
+ * have to be found and ended, too. */
+static void cancel_inside(struct pool *pool, const struct job *job)
+{
+    struct id_list leases = {0};
+
+    if (pool->inner_count > 0 && collect_leases(pool, job, &leases) == 0) {
+        list_for_each (link, &pool->jobs) {
+            const struct job *other = container_of(link, struct job, in_pool);
+
+            for (size_t i = 0; other->by_lease.id == 0 && i < leases.count; i++) {
+                if (leases.items[i] == other->holder->parent)
+                    engine_cancel(pool->engine, other->by_id.id, NULL);
+            }
+        }
+    }
+    vector_finish(&leases);
+}
+
 static void remains_gone(struct guard *guard)
 {
     struct pool *pool = guard->pool;
@@ -133,6 +152,7 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
         job->end = end;
     job->state = JOB_ENDING;
     keep_job(pool, job);
+    cancel_inside(pool, job);
     if (job->hold == WIRE_HOLD_NOTHING) {
         ending_holder_gone(pool, job);
         return;

@@ -217,6 +217,21 @@ static bool add_process(struct remains *remains, int descriptor, pid_t pid)
     return true;
 }
 
+/* Whether it talks to us without claiming within a lease: it has none in its environment, and there
+ * may be thousands; or it has, and is asking for its end. */
+static bool is_plain_client(const struct pool *pool, pid_t pid)
+{
+    const struct id_link *link = id_map_find(&pool->clients, (uint64_t)pid);
+    const struct connection *connection;
+
+    if (link == NULL)
+        return false;
+    connection = container_of(link, struct connection, by_pid);
+    return list_is_empty(&connection->jobs) ||
+           container_of(list_first(&connection->jobs), struct job, in_connection)->holder->parent ==
+               0;
+}
+
 /* Whether the process is one of them, and new; it is added then. */
 static bool consider(struct remains *remains, pid_t pid, bool only_children)
 {
@@ -224,9 +239,8 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
     int descriptor;
     bool mine;
 
-    /* Those that talk to us have no lease of theirs in their environment, or another one. */
     if (pid == getpid() || has_process(remains, pid) ||
-        (!only_children && id_map_find(&pool->clients, (uint64_t)pid) != NULL))
+        (!only_children && is_plain_client(pool, pid)))
         return false;
     if (!only_children && remains->recent && strangers_has(&pool->strangers, pid))
         return false;

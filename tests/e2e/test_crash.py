@@ -62,7 +62,8 @@ def test_killed_run_takes_its_family_along(pool_of, options):
     with pool.start("run", *options, "sh", "-c", FAMILY.format(pids)) as program:
         program.wait_for_line("^ready$")
         family = [int(line) for line in pids.read_text().split()]
-        with pool.start("run", "sh", "-c", "; ".join(f"test ! -e /proc/{pid} || echo {pid}" for pid in family)) as after:
+        look_for = "; ".join(f"test ! -e /proc/{pid} || echo {pid}" for pid in family)
+        with pool.start("run", "sh", "-c", look_for) as after:
             until_pending(pool, 1)
             program.kill(signal.SIGKILL)
             assert after.wait() == 0  # zombies of an init that does not reap would show
@@ -244,11 +245,13 @@ def test_killed_at_random_moments(pool, seed):
     killed = 0
     while killed < kills:
         while crowd.running() < 24:
-            crowd.start(*chance.choice(kinds), seconds=chance.choice([0, 0.01, 0.05, 0.1]), code=chance.choice([0, 0, 3]))
+            seconds = chance.choice([0, 0.01, 0.05, 0.1])
+            crowd.start(*chance.choice(kinds), seconds=seconds, code=chance.choice([0, 0, 3]))
         [daemon] = until(pool.daemons, "a daemon")
         # The moment is what is left to chance. Every third lives long enough to be of use to new
         # commands, which give up after five that died at birth, and to write its log.
-        time.sleep(0.06 + 0.04 * chance.random() if killed % 3 == 2 else chance.choice([0, 0.005, 0.02]) * chance.random())
+        short = chance.choice([0, 0.005, 0.02]) * chance.random()
+        time.sleep(0.06 + 0.04 * chance.random() if killed % 3 == 2 else short)
         os.kill(daemon, signal.SIGKILL)
         processes.wait_for_end(daemon)
         killed += 1

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two thousand at once."""
-import os
 import subprocess
 
 import daemon_log

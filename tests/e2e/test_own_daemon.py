@@ -75,7 +75,10 @@ def make_foreign(path):
         (make_symlink, "wanted a directory, found a symlink"),
         (make_open, "wanted a directory that is closed to others (mode 0700), found mode 0770"),
         (make_file, "wanted a directory, found a file"),
-        (make_foreign, "wanted a directory of user 0, found one of user 65534; BERTH_RUNTIME_DIR can name another place"),
+        (
+            make_foreign,
+            "wanted a directory of user 0, found one of user 65534; BERTH_RUNTIME_DIR can name another place",
+        ),
     ],
     ids=["symlink", "open", "file", "foreign"],
 )
