@@ -152,8 +152,8 @@ def hand_over(pool, stamp):
 
 @functools.lru_cache(maxsize=None)
 def hand_overs(build):
-    stamp = compiled(build, "stamp.c")
     with servers.pool(build) as pool:
+        stamp = compiled(build, "stamp.c")
         return [hand_over(pool, stamp) for _ in range(ROUNDS)]
 
 

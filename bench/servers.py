@@ -80,16 +80,23 @@ def pool(build):
             yield Pool(build / "berth", process.pid, own / "berth.sock", environment)
 
 
+def redis_server():
+    """The program; it is what it is called, and is installed by more than one name."""
+    server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
+    if server is None:
+        raise Skipped("redis is not installed: redis-tools")
+    return server
+
+
 @contextlib.contextmanager
 def redis():
     """The socket of a server that keeps nothing."""
-    server = shutil.which("redis-server")
-    if server is None:
-        raise Skipped("redis-server is not installed")
+    server = redis_server()
     with directory() as place:
         socket = place / "redis.sock"
-        command = [server, "--port", "0", "--unixsocket", socket, "--dir", place, "--save", ""]
-        with running(command + ["--appendonly", "no"], stdout=subprocess.DEVNULL) as process:
+        command = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", place, "--save", ""]
+        command += ["--appendonly", "no"]
+        with running(command, executable=server, stdout=subprocess.DEVNULL) as process:
             wait_until(lambda: socket.exists() or process.poll() is not None, "redis-server")
             yield socket
 

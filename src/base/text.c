@@ -31,6 +31,17 @@ void text_append_bytes(struct text *text, const void *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
+void *text_place(struct text *text, size_t most)
+{
+    return make_room(text, most) ? text->bytes + text->length : NULL;
+}
+
+void text_added(struct text *text, size_t length)
+{
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
 void text_append(struct text *text, const char *string)
 {
     text_append_bytes(text, string, strlen(string));

@@ -30,6 +30,11 @@ void text_append_format(struct text *text, const char *format, ...)
 void text_append_list(struct text *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
+/* A place at the end for up to `most` bytes, which the caller writes and then adds with text_added;
+ * NULL when there is no memory, which is remembered. */
+void *text_place(struct text *text, size_t most);
+void text_added(struct text *text, size_t length);
+
 /* The contents as a string, "" when empty; good until the next change. */
 const char *text_string(const struct text *text);
 

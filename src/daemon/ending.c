@@ -238,6 +238,8 @@ bool ending_watch(struct pool *pool, struct job *job, int descriptor)
     }
     guard->process.descriptor = descriptor;
     guard->process.ready = holder_ended;
+    /* Whoever comes after its end finds its devices free, even in one turn with it. */
+    guard->process.first = true;
     if (loop_add(&pool->loop, &guard->process, EPOLLIN, NULL) == 0)
         return true;
     close(descriptor);

@@ -28,7 +28,10 @@ static const struct tagged_field pool_fields[] = {
     [KEPT_POOL_INVENTORY] = {TAGGED_MEMBER(kept_pool, inventory, text), .most = WIRE_TEXT_LONGEST},
 };
 
+static struct tagged_digest kept_pool_tagged_digest;
+
 const struct tagged_table kept_pool_tagged = {
+    .digest = &kept_pool_tagged_digest,
     .fields = pool_fields,
     .count = COUNT(pool_fields),
     .size = sizeof(struct kept_pool),
@@ -66,7 +69,10 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
 };
 
+static struct tagged_digest kept_job_tagged_digest;
+
 const struct tagged_table kept_job_tagged = {
+    .digest = &kept_job_tagged_digest,
     .fields = job_fields,
     .count = COUNT(job_fields),
     .size = sizeof(struct kept_job),
@@ -86,7 +92,10 @@ static const struct tagged_field ended_fields[] = {
     [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .most = UINT64_MAX},
 };
 
+static struct tagged_digest kept_ended_tagged_digest;
+
 const struct tagged_table kept_ended_tagged = {
+    .digest = &kept_ended_tagged_digest,
     .fields = ended_fields,
     .count = COUNT(ended_fields),
     .size = sizeof(struct ended),

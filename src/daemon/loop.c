@@ -123,6 +123,19 @@ static void set_clock(struct loop *loop)
     timerfd_settime(loop->clock.descriptor, TFD_TIMER_ABSTIME, &setting, NULL);
 }
 
+/* Calls those of the turn that are to be first, or the rest. */
+static void call_ready(struct loop *loop, const struct epoll_event *events, bool first)
+{
+    for (int i = 0; i < loop->ready_count; i++) {
+        struct watch *watch = loop->ready[i];
+
+        if (watch == NULL || watch->first != first)
+            continue;
+        loop->ready[i] = NULL;
+        watch->ready(watch, events[i].events);
+    }
+}
+
 void loop_run(struct loop *loop, const struct loop_turn *turn)
 {
     while (!loop->ended) {
@@ -141,10 +154,8 @@ void loop_run(struct loop *loop, const struct loop_turn *turn)
             ready[i] = events[i].data.ptr;
         loop->ready = ready;
         loop->ready_count = count < 0 ? 0 : count;
-        for (int i = 0; i < count; i++) {
-            if (ready[i] != NULL)
-                ready[i]->ready(ready[i], events[i].events);
-        }
+        call_ready(loop, events, true);
+        call_ready(loop, events, false);
         loop->ready_count = 0;
     }
     loop->now = 0;

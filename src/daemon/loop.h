@@ -17,6 +17,7 @@
 /* A descriptor and what happens when it is ready; lives in the struct of whoever watches it. */
 struct watch {
     int descriptor;
+    bool first; /* called before the others that are ready in the same turn */
     void (*ready)(struct watch *watch, uint32_t events); /* EPOLLIN and so on */
 };
 

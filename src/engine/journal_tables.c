@@ -28,7 +28,10 @@ static const struct tagged_field party_fields[] = {
 };
 _Static_assert(COUNT(party_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest party_table_digest;
+
 static const struct tagged_table party_table = {
+    .digest = &party_table_digest,
     .fields = party_fields,
     .count = COUNT(party_fields),
     .size = sizeof(struct party),
@@ -62,7 +65,10 @@ static const struct tagged_field event_fields[] = {
 };
 _Static_assert(COUNT(event_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest journal_event_table_digest;
+
 const struct tagged_table journal_event_table = {
+    .digest = &journal_event_table_digest,
     .fields = event_fields,
     .count = COUNT(event_fields),
     .size = sizeof(struct engine_event),

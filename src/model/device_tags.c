@@ -28,7 +28,10 @@ static const struct tagged_field device_fields[] = {
 };
 _Static_assert(COUNT(device_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest device_tagged_digest;
+
 const struct tagged_table device_tagged = {
+    .digest = &device_tagged_digest,
     .fields = device_fields,
     .count = COUNT(device_fields),
     .size = sizeof(struct device),

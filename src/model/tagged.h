@@ -93,11 +93,24 @@ struct tagged_kind {
     void (*finish)(const struct tagged_field *field, void *whole);
 };
 
+/* What a table comes to, worked out when it is first used: its tags as bits. A message has few of
+ * the fields that there are; this finds them without looking at each. Zeroed memory is one that was
+ * not worked out yet. */
+#define TAGGED_WORDS 64
+struct tagged_digest {
+    int state;
+    uint64_t always;   /* to be looked at whatever the bytes of the member are */
+    uint64_t required; /* refused when missing */
+    uint64_t reset;    /* not zero by default */
+    uint64_t owning;
+    uint64_t of_word[TAGGED_WORDS]; /* with bytes in that word of the struct; 0 is the default */
+};
+
 struct tagged_table {
     const struct tagged_field *fields; /* by tag; those without a kind are unknown */
     size_t count;                      /* at most 64 */
     size_t size;                       /* of the struct */
-    bool plain; /* no field is required or has a default: there is nothing to set before reading */
+    struct tagged_digest *digest;      /* NULL: it is worked out each time */
 };
 
 struct tagged_field {

@@ -15,13 +15,15 @@ enum { NUMBER_SIZE_MOST = 8 };
 
 static void append_number(struct text *out, uint64_t number)
 {
-    unsigned char bytes[NUMBER_SIZE_MOST];
+    unsigned char *place = text_place(out, NUMBER_SIZE_MOST);
     size_t size = 0;
 
-    tagged_put(bytes, number, sizeof(bytes));
+    if (place == NULL)
+        return;
+    tagged_put(place, number, NUMBER_SIZE_MOST);
     for (; number != 0; number >>= 8)
         size++;
-    text_append_bytes(out, bytes, size);
+    text_added(out, size);
 }
 
 static int take_number(const struct tagged_reading *reading, const struct tagged_field *field,

@@ -24,7 +24,10 @@ static const struct tagged_field slot_fields[] = {
 };
 _Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest slot_table_digest;
+
 static const struct tagged_table slot_table = {
+    .digest = &slot_table_digest,
     .fields = slot_fields,
     .count = COUNT(slot_fields),
     .size = sizeof(struct wire_slot),
@@ -53,7 +56,10 @@ static const struct tagged_field lease_fields[] = {
 };
 _Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest lease_table_digest;
+
 static const struct tagged_table lease_table = {
+    .digest = &lease_table_digest,
     .fields = lease_fields,
     .count = COUNT(lease_fields),
     .size = sizeof(struct wire_lease),
@@ -76,7 +82,10 @@ static const struct tagged_field claim_fields[] = {
 };
 _Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest claim_table_digest;
+
 static const struct tagged_table claim_table = {
+    .digest = &claim_table_digest,
     .fields = claim_fields,
     .count = COUNT(claim_fields),
     .size = sizeof(struct wire_claim),
@@ -128,9 +137,11 @@ static const struct tagged_field message_fields[] = {
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 
+static struct tagged_digest wire_tagged_digest;
+
 const struct tagged_table wire_tagged = {
+    .digest = &wire_tagged_digest,
     .fields = message_fields,
     .count = COUNT(message_fields),
     .size = sizeof(struct wire_message),
-    .plain = true,
 };

@@ -2,6 +2,7 @@
 """The rules of a pool: --check-config, what counts from the start, what SIGHUP changes."""
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -187,3 +188,67 @@ def test_grace(rules):
     stubborn.wait_for_line("^holding$")
     assert rules.pool.berth("release", "1").code == 0
     assert stubborn.wait() == -signal.SIGKILL
+
+
+# ---- What counts for users whom the pool does not belong to ----
+
+SOMEBODY = 65534
+
+
+@pytest.fixture
+def machine(sandbox, pool_of):
+    """Starts a daemon for everybody, with these rules; then `as_somebody` runs berth as another user."""
+    if os.getuid() != 0:
+        pytest.skip("needs root, to be another user")
+    if shutil.which("setpriv") is None:
+        pytest.skip("no setpriv")
+    inventory = pool_of(4).inventory
+    sandbox.directory.chmod(0o711)
+    rules = sandbox.directory / "berth.yaml"
+    path = sandbox.directory / "everybody" / "berth.sock"
+    sandbox.environment["BERTH_SOCKET"] = str(path)
+    daemons = []
+
+    def start(text):
+        rules.write_text(text)
+        args = ["berth", "daemon", "--socket", path, "--inventory", inventory, "--config", rules]
+        daemons.append(sandbox.start(args))
+        daemons[0].wait_for_line(" started ", "stderr")
+
+    def as_somebody(*args):
+        user = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"]
+        done = sandbox.run([*user, "berth", *args], env={"BERTH_INVENTORY": None})
+        if done.stderr.startswith("setpriv:"):
+            pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
+        return done
+
+    start.as_somebody = as_somebody
+    yield start
+    for daemon in daemons:
+        daemon.kill()
+        assert daemon.wait() == 0
+
+
+def test_longest_time(machine):
+    machine("longest_time: 1h\n")
+    done = machine.as_somebody("run", "true")
+    assert done == (2, "", "berth: run: --time: wanted at most 1h, found none\n")
+    done = machine.as_somebody("run", "--time", "2h", "true")
+    assert done == (2, "", "berth: run: --time: wanted at most 1h, found 2h\n")
+    assert machine.as_somebody("run", "--time", "1h", "true") == (0, "", "")
+
+
+@pytest.mark.parametrize("rules, code", [("", 125), (f"high: [{SOMEBODY}]", 0), ("high: [root]", 125)])
+def test_high(machine, rules, code):
+    machine(rules)
+    done = machine.as_somebody("run", "--priority", "high", "true")
+    assert done.code == code
+    if code != 0:
+        assert done.stderr == "berth: run: --priority high: only those whom the configuration allows may use it\n"
+
+
+def test_limits_of_groups(machine):
+    machine(f"limits: {{groups: {{{SOMEBODY}: 2}}}}")
+    done = machine.as_somebody("run", "-n", "2", "printenv", "BERTH_DEVICES")
+    assert done == (0, "nvidia0,nvidia1\n", "")
+    assert machine.as_somebody("run", "-n", "3", "true").code == 120

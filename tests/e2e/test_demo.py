@@ -51,6 +51,20 @@ def test_demo_runs(sandbox, demo):
     assert re.search(".*".join(f"(?s:{words})" for words in in_order), done.stdout, re.DOTALL), done.stdout
 
 
+def test_demo_on_what_is_here(sandbox, demo, pool_of):
+    """With devices that are found without an inventory, few as they may be, it uses those."""
+    inventory = pool_of(3).inventory
+    path = sandbox.directory / "berth.sock"
+    with sandbox.start(["berth", "daemon", "--socket", path, "--inventory", inventory]) as daemon:
+        daemon.wait_for_line(" started ", "stderr")
+        done = sandbox.run(demo, env={"BERTH_SOCKET": path}, timeout=DEMO_TIMEOUT)
+        daemon.kill()
+        assert daemon.wait() == 0
+    assert (done.code, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.startswith("On this machine's GPUs, as far as they are free: 3.\n")
+    assert "now: nvidia0,nvidia1,nvidia2\n" in done.stdout
+
+
 @pytest.mark.parametrize("words", ["--name train", "berth wait 3", "working on"])
 def test_demo_is_interrupted(sandbox, demo, words):
     """By Ctrl-C on a terminal, at any point; a second one does not disturb the tidying."""

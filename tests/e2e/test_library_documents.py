@@ -100,7 +100,7 @@ def installed(sandbox, source_root):
     [library] = stage.rglob("libberth.so")
     # `cc` is the compiler of the build, with its sanitizers: one that knows how to link the library.
     commands = json.loads((BUILD / "compile_commands.json").read_text())
-    compiler = commands[0]["command"].split()[0]
+    compiler = shutil.which(commands[0]["command"].split()[0])
     option = subprocess.run(
         [source_root / "tools/build-option", BUILD, "b_sanitize"], check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -103,7 +103,7 @@ def test_clang_is_added_when_asked_for(deps):
 
 
 def test_cargo_is_installed_only_where_there_is_none(deps):
-    installed = "python3 librust-tokio-dev"
+    installed = "python3 librust-tokio-dev util-linux task-spooler redis-tools libhiredis-dev"
     assert deps("bench", INSTALLED=installed)[0].stdout == "Installing with apt: cargo\n"
     done, calls = deps("bench", cargo=True, INSTALLED=installed)
     assert (done, len(calls)) == ((0, "", ""), 2)  # the two of the first time

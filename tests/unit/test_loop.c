@@ -178,6 +178,44 @@ static void what_is_removed_is_not_called_any_more(void **state)
     loop_finish(&loop);
 }
 
+static void note_order(struct watch *watch, uint32_t events)
+{
+    struct rival *rival = container_of(watch, struct rival, watch);
+
+    (void)events;
+    rival->calls = 1 + rival->other->calls;
+    loop_remove(rival->loop, watch);
+    rival->loop->ended = rival->calls == 2;
+}
+
+static void some_are_called_before_the_others(void **state)
+{
+    struct loop loop;
+    int pipes[2][2];
+    struct rival rivals[2];
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    for (size_t i = 0; i < COUNT(rivals); i++) {
+        assert_int_equal(pipe(pipes[i]), 0);
+        rivals[i] = (struct rival){
+            .watch = {.descriptor = pipes[i][0], .first = i == 1, .ready = note_order},
+            .loop = &loop,
+            .other = &rivals[1 - i],
+        };
+        assert_int_equal(loop_add(&loop, &rivals[i].watch, EPOLLIN, NULL), 0);
+        assert_int_equal(write(pipes[i][1], "x", 1), 1);
+    }
+    loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
+    assert_int_equal(rivals[1].calls, 1);
+    assert_int_equal(rivals[0].calls, 2);
+    for (size_t i = 0; i < COUNT(rivals); i++) {
+        close(pipes[i][0]);
+        close(pipes[i][1]);
+    }
+    loop_finish(&loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +223,7 @@ int main(void)
         cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
         cmocka_unit_test(a_timer_may_be_put_off),
         cmocka_unit_test(what_is_removed_is_not_called_any_more),
+        cmocka_unit_test(some_are_called_before_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

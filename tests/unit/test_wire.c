@@ -18,7 +18,6 @@
 #include "support/source_root.h"
 #include "support/steps.h"
 #include "support/wire_messages.h"
-#include "wire/tables.h"
 
 static struct text encoded(const struct wire_message *message)
 {
@@ -447,17 +446,6 @@ static void no_memory_leaves_nothing(void **state)
     text_finish(&bytes);
 }
 
-/* What the table promises to those who read: nothing is to be set before. */
-static void the_table_is_plain(void **state)
-{
-    (void)state;
-    assert_true(wire_tagged.plain);
-    for (size_t tag = 0; tag < wire_tagged.count; tag++) {
-        assert_false(wire_tagged.fields[tag].required);
-        assert_int_equal(wire_tagged.fields[tag].by_default, 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,7 +455,6 @@ int main(void)
         cmocka_unit_test(another_client_writes_the_same),
         cmocka_unit_test(the_document_writes_the_same),
         cmocka_unit_test(types_have_names),
-        cmocka_unit_test(the_table_is_plain),
         cmocka_unit_test(numbers_of_later_versions_are_kept),
         cmocka_unit_test(what_is_known_has_words),
         cmocka_unit_test(what_could_not_be_read_is_not_written),
