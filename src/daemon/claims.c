@@ -363,7 +363,7 @@ void message_test_now(struct connection *connection, struct wire_message *messag
     if (code == CLAIM_GRANTED)
         connection_send(connection,
                         &(struct wire_message){.type = WIRE_DONE, .number = message->number});
-    else if (code == CLAIM_WAITS)
+    else if (code == CLAIM_WAITS && asked != NULL)
         code = wait_for_grant(connection, message, asked, &error);
     if (code < 0)
         connection_refuse(connection, message->number, &error);

@@ -358,12 +358,11 @@ bool names_are_unsettled(struct pool *pool, struct connection *connection,
 
 static void postponed_deal_with(struct pool *pool)
 {
-    struct names *names = pool->names;
+    list_for_each (link, &pool->names->postponed) {
+        struct postponed *postponed = container_of(link, struct postponed, in_names);
 
-    while (names->unanswered == 0 && !list_is_empty(&names->postponed)) {
-        struct postponed *postponed =
-            container_of(list_first(&names->postponed), struct postponed, in_names);
-
+        if (pool->names->unanswered > 0)
+            break;
         list_remove(&postponed->in_names);
         pool->packet_length = postponed->packet_length;
         if (postponed->message.type == WIRE_CLAIM)
