@@ -130,17 +130,37 @@ static int open_asked(struct connection *connection, struct wire_message *messag
 
 /* ---- Claims ---- */
 
+/* Whether the connection may go on with the job: it is of the same user, and where a process holds
+ * it, of the same process. */
+static bool is_its_client(const struct connection *connection, const struct job *job)
+{
+    return job->holder->uid == connection->uid &&
+           (job->hold != WIRE_HOLD_PROCESS || job->holder->pid == connection->pid);
+}
+
+/* The connection that waited so far, if it is still there, would wait for ever. */
+static void tell_former(const struct job *job, const struct connection *connection)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (job->by_lease.id != 0 || job->connection == NULL || job->connection == connection)
+        return;
+    error_set(&error, BERTH_ERROR_CANCELLED, "another connection goes on with this claim");
+    connection_refuse(job->connection, job->number, &error);
+}
+
 /* The claim was made before, and its client has come back. */
 static void attach(struct connection *connection, struct wire_message *message, struct job *job)
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (job->holder->uid != connection->uid) {
+    if (!is_its_client(connection, job)) {
         error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
         connection_refuse(connection, message->number, &error);
         return;
     }
+    tell_former(job, connection);
     job_attach(job, connection, message->number);
     log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
              (int)connection->pid);

@@ -157,6 +157,21 @@ def test_replayed_claim(served):
         for _ in range(50):
             assert second.receive(second.send_claim(request, token), kinds=("WAITING",))["id"] == queued
         assert len(look(served)["claims"]) == 2
+        with pytest.raises(wire.Refused) as refused:  # it would wait in vain
+            first.granted(1)
+        assert refused.value.error == wire.ERRORS["CANCELLED"]
+
+
+def test_replayed_claim_of_another_process(served):
+    """What a process holds, or will hold, is not another's to go on with."""
+    token = secrets.randbits(128) | 1 << 64
+    with wire.connect(str(served.socket)) as first:
+        lease = first.claim({}, token, hold=wire.HOLDS["PROCESS"])["id"]
+        support = str(Path(wire.__file__).parent)
+        words = [sys.executable, "-c", REPLAY, support, served.socket, 999, token]
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=10)
+        assert done.stdout.splitlines()[0] == f"refused {INVALID}", done.stderr
+        first.release(lease)
 
 
 REPLAY = """

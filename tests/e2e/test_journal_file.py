@@ -204,7 +204,7 @@ def test_compaction(pool_of):
                     client.granted(number)
             sizes.append(journal_of(pool).stat().st_size)
         client.cancel(list(claimed.tokens)[1])
-        for _ in range(test_steps(200, 4000)):
+        for _ in range(test_steps(200, 600)):
             numbers = [client.send_claim(command="x" * 1000) for _ in range(10)]
             for number in numbers:
                 client.release(client.granted(number)["id"], exit_code=0)
