@@ -70,16 +70,6 @@ def one_cpu():
         os.sched_setaffinity(0, before)
 
 
-@contextlib.contextmanager
-def in_batch():
-    """What this process starts does not push another off its CPU by being woken."""
-    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-
-
 def interleave(ours, peer, rounds=ROUNDS):
     """Calls both in turn, and in the other order every second round; returns the two lists."""
     values = ([], [])

@@ -43,8 +43,6 @@ int help_print_all(void)
                 "       berth --version\n\n"
                 "Verbs:\n");
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++) {
-        if ((*verb)->hidden)
-            continue;
         text_append_format(&text, "  %-10s ", (*verb)->name);
         options_wrap((*verb)->summary, 13, width, &text);
     }

@@ -133,35 +133,19 @@ static int run(int argc, char **argv)
     int code;
 
     if (run_line_parse(&verb_run, &line, argc, argv, &code))
-        code = run_line_is_best_effort(&line) ? run_replicas(&line, argc, argv)
+        code = run_line_is_best_effort(&line) ? run_replicas(&line)
                                               : run_line(&verb_run, &line, &none);
     run_line_finish(&line);
     return code;
 }
 
-/* argv is that of the run, with the number of the copy in front. */
-static int run_replica(int argc, char **argv)
+int run_replica(struct run_line *line, uint32_t number)
 {
-    struct replica replica = {.is_one = true};
-    struct berth_error error = BERTH_ERROR_INIT;
-    struct run_line line;
-    uint64_t number;
-    int code;
+    const struct replica replica = {.is_one = true, .number = number};
 
-    code = argc < 2 ? BERTH_ERROR_INVALID
-                    : quantity_parse_number(argv[1], 0, REQUEST_COUNT_MOST, &number, NULL);
-    if (code < 0) {
-        error_set(&error, BERTH_ERROR_INVALID, "wanted the number of a copy, found none");
-        return run_fail(&verb_replica, &error);
-    }
-    replica.number = (uint32_t)number;
-    if (run_line_parse(&verb_run, &line, argc - 1, argv + 1, &code)) {
-        line.request.request.replicas = 1;
-        line.request.request.scheduling = SCHEDULING_UNSAID;
-        code = run_line(&verb_run, &line, &replica);
-    }
-    run_line_finish(&line);
-    return code;
+    line->request.request.replicas = 1;
+    line->request.request.scheduling = SCHEDULING_UNSAID;
+    return run_line(&verb_run, line, &replica);
 }
 
 static const struct option_set *const run_sets[] = {&run_option_set, &request_option_set, NULL};
@@ -178,14 +162,4 @@ const struct verb verb_run = {
         "failed, 126 or 127 when the command could not be executed or was not found.",
     .sets = run_sets,
     .run = run,
-};
-
-const struct verb verb_replica = {
-    .name = "replica",
-    .usage = "NUMBER [options] [request] [--] COMMAND [ARGUMENT...]",
-    .summary = "one copy of a run",
-    .description = "One of the copies of a run with best-effort scheduling, which starts them.",
-    .sets = run_sets,
-    .hidden = true,
-    .run = run_replica,
 };

@@ -30,8 +30,11 @@ bool run_line_is_best_effort(const struct run_line *line);
 /* Says that something of the verb's failed: exit_code_of_refusal. */
 int run_fail(const struct verb *verb, struct berth_error *error);
 
-/* Runs replicas that are claims of their own: each as a berth of its own, which `argv` gave the
- * options and the command. Returns the exit code. */
-int run_replicas(struct run_line *line, int argc, char **argv);
+/* Runs replicas that are claims of their own. Returns the exit code. */
+int run_replicas(struct run_line *line);
+
+/* One of them, in a process of its own: claims and becomes the command. Returns the exit code, if
+ * at all. */
+int run_replica(struct run_line *line, uint32_t number);
 
 #endif

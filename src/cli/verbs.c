@@ -11,9 +11,9 @@
 #include "cli/output.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,    &verb_submit,  &verb_logs,   &verb_wait,    &verb_reserve,
-    &verb_extend, &verb_release, &verb_cancel, &verb_status,  &verb_devices,
-    &verb_plan,   &verb_daemon,  &verb_help,   &verb_replica, NULL,
+    &verb_run,    &verb_submit,  &verb_logs,   &verb_wait,   &verb_reserve,
+    &verb_extend, &verb_release, &verb_cancel, &verb_status, &verb_devices,
+    &verb_plan,   &verb_daemon,  &verb_help,   NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -31,7 +31,7 @@ int verb_fail_unknown(const char *name)
     struct nearest nearest = {.wanted = name};
 
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
-        nearest_offer(&nearest, (*verb)->hidden ? "" : (*verb)->name);
+        nearest_offer(&nearest, (*verb)->name);
     if (nearest.best != NULL)
         error_set(&error, BERTH_ERROR_INVALID, "no verb %s, did you mean '%s'?", quote(name).text,
                   nearest.best);

@@ -15,7 +15,6 @@ struct verb {
     const char *summary;                  /* a line in the list of verbs */
     const char *description;              /* a paragraph in the verb's own help */
     const struct option_set *const *sets; /* ended by NULL */
-    bool hidden;                          /* not for people: help does not list it */
 
     /* Runs the verb; argv[0] is its name. Returns the exit code. */
     int (*run)(int argc, char **argv);
@@ -29,7 +28,6 @@ extern const struct verb verb_help;
 extern const struct verb verb_logs;
 extern const struct verb verb_plan;
 extern const struct verb verb_release;
-extern const struct verb verb_replica;
 extern const struct verb verb_reserve;
 extern const struct verb verb_run;
 extern const struct verb verb_status;

@@ -157,28 +157,32 @@ void connection_close(struct connection *connection)
     pool->is_full = false;
 }
 
-/* Reads one packet. */
-static void take_packet(struct connection *connection)
+/* Reads one packet. Returns whether the next one is likely to be there already: the client did not
+ * wait for an answer to this one. */
+static bool take_packet(struct connection *connection)
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
     struct wire_message message;
+    bool unanswered;
     ssize_t length = recv(connection->watch.descriptor, pool->packet, WIRE_MESSAGE_MOST,
                           MSG_DONTWAIT | MSG_TRUNC);
 
     if (length < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
+        return false;
     if (length <= 0) {
         doom(connection);
-        return;
+        return false;
     }
     pool->packet_length = (size_t)length;
     if (wire_decode(pool->packet, (size_t)length, &message, &error) < 0) {
         connection_fail(connection, &error);
-        return;
+        return false;
     }
+    unanswered = message.number == 0;
     message_handle(connection, &message);
     wire_message_finish(&message);
+    return unanswered && !connection->closing;
 }
 
 static void connection_ready(struct watch *watch, uint32_t events)
@@ -188,8 +192,10 @@ static void connection_ready(struct watch *watch, uint32_t events)
 
     if ((events & EPOLLOUT) != 0 && !journal_file_is_behind(&pool->journal))
         flush_out(connection);
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
-        take_packet(connection);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        for (int i = 0; i < PACKETS_OF_TURN && take_packet(connection); i++)
+            pool_settle(pool);
+    }
     pool_settle(pool);
 }
 

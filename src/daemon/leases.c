@@ -12,8 +12,11 @@
 #include "daemon/names.h"
 #include "daemon/settle.h"
 
+/* Nobody waits for what has no number. */
 static void done(struct connection *connection, const struct wire_message *message)
 {
+    if (message->number == 0)
+        return;
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_DONE,
                                     .number = message->number,
@@ -26,6 +29,8 @@ static void fail(struct connection *connection, const struct wire_message *messa
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
+    if (message->number == 0)
+        return;
     error_set(&error, code, "%" PRIu64 ": %s", message->id, text);
     connection_refuse(connection, message->number, &error);
 }

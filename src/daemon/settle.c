@@ -89,7 +89,17 @@ static uint32_t fill_grant(const struct machine *machine, const struct lease_vie
 
     while (count < WIRE_GRANT_DEVICES && start + count < view->slot_count &&
            size < WIRE_MESSAGE_MOST / 2) {
-        devices[count] = machine->devices.items[view->slots[start + count]];
+        const struct device *device = &machine->devices.items[view->slots[start + count]];
+
+        /* What launching needs; who wants to know more looks. */
+        devices[count] = (struct device){
+            .id = device->id,
+            .uuid = device->uuid,
+            .parent = device->parent,
+            .cpus = device->cpus,
+            .pci = device->pci,
+            .nodes = device->nodes,
+        };
         size += look_device_size(&devices[count++]);
     }
     return count;

@@ -112,7 +112,8 @@ static int make_engine(struct pool *pool, const struct rules *rules, struct mach
         .mps_tenants = configuration->mps_tenants,
         .age_step = configuration->age_step,
         .grace = configuration->grace,
-        .affinity_by_user = true,
+        /* Where all are one user's, it would only keep them from the lowest slots. */
+        .affinity_by_user = !pool->settings.own,
     };
     const struct device *device;
     int code;

@@ -20,7 +20,8 @@ void signals_restore(const struct signals_before *before)
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* The child's part: becomes the command, or writes why not. */
+/* The child's part: becomes the command, or writes why not. What runs by itself has nothing to
+ * write. */
 static _Noreturn void be_child(const struct launch_copy *copy, const struct signals_before *before,
                                pid_t parent, int report)
 {
@@ -31,6 +32,10 @@ static _Noreturn void be_child(const struct launch_copy *copy, const struct sign
     if (getppid() != parent)
         _exit(NEVER_SEEN);
     signals_restore(before);
+    if (copy->run != NULL) {
+        close(report);
+        _exit(copy->run(copy->context));
+    }
     number = become(copy->arguments, copy->environment);
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
         ;

@@ -19,6 +19,11 @@
 struct launch_copy {
     char *const *arguments;   /* ended by NULL; found by PATH of the copy's environment */
     char *const *environment; /* ended by NULL */
+
+    /* Instead of both: what the copy does. It is to become a command by itself, or returns an exit
+     * code. */
+    int (*run)(void *context);
+    void *context;
 };
 
 /* Copies being run. Only one supervisor in a process, which has one thread and starts no other

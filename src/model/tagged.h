@@ -39,9 +39,11 @@
 #define MODEL_TAGGED_H
 
 #include <berth/error.h>
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -171,19 +173,19 @@ extern const struct tagged_kind tagged_items;
     .count_offset = offsetof(struct type, member), \
     .count_size = sizeof(((struct type *)NULL)->member)
 
+/* Little-endian numbers of up to 8 bytes. Where the host is little-endian too, they are copied. */
 static inline void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(number >> 8 * i);
+    number = htole64(number);
+    memcpy(bytes, &number, size);
 }
 
 static inline uint64_t tagged_get(const unsigned char *bytes, size_t size)
 {
     uint64_t number = 0;
 
-    for (size_t i = 0; i < size; i++)
-        number |= (uint64_t)bytes[i] << 8 * i;
-    return number;
+    memcpy(&number, bytes, size);
+    return le64toh(number);
 }
 
 /* Appends the fields that are not at their defaults. Returns 0 or BERTH_ERROR_INVALID, for what

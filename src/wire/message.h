@@ -10,7 +10,8 @@
  *     byte 2, 3     u16  0; ignored by readers
  *     byte 4 to 7   u32  length: how many bytes follow the header
  *     byte 8 to 15  u64  number: chosen by the client for each thing it asks; what is said about
- *                        that thing carries the same number
+ *                        that thing carries the same number; 0 with WIRE_RELEASE, _CANCEL and
+ *                        _STOP: no answer is wanted
  *     byte 16 on         fields, as model/tagged.h describes them
  *
  * All types share one set of fields; each uses some and ignores the rest. Later versions add types

@@ -103,12 +103,3 @@ def test_daemon_is_a_program_of_its_own(sandbox):
     own = sandbox.run(["berthd", "--help"])
     assert own.code == 0 and own.stdout
     assert berth(sandbox, "daemon", "--help") == own
-
-
-def test_hidden_verb(sandbox):
-    """What runs copies is not for people, and says so in one line."""
-    assert "replica" not in berth(sandbox, "help").stdout.split()
-    for args in ([], ["x"], ["-1", "true"]):
-        done = berth(sandbox, "replica", *args)
-        assert (done.code, done.stdout) == (2, "")
-        assert one_line(done.stderr) == "replica: wanted the number of a copy, found none"

@@ -372,3 +372,16 @@ def test_random_messages(served):
             served.good.hello()
     client.close()
     assert {"closed", "REFUSED", "GRANTED", "WAITING", "PAGE", "POOL"} <= set(answers), answers
+
+
+def test_what_has_no_number_is_not_answered(served):
+    """Not hostile, only terse: whoever releases without a number gets no answer, whatever comes of it."""
+    with wire.connect(str(served.socket)) as terse:
+        for _ in range(100):
+            lease = terse.claim({"wanted": ["nvidia1"]})
+            terse.send("RELEASE", number=0, id=lease["id"])
+            terse.send("RELEASE", number=0, id=lease["id"])  # it has ended already
+            terse.send("CANCEL", number=0, id=served.lease)
+        # The next that comes is the answer to the next that is asked.
+        asked = terse.send("HELLO")
+        assert terse.receive()["number"] == asked

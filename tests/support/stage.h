@@ -154,7 +154,10 @@ static inline long number_said(const struct stage *stage, const char *words)
 static inline int start_words(struct supervisor *supervisor, const char *const *words,
                               const char *const *environment, struct berth_error *error)
 {
-    const struct launch_copy copy = {(char *const *)words, (char *const *)environment};
+    const struct launch_copy copy = {
+        .arguments = (char *const *)words,
+        .environment = (char *const *)environment,
+    };
 
     return supervisor_start(supervisor, &copy, error);
 }
