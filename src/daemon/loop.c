@@ -136,27 +136,32 @@ static void call_ready(struct loop *loop, const struct epoll_event *events, bool
     }
 }
 
+static void take_turn(struct loop *loop, const struct loop_turn *turn)
+{
+    struct epoll_event events[EVENTS_OF_TURN];
+    struct watch *ready[EVENTS_OF_TURN];
+    int count;
+
+    set_clock(loop);
+    count = epoll_wait(loop->epoll, events, EVENTS_OF_TURN, -1);
+    loop->now = clock_read(CLOCK_BOOTTIME);
+    turn->after(turn->context);
+    for (int i = 0; i < count; i++)
+        ready[i] = events[i].data.ptr;
+    loop->ready = ready;
+    loop->ready_count = count < 0 ? 0 : count;
+    call_ready(loop, events, true);
+    call_ready(loop, events, false);
+    loop->ready_count = 0;
+}
+
 void loop_run(struct loop *loop, const struct loop_turn *turn)
 {
-    while (!loop->ended) {
-        struct epoll_event events[EVENTS_OF_TURN];
-        struct watch *ready[EVENTS_OF_TURN];
-        int count;
-
+    for (;;) {
         turn->before(turn->context);
         if (loop->ended)
             break;
-        set_clock(loop);
-        count = epoll_wait(loop->epoll, events, EVENTS_OF_TURN, -1);
-        loop->now = clock_read(CLOCK_BOOTTIME);
-        turn->after(turn->context);
-        for (int i = 0; i < count; i++)
-            ready[i] = events[i].data.ptr;
-        loop->ready = ready;
-        loop->ready_count = count < 0 ? 0 : count;
-        call_ready(loop, events, true);
-        call_ready(loop, events, false);
-        loop->ready_count = 0;
+        take_turn(loop, turn);
     }
     loop->now = 0;
 }

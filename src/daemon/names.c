@@ -363,7 +363,7 @@ static void postponed_deal_with(struct pool *pool)
 
         if (pool->names->unanswered > 0)
             break;
-        list_remove(&postponed->in_names);
+        list_unlink(&postponed->in_names);
         pool->packet_length = postponed->packet_length;
         if (postponed->message.type == WIRE_CLAIM)
             message_claim_now(postponed->connection, &postponed->message);

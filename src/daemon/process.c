@@ -2,7 +2,6 @@
 #include "daemon/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/process_stat.h"
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -18,29 +19,10 @@
 /* Numbers of fields in /proc/PID/stat. */
 enum { STATE_FIELD = 3, START_FIELD = 22 };
 
-const char *process_fields(pid_t pid, char *buffer, size_t size)
-{
-    char path[64];
-    int descriptor;
-    ssize_t length;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return NULL;
-    length = read(descriptor, buffer, size - 1);
-    close(descriptor);
-    if (length <= 0)
-        return NULL;
-    buffer[length] = '\0';
-    buffer = strrchr(buffer, ')');
-    return buffer == NULL ? NULL : buffer + 1;
-}
-
 uint64_t process_started(pid_t pid)
 {
     char buffer[1024];
-    const char *fields = pid <= 0 ? NULL : process_fields(pid, buffer, sizeof(buffer));
+    const char *fields = pid <= 0 ? NULL : process_stat_fields(pid, buffer, sizeof(buffer));
     char state;
 
     if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')

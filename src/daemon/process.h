@@ -6,13 +6,8 @@
 #define DAEMON_PROCESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-/* The fields of /proc/PID/stat behind the name, which may hold anything: " S 1 ..." begins with the
- * state. They are in `buffer`; NULL: there is no such process. */
-const char *process_fields(pid_t pid, char *buffer, size_t size);
 
 /* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
  * and is only waited for. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process_stat.h"
 #include "daemon/process.h"
 
 enum {
@@ -98,22 +99,13 @@ static int read_environment(pid_t pid, struct text *out)
     return text_failed(out) ? -1 : 0;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-    char buffer[1024];
-    const char *fields = process_fields(pid, buffer, sizeof(buffer));
-
-    /* " S 1 ...": the state is one letter. */
-    return fields == NULL || strlen(fields) < 4 ? 0 : (pid_t)strtol(fields + 3, NULL, 10);
-}
-
 /* Whether a process whose environment reads as empty only has none yet: so it is for a moment in
  * the midst of an exec. Threads of the kernel and the dead have none ever. */
 static bool is_starting(pid_t pid)
 {
     enum { FLAGS = 9, ENVIRONMENT_END = 51, OF_THE_KERNEL = 0x00200000 };
     char buffer[1024];
-    const char *fields = process_fields(pid, buffer, sizeof(buffer));
+    const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
     char state;
 
     if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
@@ -129,7 +121,7 @@ static bool is_starting(pid_t pid)
 /* What a client of ours starts will be marked once it is the command. */
 static void remember_stranger(struct pool *pool, pid_t pid)
 {
-    if (id_map_find(&pool->clients, (uint64_t)parent_of(pid)) == NULL)
+    if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL)
         strangers_add(&pool->strangers, pid);
 }
 
@@ -250,7 +242,7 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
             strangers_add(&pool->strangers, pid);
         return false;
     }
-    mine = only_children ? has_process(remains, parent_of(pid)) : has_mark(remains, pid);
+    mine = only_children ? has_process(remains, process_stat_parent(pid)) : has_mark(remains, pid);
     if (!mine || process_has_ended(descriptor)) {
         close(descriptor);
         return false;

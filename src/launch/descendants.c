@@ -3,14 +3,11 @@
 
 #include <berth/error.h>
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-enum { STAT_SIZE = 256 }; /* more than the beginning of a stat file up to the parent takes */
+#include "base/process_stat.h"
 
 struct process {
     pid_t pid;
@@ -44,38 +41,6 @@ void pid_list_remove(struct pid_list *list, pid_t pid)
     }
 }
 
-/* The parent of a process; 0 when it is gone. */
-static pid_t parent_of(const char *pid)
-{
-    char path[sizeof("/proc//stat") + 16];
-    char content[STAT_SIZE];
-    const char *name_end;
-    ssize_t length;
-    int parent;
-    int file;
-
-    snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    length = read(file, content, sizeof(content) - 1);
-    close(file);
-    if (length <= 0)
-        return 0;
-    content[length] = '\0';
-    /* pid (name) state parent ...; the name may hold anything. */
-    name_end = strrchr(content, ')');
-    return name_end != NULL && sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : 0;
-}
-
-static pid_t parent_of_pid(pid_t pid)
-{
-    char text[16];
-
-    snprintf(text, sizeof(text), "%d", (int)pid);
-    return parent_of(text);
-}
-
 /* Lists all processes, as far as there is memory for them. Fails with BERTH_ERROR_MEMORY or _IO. */
 static int list_processes(struct process_list *processes)
 {
@@ -86,19 +51,19 @@ static int list_processes(struct process_list *processes)
     if (directory == NULL)
         return BERTH_ERROR_IO;
     while (code == 0 && (entry = readdir(directory)) != NULL) {
+        pid_t pid;
         pid_t parent;
         struct process *process;
 
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        parent = parent_of(entry->d_name);
+        pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        parent = pid > 0 ? process_stat_parent(pid) : 0;
         if (parent == 0)
             continue;
         process = vector_append(processes);
         if (process == NULL)
             code = BERTH_ERROR_MEMORY;
         else
-            *process = (struct process){atoi(entry->d_name), parent};
+            *process = (struct process){pid, parent};
     }
     closedir(directory);
     return code;
@@ -125,7 +90,7 @@ static int open_child(const struct known *parent, pid_t pid)
 
     if (child.descriptor < 0)
         return -1;
-    now = parent_of_pid(pid);
+    now = process_stat_parent(pid);
     if (is_still(&child) && (now == getpid() || (now == parent->pid && is_still(parent))))
         return child.descriptor;
     close(child.descriptor);

@@ -42,15 +42,16 @@ static bool watch(struct hammer *hammer, pthread_t any, double seconds)
 {
     double still = 0;
 
-    for (double step; seconds > 0; seconds -= step) {
+    while (seconds > 0) {
         unsigned long before = atomic_load(&hammer->turns);
+        double step = seconds < 1 ? seconds : 1;
 
-        step = seconds < 1 ? seconds : 1;
         if (is_back(any, step))
             return false;
         still = atomic_load(&hammer->turns) == before ? still + step : 0;
         if (still > PATIENCE)
             return false;
+        seconds -= step;
     }
     return true;
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What /proc/PID/stat says of a process. Any thread may call these.
+ */
+#ifndef BASE_PROCESS_STAT_H
+#define BASE_PROCESS_STAT_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* The fields behind the name, which may hold anything: " S 1 ..." begins with the state, the third
+ * field. They are in `buffer`; NULL: there is no such process. */
+const char *process_stat_fields(pid_t pid, char *buffer, size_t size);
+
+/* The parent; 0: there is no such process. */
+pid_t process_stat_parent(pid_t pid);
+
+#endif
