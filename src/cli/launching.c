@@ -25,6 +25,7 @@ int launch_make_environment(const struct launch *launch, uint32_t replica,
         facts.devices = claim_devices(claim, replica, &facts.device_count);
         facts.vendors = claim->grant.vendors;
         facts.socket = claim->grant.socket;
+        facts.inventory = claim->question.inventory;
     }
     return launch_environment(&facts, environ, ret_environment, error);
 }

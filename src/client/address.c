@@ -109,16 +109,46 @@ static int take_own(struct pool_address *address, struct berth_error *error)
     return 0;
 }
 
+/* Whether the socket is the one that take_own has found. A lease puts it into the environment of
+ * its command, and what was started on demand once may be again. */
+static bool is_own(const struct pool_address *own, const char *socket)
+{
+    return variable("BERTH_LEASE") != NULL && strcmp(own->socket, socket) == 0;
+}
+
+/* Forgets what was chosen. */
+static void leave(struct pool_address *address)
+{
+    free(address->directory);
+    free(address->socket);
+    address->directory = address->socket = NULL;
+    address->own = false;
+}
+
+static int take_named(struct pool_address *address, const char *socket, const char *machine_socket,
+                      struct berth_error *error)
+{
+    int code = check_absolute("BERTH_SOCKET", socket, error);
+
+    if (code < 0)
+        return code;
+    code = take_own(address, error);
+    if (code == BERTH_ERROR_MEMORY || (code == 0 && is_own(address, socket)))
+        return code;
+    leave(address);
+    /* Within a lease of the machine's pool it is that one. */
+    address->machine = variable("BERTH_LEASE") != NULL && strcmp(socket, machine_socket) == 0;
+    return take_socket(address, socket, error);
+}
+
 static int choose(const char *machine_socket, struct pool_address *address,
                   struct berth_error *error)
 {
     const char *named = variable("BERTH_SOCKET");
     int code = 0;
 
-    if (named != NULL) {
-        code = check_absolute("BERTH_SOCKET", named, error);
-        return code < 0 ? code : take_socket(address, named, error);
-    }
+    if (named != NULL)
+        return take_named(address, named, machine_socket, error);
     if (address->inventory == NULL)
         code = look_for_machine(machine_socket, &address->machine, error);
     if (code < 0)

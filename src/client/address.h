@@ -2,7 +2,9 @@
  *
  * Where the pool lives: BERTH_SOCKET; else /run/berth/berth.sock if it exists; else the user's own
  * daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>. With an inventory and no BERTH_SOCKET
- * it is always the user's own, in a directory for that inventory below that one.
+ * it is always the user's own, in a directory for that inventory below that one. Within a lease
+ * (BERTH_LEASE) BERTH_SOCKET may be our own doing: where it is that of the user's own daemon or of
+ * the machine's, it counts as such.
  */
 #ifndef CLIENT_ADDRESS_H
 #define CLIENT_ADDRESS_H

@@ -28,6 +28,7 @@ enum variable {
     BERTH_CDI_DEVICES,
     BERTH_CPUS,
     BERTH_SOCKET,
+    BERTH_INVENTORY,
     BERTH_REPLICA,
     VARIABLES,
 };
@@ -46,7 +47,8 @@ static const struct name names[VARIABLES] = {
     NAME(ONEAPI_DEVICE_SELECTOR), NAME(BERTH_LEASE),
     NAME(BERTH_DEVICES),          NAME(BERTH_DEVICE_NODES),
     NAME(BERTH_CDI_DEVICES),      NAME(BERTH_CPUS),
-    NAME(BERTH_SOCKET),           NAME(BERTH_REPLICA),
+    NAME(BERTH_SOCKET),           NAME(BERTH_INVENTORY),
+    NAME(BERTH_REPLICA),
 };
 
 /* How a mask calls a device. */
@@ -325,6 +327,8 @@ static int decide(struct building *building, struct berth_error *error)
         text_append_format(begin_value(building, BERTH_LEASE), "%" PRIu64, facts->lease);
     if (facts->socket != NULL)
         set_value(building, BERTH_SOCKET, facts->socket);
+    if (facts->inventory != NULL)
+        set_value(building, BERTH_INVENTORY, facts->inventory);
     if (facts->has_replica)
         text_append_format(begin_value(building, BERTH_REPLICA), "%" PRIu32, facts->replica);
     set_ids(building);

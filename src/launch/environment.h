@@ -18,10 +18,11 @@ struct launch_facts {
     uint64_t lease;               /* 0: none, every GPU is hidden (--or-cpu) */
     const struct device *devices; /* that the command may use */
     size_t device_count;
-    uint32_t vendors;   /* bits of enum vendor: what the host has */
-    const char *socket; /* of the pool, for berth within the command; NULL: as inherited */
-    bool uuid;          /* UUIDs instead of indices in the masks */
-    bool has_replica;   /* sets BERTH_REPLICA */
+    uint32_t vendors;      /* bits of enum vendor: what the host has */
+    const char *socket;    /* of the pool, for berth within the command; NULL: as inherited */
+    const char *inventory; /* of the pool, likewise */
+    bool uuid;             /* UUIDs instead of indices in the masks */
+    bool has_replica;      /* sets BERTH_REPLICA */
     uint32_t replica;
 };
 

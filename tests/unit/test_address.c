@@ -20,6 +20,7 @@ static const char nowhere[] = "/nonexistent/berth.sock";
 static int enter(void **state)
 {
     unsetenv("BERTH_SOCKET");
+    unsetenv("BERTH_LEASE");
     unsetenv("BERTH_RUNTIME_DIR");
     unsetenv("BERTH_INVENTORY");
     return temporary_directory_enter(state);
@@ -215,6 +216,34 @@ static void every_allocation_may_fail(void **state)
 
 #define address_test(test) cmocka_unit_test_setup_teardown(test, enter, temporary_directory_leave)
 
+static void within_a_lease_the_socket_may_be_our_own(void **state)
+{
+    struct pool_address address;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
+    setenv("BERTH_SOCKET", "/else/where/berth.sock", 1);
+    /* Whoever sets it by hand means a daemon that is there. */
+    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_false(address.own || address.machine);
+    pool_address_finish(&address);
+    setenv("BERTH_LEASE", "7", 1);
+    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_true(address.own);
+    assert_string_equal(address.socket, "/else/where/berth.sock");
+    assert_string_equal(address.directory, "/else/where");
+    pool_address_finish(&address);
+    setenv("BERTH_SOCKET", "/the/machines/berth.sock", 1);
+    assert_int_equal(pool_address_find_beside("/the/machines/berth.sock", NULL, &address, &error),
+                     0);
+    assert_true(!address.own && address.machine);
+    pool_address_finish(&address);
+    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_false(address.own || address.machine);
+    pool_address_finish(&address);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +252,7 @@ int main(void)
         address_test(then_the_users_own),
         address_test(an_inventory_has_a_pool_of_its_own),
         address_test(the_name_of_an_inventory_stays),
+        address_test(within_a_lease_the_socket_may_be_our_own),
         address_test(wrong_paths_are_refused),
         address_test(a_closed_directory_of_the_machine_is_an_error),
         address_test(every_allocation_may_fail),
