@@ -12,19 +12,19 @@
 #include "base/error.h"
 #include "base/quote.h"
 
-/* Whether a directory of PATH has something of this name that we can see. */
-static bool is_in_path(const char *name)
+/* The first file of this name in the directories of PATH that can be accessed in this way. Returns
+ * whether there is one. */
+static bool find_in_path(const char *name, int mode, char ret_file[PATH_MAX])
 {
     const char *path = getenv("PATH");
 
     while (path != NULL) {
         size_t length = strcspn(path, ":");
-        char file[PATH_MAX];
         /* An empty part is the working directory. */
-        int size = snprintf(file, sizeof(file), "%.*s%s%s", (int)length, path,
+        int size = snprintf(ret_file, PATH_MAX, "%.*s%s%s", (int)length, path,
                             length == 0 ? "" : "/", name);
 
-        if (size > 0 && (size_t)size < sizeof(file) && access(file, F_OK) == 0)
+        if (size > 0 && size < PATH_MAX && access(ret_file, mode) == 0)
             return true;
         path = path[length] == ':' ? path + length + 1 : NULL;
     }
@@ -33,13 +33,18 @@ static bool is_in_path(const char *name)
 
 int become(char *const *arguments, char *const *environment)
 {
+    bool is_name = strchr(arguments[0], '/') == NULL;
+    char file[PATH_MAX];
     int number;
 
     environ = (char **)environment;
+    /* Looking for it first costs much less than trying to execute what is not there. */
+    if (is_name && find_in_path(arguments[0], X_OK, file))
+        execve(file, arguments, environment);
     execvp(arguments[0], arguments);
     number = errno;
     /* It says so for a directory that we may not look into, too; shells do not. */
-    if (number == EACCES && strchr(arguments[0], '/') == NULL && !is_in_path(arguments[0]))
+    if (number == EACCES && is_name && !find_in_path(arguments[0], F_OK, file))
         return ENOENT;
     return number;
 }

@@ -20,22 +20,23 @@ void signals_restore(const struct signals_before *before)
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* The child's part: becomes the command, or writes why not. What runs by itself has nothing to
- * write. */
-static _Noreturn void be_child(const struct launch_copy *copy, const struct signals_before *before,
-                               pid_t parent, int report)
+/* What every child does first. */
+static void prepare_child(const struct signals_before *before, pid_t parent)
 {
-    int number;
-
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* Had it died before that, nobody would tell us. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
     signals_restore(before);
-    if (copy->run != NULL) {
-        close(report);
-        _exit(copy->run(copy->context));
-    }
+}
+
+/* The child's part: becomes the command, or writes why not. */
+static _Noreturn void be_child(const struct launch_copy *copy, const struct signals_before *before,
+                               pid_t parent, int report)
+{
+    int number;
+
+    prepare_child(before, parent);
     number = become(copy->arguments, copy->environment);
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
         ;
@@ -63,6 +64,23 @@ static int no_room(struct berth_error *error, const char *wanted, int number)
                      strerror(number));
 }
 
+/* Starts what runs by itself, and so has nothing to report. */
+static int spawn_run(const struct launch_copy *copy, const struct signals_before *before,
+                     pid_t *ret_pid, struct berth_error *error)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prepare_child(before, parent);
+        _exit(copy->run(copy->context));
+    }
+    if (pid < 0)
+        return no_room(error, "a process", errno);
+    *ret_pid = pid;
+    return 0;
+}
+
 int spawn(const struct launch_copy *copy, const struct signals_before *before, pid_t *ret_pid,
           struct berth_error *error)
 {
@@ -71,6 +89,8 @@ int spawn(const struct launch_copy *copy, const struct signals_before *before, p
     int number;
     pid_t pid;
 
+    if (copy->run != NULL)
+        return spawn_run(copy, before, ret_pid, error);
     if (pipe2(report, O_CLOEXEC) < 0)
         return no_room(error, "a pipe", errno);
     pid = fork();
