@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "daemon/connection.h"
@@ -49,7 +48,7 @@ void message_hello(struct connection *connection, struct wire_message *message)
                         .socket = (char *)pool->settings.socket,
                         .inventory = (char *)pool->settings.inventory,
                         .version_text = (char *)BERTH_VERSION,
-                        .pid = (int32_t)getpid(),
+                        .pid = (int32_t)pool->pid,
                         .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
                         .pending = (uint32_t)engine_pending(pool->engine),
                         .time = pool_now(pool),

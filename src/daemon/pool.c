@@ -238,6 +238,7 @@ static int start(struct pool *pool, struct berth_error *error)
 
     raise_limits();
     pool->owner = geteuid();
+    pool->pid = getpid();
     pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now(&pool->loop);
     pool->packet = malloc(WIRE_MESSAGE_MOST);
     if (code == 0 && pool->packet == NULL)
@@ -321,7 +322,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
         code = start(pool, error);
     if (code == 0) {
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
-                 BERTH_VERSION, (int)getpid(), engine_machine(pool->engine)->devices.count,
+                 BERTH_VERSION, (int)pool->pid, engine_machine(pool->engine)->devices.count,
                  log_quote(settings->socket).text);
         activation_ready(settings->ready);
         loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});

@@ -231,7 +231,7 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
     int descriptor;
     bool mine;
 
-    if (pid == getpid() || has_process(remains, pid) ||
+    if (pid == pool->pid || has_process(remains, pid) ||
         (!only_children && is_plain_client(pool, pid)))
         return false;
     if (!only_children && remains->recent && strangers_has(&pool->strangers, pid))
