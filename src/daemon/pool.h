@@ -174,6 +174,7 @@ struct pool {
     struct log log;
     int64_t clock_offset;    /* from CLOCK_BOOTTIME to the pool's time */
     uint32_t owner;          /* uid */
+    pid_t pid;               /* our own */
     char *name;              /* of this count of ids */
     uint64_t inventory_key;  /* of the file's path */
     uint64_t inventory_hash; /* of what it says */
