@@ -22,7 +22,7 @@ enum dial_how {
  * and closed to others. Two commands that start a daemon at once start one; a socket that nobody
  * listens on is replaced. The daemon is started detached, in a session of its own, in the root
  * directory, without our terminal, descriptors and GPU masks. What it says when it cannot start is
- * our error.
+ * our error: BERTH_ERROR_INVALID when it is about what it was told, an inventory say.
  *
  * A socket that is not our own and refuses is tried again for 5 s, and never replaced by our own
  * daemon.

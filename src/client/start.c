@@ -236,6 +236,7 @@ static int read_line(int from, char *line, size_t size)
 static int start_wait(struct start *start, struct berth_error *error)
 {
     const char *directory = start->address->directory;
+    static const char not_good[] = "not good: "; /* before what is wrong with what it was told */
     char line[BERTH_ERROR_MESSAGE_SIZE];
     int number;
 
@@ -251,6 +252,8 @@ static int start_wait(struct start *start, struct berth_error *error)
     unlinkat(start->directory, POOL_SOCKET_NAME, 0);
     if (number != 0)
         return error_set_errno(error, number, "%s: cannot hear the daemon", directory);
+    if (strncmp(line, not_good, sizeof(not_good) - 1) == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "%s", line + sizeof(not_good) - 1);
     if (line[0] != '\0')
         return error_set(error, BERTH_ERROR_IO, "%s", line);
     error_set(error, BERTH_ERROR_IO, "%s: the daemon did not start: see %s/" LOG_NAME, directory,

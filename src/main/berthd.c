@@ -88,15 +88,15 @@ static const struct option_set *const daemon_sets[] = {&daemon_option_set, NULL}
 /* Whoever started us waits for a word on standard output. */
 static int fail(const struct berth_error *error, bool is_own)
 {
+    bool not_good = error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
+                    error->code == BERTH_ERROR_RANGE;
+
     if (is_own) {
-        printf("%s\n", error->message);
+        printf("%s%s\n", not_good ? "not good: " : "", error->message);
         fflush(stdout);
     }
     output_error(error);
-    return error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
-                   error->code == BERTH_ERROR_RANGE
-               ? EXIT_USAGE
-               : EXIT_BERTH;
+    return not_good ? EXIT_USAGE : EXIT_BERTH;
 }
 
 /* The file of rules: what was said, else the default place, which may have none. */
