@@ -27,10 +27,10 @@ enum dial_how {
  * A socket that is not our own and refuses is tried again for 5 s, and never replaced by our own
  * daemon.
  *
- * Fails with BERTH_ERROR_PERMISSION, _IO, _NOT_FOUND (DIAL_ONLY, BERTH_SOCKET or the machine's:
- * nobody listens) or _MEMORY; the message starts with a path, unless the daemon said it. Blocks
- * until the daemon is ready, at most 10 s. Neither signals nor children of the process are touched.
- * Any thread may call it. */
+ * Fails with BERTH_ERROR_PERMISSION, _IO, _INVALID, _NOT_FOUND (DIAL_ONLY, BERTH_SOCKET or the
+ * machine's: nobody listens) or _MEMORY; the message starts with a path, unless the daemon said it.
+ * Blocks until the daemon is ready, at most 10 s. Neither signals nor children of the process are
+ * touched. Any thread may call it. */
 int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
          struct berth_error *error);
 

@@ -12,7 +12,7 @@
 
 /* Reads the journal at pool->journal_path, if there is one of this boot, into the pool's fresh
  * engine: leases and claims are as they were, whether their holders live or not. A torn end is
- * ignored. Fails with BERTH_ERROR_IO, _PERMISSION, _MEMORY, or _INVALID when leases are held on
+ * ignored. Fails with BERTH_ERROR_IO, _PERMISSION, _MEMORY, or _BUSY when leases are held on
  * other devices than there are now. */
 int restore_read(struct pool *pool, struct berth_error *error);
 

@@ -122,7 +122,7 @@ def rules(sandbox, pool_of):
 def test_bad_rules_keep_the_daemon_from_starting(rules):
     rules.write("grace: 1s\nmps_tenants: 0\n")
     done = rules.pool.berth("run", "true")
-    assert done.code == 125
+    assert done.code == 2
     assert f"{rules.path}:2:14: mps_tenants: wanted a whole number from 1 to 1024, found 0" in done.stderr
 
 
