@@ -36,7 +36,7 @@ def test_job(pool, script, code):
 
 def test_surroundings(pool):
     """The submitter's directory and environment; a session, input and descriptors of its own."""
-    script = "pwd; echo $X $BERTH_DEVICES; cat; ls /proc/self/fd; ps -o sid= -p $$"
+    script = "pwd; echo $X $BERTH_DEVICES; cat; ls /proc/self/fd; cut -d' ' -f6 /proc/$$/stat"
     args = ["sh", "-c", 'exec 7</dev/null; exec berth submit sh -c "$0"', script]
     done = pool.sandbox.run(args, env={"X": "yes"}, input="not for the job\n")
     job = done.stdout.strip()
