@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/id_verbs.h"
 
-#include <inttypes.h>
-
 #include "base/error.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
@@ -24,7 +22,7 @@ static bool act(const struct verb *verb, id_action *action, struct session *sess
 
         if (code == 0)
             continue;
-        error_wrap(&error, code, "%s %" PRIu64, verb->name, *id);
+        error_wrap(&error, code, "%s", verb->name);
         output_refusal(&error);
         *id = 0;
         good = false;

@@ -144,7 +144,7 @@ def test_several_ids(pool_of):
     done = pool.berth("release", leases[0], "98", leases[1], "99", leases[2])
     assert (done.code, done.stdout) == (125, "")
     lines = done.stderr.splitlines()
-    assert [line.split(":")[1] for line in lines] == [" release 98", " release 99"]
+    assert [line.split(":")[1:3] for line in lines] == [[" release", " 98"], [" release", " 99"]]
     assert is_free(pool, 3)
 
 
