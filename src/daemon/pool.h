@@ -7,6 +7,7 @@
  *     claims.c      messages that ask for devices
  *     leases.c      messages about leases and claims that are there
  *     look.c        messages that only look
+ *     asked.c       requests as the engine knows them, shared by all who ask the same
  *     jobs.c        what is known of each claim and lease beside the engine
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
@@ -15,6 +16,8 @@
  *     names.c       kernel-wide names of devices, between two pools
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
+ *     sources.c     where devices and rules come from
+ *     listener.c    the socket and the files beside it
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
