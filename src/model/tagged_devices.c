@@ -15,12 +15,11 @@
 #include "model/tagged_members.h"
 
 enum {
-    ID_SIZE = 9,
     PCI_SIZE = 7,
     FIGURE_SIZE = 16,
     LENGTH_SIZE = 4,
     PCI_DEVICES = 32,
-    PCI_FUNCTIONS = 8
+    PCI_FUNCTIONS = 8,
 };
 
 /* Whether the value has the one size that it may have. */
@@ -45,19 +44,14 @@ static bool never_default(const struct tagged_field *field, uint32_t type_bit, c
 static int id_write(const struct tagged_field *field, const void *whole, struct text *out)
 {
     const struct device_id *id = tagged_const_member(whole, field->offset);
-    unsigned char bytes[ID_SIZE];
 
-    if (!tagged_is_id(*id))
-        return BERTH_ERROR_INVALID;
-    tagged_put_id(bytes, *id);
-    text_append_bytes(out, bytes, sizeof(bytes));
-    return 0;
+    return tagged_append_id(out, *id);
 }
 
 static int id_read(const struct tagged_reading *reading, const struct tagged_field *field,
                    struct tagged_span value, void *whole)
 {
-    int code = check_size(reading, field, value, ID_SIZE);
+    int code = check_size(reading, field, value, TAGGED_ID_SIZE);
 
     return code < 0 ? code
                     : tagged_get_id(reading, field, value.at, tagged_member(whole, field->offset));

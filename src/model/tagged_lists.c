@@ -15,7 +15,7 @@
 #include "model/tagged_members.h"
 #include "model/vendor.h"
 
-enum { ITEM_SIZE = 4, ID_SIZE = 9 };
+enum { ITEM_SIZE = 4 };
 
 static void free_pointer(const struct tagged_field *field, void *whole)
 {
@@ -159,17 +159,23 @@ const struct tagged_kind tagged_list = {
     .finish = free_pointer,
 };
 
-bool tagged_is_id(struct device_id id)
+static bool is_id(struct device_id id)
 {
     return id.vendor <= VENDOR_DRI && id.index <= DEVICE_INDEX_MOST &&
            (id.mig <= DEVICE_INDEX_MOST || id.mig == DEVICE_NO_MIG);
 }
 
-void tagged_put_id(unsigned char *bytes, struct device_id id)
+int tagged_append_id(struct text *out, struct device_id id)
 {
+    unsigned char bytes[TAGGED_ID_SIZE];
+
+    if (!is_id(id))
+        return BERTH_ERROR_INVALID;
     tagged_put(bytes, id.vendor, 1);
     tagged_put(bytes + 1, id.index, 4);
     tagged_put(bytes + 5, id.mig, 4);
+    text_append_bytes(out, bytes, sizeof(bytes));
+    return 0;
 }
 
 int tagged_get_id(const struct tagged_reading *reading, const struct tagged_field *field, size_t at,
@@ -181,7 +187,7 @@ int tagged_get_id(const struct tagged_reading *reading, const struct tagged_fiel
         .mig = (uint32_t)tagged_get(reading->bytes + at + 5, 4),
     };
 
-    if (!tagged_is_id(id))
+    if (!is_id(id))
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted a device id in %s, found vendor %d, index %" PRIu32
                          ", MIG %" PRIu32 " at byte %zu",
@@ -194,31 +200,27 @@ static int append_ids(const struct tagged_field *field, const struct device_id_l
                       struct text *out)
 {
     const struct device_id *id;
+    int code = list->count > field->most ? BERTH_ERROR_INVALID : 0;
 
-    if (list->count > field->most)
-        return BERTH_ERROR_INVALID;
     vector_for_each (id, list) {
-        unsigned char bytes[ID_SIZE];
-
-        if (!tagged_is_id(*id))
-            return BERTH_ERROR_INVALID;
-        tagged_put_id(bytes, *id);
-        text_append_bytes(out, bytes, sizeof(bytes));
+        if (code < 0)
+            break;
+        code = tagged_append_id(out, *id);
     }
-    return 0;
+    return code;
 }
 
 static int take_ids(const struct tagged_reading *reading, const struct tagged_field *field,
                     struct tagged_span value, struct device_id_list *list)
 {
     size_t count = 0;
-    int code = take_count(reading, field, value, ID_SIZE, &count);
+    int code = take_count(reading, field, value, TAGGED_ID_SIZE, &count);
 
     if (code < 0)
         return code;
     if (vector_reserve(list, count) < 0)
         return error_set_memory(reading->error);
-    for (size_t at = value.at; at < value.end; at += ID_SIZE) {
+    for (size_t at = value.at; at < value.end; at += TAGGED_ID_SIZE) {
         code = tagged_get_id(reading, field, at, &list->items[list->count]);
         if (code < 0)
             return code;

@@ -87,9 +87,11 @@ static inline void tagged_store_pointer(const struct tagged_field *field, void *
     memcpy(tagged_member(whole, field->offset), &pointer, sizeof(pointer));
 }
 
-/* Whether it is a device's id, and how one is written: 9 bytes. */
-bool tagged_is_id(struct device_id id);
-void tagged_put_id(unsigned char *bytes, struct device_id id);
+/* A device's id, in TAGGED_ID_SIZE bytes. Appending fails with BERTH_ERROR_INVALID for what is
+ * none.
+ */
+enum { TAGGED_ID_SIZE = 9 };
+int tagged_append_id(struct text *out, struct device_id id);
 int tagged_get_id(const struct tagged_reading *reading, const struct tagged_field *field, size_t at,
                   struct device_id *ret_id);
 

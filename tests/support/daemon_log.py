@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's log: lines of a time, a word and key=value pairs."""
 import re
-import time
 from typing import NamedTuple
 
-from programs import TIMEOUT, Deadline
+from programs import TIMEOUT
+from waiting import until
 
 LINE = re.compile(r"(?P<time>\d{4}-\S+Z) (?P<word>\w+)(?: (?P<rest>.*))?")
 PAIR = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|\S*)')
@@ -37,11 +37,12 @@ def ids(path, word):
 
 def wait_for(path, word, count=1, timeout=TIMEOUT, **values):
     """The entries of a word and with these values, once there are so many."""
-    deadline = time.monotonic() + timeout
-    while True:
-        found = [e for e in entries(path) if e.word == word and values.items() <= e.values.items()]
-        if len(found) >= count:
-            return found
-        if time.monotonic() > deadline:
-            raise Deadline(f"{count} x {word} {values} not in the log:\n{path.read_text(errors='replace')[-4000:]}")
-        time.sleep(0.005)
+
+    def found():
+        matching = [e for e in entries(path) if e.word == word and values.items() <= e.values.items()]
+        return matching if len(matching) >= count else None
+
+    def what():
+        return f"{count} x {word} {values} in the log\n{path.read_text(errors='replace')[-4000:]}\n"
+
+    return until(found, what, timeout)

@@ -7,11 +7,11 @@ from programs import TIMEOUT, Deadline
 
 
 def until(condition, what, timeout=TIMEOUT):
-    """Waits for a true answer, and returns it."""
+    """Waits for a true answer, and returns it. `what` is a text, or gives one when it is needed."""
     deadline = time.monotonic() + timeout
     while not (answer := condition()):
         if time.monotonic() > deadline:
-            raise Deadline(f"{what} did not come within {timeout} s")
+            raise Deadline(f"{what() if callable(what) else what} did not come within {timeout} s")
         time.sleep(0.002)
     return answer
 

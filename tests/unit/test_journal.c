@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "support/assert_hex.h"
 #include "support/events.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
@@ -134,12 +135,8 @@ static void the_longest_values_come_back(void **state)
 static void check_bytes(const struct engine_event *event, const char *wanted)
 {
     struct text bytes = encoded(event);
-    struct text hex = {0};
 
-    for (size_t i = 0; i < bytes.length; i++)
-        text_append_format(&hex, "%02x", (unsigned char)bytes.bytes[i]);
-    assert_string_equal(text_string(&hex), wanted);
-    text_finish(&hex);
+    assert_hex(&bytes, wanted);
     text_finish(&bytes);
 }
 

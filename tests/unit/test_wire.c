@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "model/tagged.h"
 #include "support/assert_error.h"
+#include "support/assert_hex.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
 #include "support/sample_messages.h"
@@ -91,12 +92,8 @@ static void random_messages_come_back(void **state)
 static void check_bytes(const struct wire_message *message, const char *wanted)
 {
     struct text bytes = encoded(message);
-    struct text hex = {0};
 
-    for (size_t i = 0; i < bytes.length; i++)
-        text_append_format(&hex, "%02x", (unsigned char)bytes.bytes[i]);
-    assert_string_equal(text_string(&hex), wanted);
-    text_finish(&hex);
+    assert_hex(&bytes, wanted);
     text_finish(&bytes);
 }
 
