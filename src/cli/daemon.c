@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "client/start.h"
 
 static int run(int argc, char **argv)
 {
@@ -18,7 +18,7 @@ static int run(int argc, char **argv)
     char program[PATH_MAX];
 
     (void)argc;
-    start_find_program(program, sizeof(program));
+    program_find("berthd", program, sizeof(program));
     argv[0] = (char *)"berthd";
     execv(program, argv);
     error_set_errno(&error, errno, "daemon: %s", program);

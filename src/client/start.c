@@ -12,13 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/detached.h"
 #include "base/error.h"
+#include "base/program.h"
 #include "base/quantity.h"
-#include "client/detached.h"
 #include "client/dial.h"
 #include "client/own_directory.h"
 #include "client/patience.h"
 #include "client/unix_socket.h"
+#include "model/inherited.h"
 
 #define LOCK_NAME "start"
 #define LOG_NAME  "log"
@@ -166,32 +168,23 @@ static int start_listen(struct start *start, struct berth_error *error)
     return 0;
 }
 
-/* Beside our program: a build that was not installed, or one that was installed elsewhere. When
- * the program has been replaced since, its directory is still right. */
-void start_find_program(char *path, size_t size)
-{
-    static const char name[] = "berthd";
-    ssize_t length = readlink("/proc/self/exe", path, size);
-
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    if (length > 0 && (size_t)length + sizeof(name) <= size) {
-        memcpy(path + length, name, sizeof(name));
-        if (access(path, X_OK) == 0)
-            return;
-    }
-    snprintf(path, size, "%s/%s", BERTH_BINDIR, name);
-}
-
 static int start_program(struct start *start, struct berth_error *error)
 {
     char found[PATH_MAX];
     const char *program = dial_settings.program;
     char *arguments[6] = {(char *)"berthd", (char *)"--own", start->address->directory};
-    struct detached detached = {.arguments = arguments};
+    struct detached detached = {
+        .arguments = arguments,
+        .input = -1,
+        .output = start->say,
+        .log = start->log,
+        .listening = start->listening,
+        .dropped = inherited_variables,
+        .paths = hardware_variables,
+    };
 
     if (program == NULL) {
-        start_find_program(found, sizeof(found));
+        program_find("berthd", found, sizeof(found));
         program = found;
     }
     if (start->address->inventory != NULL) {
@@ -199,9 +192,6 @@ static int start_program(struct start *start, struct berth_error *error)
         arguments[4] = start->address->inventory;
     }
     detached.program = program;
-    detached.output = start->say;
-    detached.log = start->log;
-    detached.listening = start->listening;
     return detached_start(&detached, error);
 }
 

@@ -6,7 +6,6 @@
 #define CLIENT_START_H
 
 #include <berth/error.h>
-#include <stddef.h>
 
 #include "client/address.h"
 
@@ -23,9 +22,5 @@
  * it. */
 enum { START_WORDLESS = 1 };
 int start_own(const struct pool_address *address, struct berth_error *error);
-
-/* Where the daemon's program is: berthd beside our own program, else the installed one. Any thread
- * may call it. */
-void start_find_program(char *path, size_t size);
 
 #endif

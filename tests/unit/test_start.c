@@ -183,11 +183,11 @@ static void a_missing_program_is_named(void **state)
 
     dial_settings.program = "/nonexistent/berthd";
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, dial_settings.program,
-                          ": cannot start the daemon: No such file or directory");
+                          ": cannot start it: No such file or directory");
     assert_int_equal(access(address.socket, F_OK), -1);
     dial_settings.program = "/dev/null";
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, dial_settings.program,
-                          ": cannot start the daemon: Permission denied");
+                          ": cannot start it: Permission denied");
     pool_address_finish(&address);
 }
 

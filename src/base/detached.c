@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/detached.h"
+#include "base/detached.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,43 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/count.h"
 #include "base/error.h"
+#include "base/string_list.h"
+#include "base/text.h"
 
 enum {
     STACKS = 2,
     STACK_SIZE = 64 * 1024,
-    STANDARD = 4,            /* descriptors that the program starts with */
+    STANDARD = 4,            /* descriptors that the program may start with */
     DESCRIPTORS_MOST = 65536 /* closed one by one where the kernel cannot close all at once */
-};
-
-/* Not inherited: what hides devices, what says that a process belongs to a lease, and what the
- * service manager says to one process only. */
-static const char *const dropped[] = {
-    "BERTH_CDI_DEVICES",
-    "BERTH_CPUS",
-    "BERTH_DEVICES",
-    "BERTH_DEVICE_NODES",
-    "BERTH_INVENTORY",
-    "BERTH_LEASE",
-    "BERTH_REPLICA",
-    "BERTH_SOCKET",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_VISIBLE_DEVICES",
-    "GPU_DEVICE_ORDINAL",
-    "HIP_VISIBLE_DEVICES",
-    "LISTEN_FDNAMES",
-    "LISTEN_FDS",
-    "LISTEN_PID",
-    "NOTIFY_SOCKET",
-    "NVIDIA_VISIBLE_DEVICES",
-    "ONEAPI_DEVICE_SELECTOR",
-    "ROCR_VISIBLE_DEVICES",
-    "WATCHDOG_PID",
-    "WATCHDOG_USEC",
-    "ZE_AFFINITY_MASK",
-    "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
-    "ZE_FLAT_DEVICE_HIERARCHY",
 };
 
 static const char pid_variable[] = "LISTEN_PID=";
@@ -60,43 +32,78 @@ static const char pid_variable[] = "LISTEN_PID=";
 struct launch {
     const struct detached *detached;
     char **environment;
+    struct string_list absolute; /* variables with paths that were made absolute */
     char pid[sizeof(pid_variable) + 20];
     unsigned char *stacks[STACKS]; /* their upper ends */
     int nothing;                   /* /dev/null */
     int failure;                   /* an errno */
 };
 
-static bool is_dropped(const char *entry)
+/* Whether the variable of the environment is one of those. */
+static bool is_named(const char *entry, const char *const *names)
 {
     size_t length = strcspn(entry, "=");
 
-    for (size_t i = 0; i < COUNT(dropped); i++) {
-        if (strncmp(entry, dropped[i], length) == 0 && dropped[i][length] == '\0')
+    for (; names != NULL && *names != NULL; names++) {
+        if (strncmp(entry, *names, length) == 0 && (*names)[length] == '\0')
             return true;
     }
     return false;
 }
 
-/* Points into ours. */
-static char **make_environment(char *pid)
+/* NAME=FILE with the file's whole path; the entry itself when it needs no change, NULL without
+ * memory. */
+static char *make_absolute(struct launch *launch, char *entry)
+{
+    const char *path = entry + strcspn(entry, "=");
+    char *directory;
+    struct text made = {0};
+    int code;
+
+    if (*path == '\0' || path[1] == '\0' || path[1] == '/')
+        return entry;
+    path++;
+    directory = getcwd(NULL, 0);
+    if (directory == NULL)
+        return errno == ENOMEM ? NULL : entry;
+    text_append_bytes(&made, entry, (size_t)(path - entry));
+    text_append_format(&made, "%s/%s", directory, path);
+    free(directory);
+    code = text_failed(&made) ? BERTH_ERROR_MEMORY
+                              : string_list_append(&launch->absolute, text_string(&made));
+    text_finish(&made);
+    return code < 0 ? NULL : launch->absolute.items[launch->absolute.count - 1];
+}
+
+/* Points into ours and into the launch. */
+static int make_environment(struct launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
+    const struct detached *detached = launch->detached;
     size_t count = 0;
     size_t kept = 0;
-    char **made;
 
     while (environ != NULL && environ[count] != NULL)
         count++;
-    made = calloc(count + 3, sizeof(*made));
-    if (made == NULL)
-        return NULL;
+    launch->environment = calloc(count + 3, sizeof(*launch->environment));
+    if (launch->environment == NULL)
+        return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        if (!is_dropped(environ[i]))
-            made[kept++] = environ[i];
+        char *entry = environ[i];
+
+        if (is_named(entry, detached->dropped))
+            continue;
+        if (is_named(entry, detached->paths))
+            entry = make_absolute(launch, entry);
+        if (entry == NULL)
+            return BERTH_ERROR_MEMORY;
+        launch->environment[kept++] = entry;
     }
-    made[kept++] = listening;
-    made[kept] = pid;
-    return made;
+    if (detached->listening >= 0) {
+        launch->environment[kept++] = listening;
+        launch->environment[kept] = launch->pid;
+    }
+    return 0;
 }
 
 /* Only system calls from here on: another thread of ours may hold any lock. */
@@ -126,13 +133,13 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_the_rest(void)
+static void close_from(int first)
 {
     struct rlimit limit = {0};
 
-    if (close_range(STANDARD, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+    if (close_range((unsigned)first, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    for (int i = STANDARD; i < DESCRIPTORS_MOST && (rlim_t)i < limit.rlim_cur; i++)
+    for (int i = first; i < DESCRIPTORS_MOST && (rlim_t)i < limit.rlim_cur; i++)
         close(i);
 }
 
@@ -140,19 +147,20 @@ static void close_the_rest(void)
  * out of the way first. */
 static bool place_descriptors(const struct launch *launch)
 {
-    int given[STANDARD] = {launch->nothing, launch->detached->output, launch->detached->log,
-                           launch->detached->listening};
+    const struct detached *detached = launch->detached;
+    int given[STANDARD] = {detached->input, detached->output, detached->log, detached->listening};
+    int count = detached->listening < 0 ? STANDARD - 1 : STANDARD;
 
-    for (int i = 0; i < STANDARD; i++) {
-        given[i] = fcntl(given[i], F_DUPFD_CLOEXEC, STANDARD);
+    for (int i = 0; i < count; i++) {
+        given[i] = fcntl(given[i] < 0 ? launch->nothing : given[i], F_DUPFD_CLOEXEC, STANDARD);
         if (given[i] < 0)
             return false;
     }
-    for (int i = 0; i < STANDARD; i++) {
+    for (int i = 0; i < count; i++) {
         if (dup2(given[i], i) < 0)
             return false;
     }
-    close_the_rest();
+    close_from(count);
     return true;
 }
 
@@ -222,9 +230,8 @@ int detached_start(const struct detached *detached, struct berth_error *error)
     unsigned char *stacks = malloc(STACKS * (size_t)STACK_SIZE);
     int code = 0;
 
-    launch.environment = make_environment(launch.pid);
-    launch.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (stacks == NULL || launch.environment == NULL) {
+    launch.nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (stacks == NULL || make_environment(&launch) < 0) {
         code = error_set_memory(error);
     } else if (launch.nothing < 0) {
         code = error_set_errno(error, errno, "/dev/null");
@@ -233,11 +240,11 @@ int detached_start(const struct detached *detached, struct berth_error *error)
         launch.stacks[1] = stacks + 2 * (size_t)STACK_SIZE;
         run(&launch);
         if (launch.failure != 0)
-            code = error_set_errno(error, launch.failure, "%s: cannot start the daemon",
-                                   detached->program);
+            code = error_set_errno(error, launch.failure, "%s: cannot start it", detached->program);
     }
     if (launch.nothing >= 0)
         close(launch.nothing);
+    string_list_finish(&launch.absolute);
     free(launch.environment);
     free(stacks);
     return code;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program started so that nothing of ours is left in it: not our child, not in our session.
+ */
+#ifndef BASE_DETACHED_H
+#define BASE_DETACHED_H
+
+#include <berth/error.h>
+
+struct detached {
+    const char *program;
+    char *const *arguments; /* ended by NULL */
+    int input;              /* becomes stdin; -1: nothing */
+    int output;             /* becomes stdout; -1: nothing */
+    int log;                /* becomes stderr; -1: nothing */
+    int listening; /* becomes descriptor 3, a socket to listen on as systemd would hand it over
+                      (LISTEN_FDS, LISTEN_PID); -1: none */
+
+    /* Names of variables, each list ended by NULL; NULL: none. */
+    const char *const *dropped; /* are not passed on */
+    const char *const *paths;   /* name files: a relative path is made absolute, since the program
+                                   starts elsewhere */
+};
+
+/* Starts it in the root directory, in a session that it does not lead, without a terminal, with no
+ * other descriptors, no signal blocked or ignored, a file-mode mask of 077, and our environment as
+ * `detached` says. The process gets no SIGCHLD and no child that a wait() of its own would find;
+ * memory is not copied, so a large program may do this. Returns once the program runs. Fails with
+ * BERTH_ERROR_NOT_FOUND, _PERMISSION, _IO or _MEMORY. Any thread may call it. */
+int detached_start(const struct detached *detached, struct berth_error *error);
+
+#endif
