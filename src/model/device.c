@@ -7,13 +7,21 @@ const struct choice health_names[] = {
     {0},
 };
 
+const struct choice device_kind_names[] = {
+    {"integrated", DEVICE_KIND_INTEGRATED},
+    {"discrete", DEVICE_KIND_DISCRETE},
+    {0},
+};
+
 void device_finish(struct device *device)
 {
     free(device->name);
     free(device->uuid);
     free(device->parent);
     free(device->cpus);
+    free(device->health_reason);
     string_list_finish(&device->nodes);
+    device_process_list_finish(&device->processes);
     *device = (struct device){0};
 }
 

@@ -15,6 +15,7 @@
 #include "model/load.h"
 #include "model/optional.h"
 #include "model/pci.h"
+#include "model/process.h"
 
 enum health {
     HEALTH_UNKNOWN,
@@ -24,6 +25,16 @@ enum health {
 
 /* ok and sick; unknown has no name. */
 extern const struct choice health_names[];
+
+/* Whether it has memory of its own. */
+enum device_kind {
+    DEVICE_KIND_UNKNOWN,
+    DEVICE_KIND_INTEGRATED,
+    DEVICE_KIND_DISCRETE,
+};
+
+/* integrated and discrete; unknown has no name. */
+extern const struct choice device_kind_names[];
 
 struct device {
     struct device_id id;
@@ -36,11 +47,16 @@ struct device {
     struct optional_number numa;
     struct optional_number minor; /* of /dev/nvidia<minor> */
     struct capability cap;
+    enum device_kind kind;
     enum health health;
+    char *health_reason;      /* why it is sick, for people; NULL: not known */
     uint32_t host;            /* of the machine's hosts: the one that it is in */
     bool partitioned;         /* its partitions are leased, never itself */
+    bool asleep;              /* powered down; its load is not looked at, so that it stays so */
+    bool old;                 /* it does not answer now: what is said of it was so before */
     struct string_list nodes; /* device files */
     struct load load;
+    struct device_process_list processes; /* that use it, as far as we may know */
 };
 
 struct device_list {

@@ -8,7 +8,7 @@
 bool load_sampled_at(const struct load *load, int64_t *ret_time)
 {
     const struct figure *figures[] = {&load->memory_free, &load->utilization, &load->temperature,
-                                      &load->power};
+                                      &load->power, &load->frequency};
     const struct figure *oldest = NULL;
 
     for (size_t i = 0; i < COUNT(figures); i++) {

@@ -24,6 +24,7 @@ struct load {
     struct figure utilization; /* thousandths, 0 to 1000 */
     struct figure temperature; /* thousandths of a degree Celsius */
     struct figure power;       /* milliwatts */
+    struct figure frequency;   /* of the compute engine, hertz */
 };
 
 static inline struct figure figure_declared(int64_t value)

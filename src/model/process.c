@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/process.h"
+
+#include <stdlib.h>
+
+struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid)
+{
+    struct device_process *process;
+
+    vector_for_each (process, list) {
+        if (process->pid == pid)
+            return process;
+    }
+    return NULL;
+}
+
+struct device_process *device_process_need(struct device_process_list *list, uint64_t pid)
+{
+    struct device_process *process = device_process_find(list, pid);
+
+    if (process != NULL || list->count >= DEVICE_PROCESSES_MOST)
+        return process;
+    process = vector_append(list);
+    if (process != NULL)
+        process->pid = pid;
+    return process;
+}
+
+void device_process_list_finish(struct device_process_list *list)
+{
+    struct device_process *process;
+
+    vector_for_each (process, list) {
+        free(process->command);
+        free(process->container);
+    }
+    vector_finish(list);
+}

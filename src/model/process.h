@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A process that uses a device.
+ */
+#ifndef MODEL_PROCESS_H
+#define MODEL_PROCESS_H
+
+#include <stdint.h>
+
+#include "base/vector.h"
+#include "model/optional.h"
+
+/* The most that are kept of one device. */
+#define DEVICE_PROCESSES_MOST 4096
+
+struct device_process {
+    uint64_t pid;
+    struct optional_number uid;
+    struct optional_number memory; /* bytes of the device's own memory */
+    char *command;                 /* NULL: unknown */
+    char *container;               /* the id of the container that it runs in; NULL: none known */
+    uint64_t lease;                /* that it belongs to, by its id for people; 0: none known */
+};
+
+struct device_process_list {
+    VECTOR_OF(struct device_process);
+};
+
+/* The process with this pid; NULL when there is none. */
+struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid);
+
+/* The same, added when it is not there. NULL when there is no memory or no room for more. */
+struct device_process *device_process_need(struct device_process_list *list, uint64_t pid);
+
+void device_process_list_finish(struct device_process_list *list);
+
+#endif
