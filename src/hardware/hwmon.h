@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sensors of a device.
+ */
+#ifndef HARDWARE_HWMON_H
+#define HARDWARE_HWMON_H
+
+#include "hardware/root.h"
+#include "model/load.h"
+
+/* Fills in temperature and power from the hwmon directory that belongs to the device in directory
+ * `path`: the one whose `name` is one of `names` (ended by NULL; NULL: any), never by number. A
+ * sensor is chosen by its label where there are several: `labels` in order of preference (edge,
+ * junction), else the first. What is not there stays as it is. */
+void hwmon_read(const struct root *root, const char *path, const char *const *names,
+                const char *const *labels, struct load *load);
+
+#endif

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/vendors.h"
+
+const struct vendor_table *const vendor_tables[] = {
+    NULL,
+};

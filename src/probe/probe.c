@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/probe.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/detached.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "base/quantity.h"
+#include "model/inherited.h"
+
+enum { DEADLINE_LEAST = 10 * 1000 * 1000 };
+#define DEADLINE_MOST INT64_C(600000000000)
+
+int probe_deadline(int64_t *ret_deadline, struct berth_error *error)
+{
+    const char *given = getenv("BERTH_PROBE_DEADLINE");
+    int64_t deadline = PROBE_DEADLINE;
+    int code =
+        given == NULL || *given == '\0' ? 0 : quantity_parse_duration(given, &deadline, error);
+
+    if (code < 0)
+        return error_wrap(error, code, "BERTH_PROBE_DEADLINE");
+    if (deadline < DEADLINE_LEAST || deadline > DEADLINE_MOST)
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "BERTH_PROBE_DEADLINE: wanted 10ms to 10m, found %s", given);
+    *ret_deadline = deadline;
+    return 0;
+}
+
+int probe_start(struct probe *probe, struct berth_error *error)
+{
+    static char *arguments[] = {(char *)"berth-probe", NULL};
+    const char *named = getenv("BERTH_PROBE");
+    char found[PATH_MAX];
+    struct detached detached = {
+        .program = named,
+        .arguments = arguments,
+        .output = -1,
+        .log = -1,
+        .listening = -1,
+        .dropped = inherited_variables,
+        .paths = hardware_variables,
+    };
+    int ends[2];
+    int code;
+
+    if (named == NULL || *named == '\0') {
+        program_find("berth-probe", found, sizeof(found));
+        detached.program = found;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return error_set_errno(error, errno, "socketpair");
+    detached.input = ends[1];
+    code = detached_start(&detached, error);
+    close(ends[1]);
+    if (code < 0) {
+        close(ends[0]);
+        return code;
+    }
+    channel_init(&probe->channel, ends[0]);
+    probe->is_open = true;
+    return 0;
+}
+
+void probe_finish(struct probe *probe)
+{
+    if (probe->is_open)
+        channel_finish(&probe->channel);
+    probe->is_open = false;
+}
+
+static int is_gone(struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_IO, "berth-probe: wanted an answer, found that it ended");
+}
+
+int probe_ask(struct probe *probe, struct probe_request *request, struct berth_error *error)
+{
+    struct text packet = {0};
+    int code;
+
+    request->number = ++probe->last_number;
+    code = probe_request_encode(request, &packet);
+    if (code == 0)
+        code = channel_send(&probe->channel, packet.bytes, packet.length);
+    text_finish(&packet);
+    return code == 0 ? 0 : code == BERTH_ERROR_MEMORY ? error_set_memory(error) : is_gone(error);
+}
+
+int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct berth_error *error)
+{
+    const unsigned char *bytes;
+    size_t length;
+    int code = channel_receive(&probe->channel, &bytes, &length);
+
+    if (code == 1)
+        code = probe_answer_decode(bytes, length, ret_answer, error) < 0 ? BERTH_ERROR_SYNTAX : 1;
+    else if (code == BERTH_ERROR_MEMORY)
+        error_set_memory(error);
+    else if (code < 0)
+        is_gone(error);
+    return code;
+}
+
+/* Waits for the answer with this number; earlier ones are to requests that were given up. */
+static int await(struct probe *probe, uint64_t number, int64_t until, struct report *ret_report,
+                 struct berth_error *error)
+{
+    for (;;) {
+        struct pollfd waiting = {
+            .fd = probe->channel.descriptor,
+            .events = POLLIN | (channel_has_unsent(&probe->channel) ? POLLOUT : 0),
+        };
+        struct probe_answer answer;
+        int64_t left = until - clock_now();
+        int code = probe_receive(probe, &answer, error);
+
+        if (code < 0)
+            return code;
+        if (code == 1 && answer.number == number) {
+            *ret_report = answer.report;
+            return 0;
+        }
+        if (code == 1) {
+            report_finish(&answer.report);
+            continue;
+        }
+        if (left <= 0)
+            return error_set(error, BERTH_ERROR_TIMED_OUT,
+                             "berth-probe: wanted an answer in time, found none");
+        poll(&waiting, 1, (int)((left + 999999) / 1000000));
+        if ((waiting.revents & POLLOUT) != 0 && channel_flush(&probe->channel) < 0)
+            return is_gone(error);
+    }
+}
+
+int probe_look(struct probe *probe, struct probe_request *request, struct report *ret_report,
+               struct berth_error *error)
+{
+    int64_t deadline;
+    int code = request->deadline != 0 ? 0 : probe_deadline(&deadline, error);
+
+    if (code == 0 && request->deadline == 0)
+        request->deadline = (uint64_t)deadline;
+    if (code == 0 && !probe->is_open)
+        code = probe_start(probe, error);
+    if (code < 0)
+        return code;
+    code = probe_ask(probe, request, error);
+    if (code == 0)
+        code = await(probe, request->number,
+                     clock_now() + (int64_t)request->deadline + PROBE_LENIENCE, ret_report, error);
+    if (code < 0)
+        probe_finish(probe);
+    return code;
+}
