@@ -88,50 +88,6 @@ static bool is_inside(const struct plan_pool *pool, size_t slot)
     return false;
 }
 
-/* The links between devices that stay; `places` has the new slot of each old one. */
-static void keep_links(struct machine *machine, const size_t *places)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < machine->links.count; i++) {
-        struct link link = machine->links.items[i];
-
-        if (places[link.between[0]] == SIZE_MAX || places[link.between[1]] == SIZE_MAX)
-            continue;
-        link.between[0] = places[link.between[0]];
-        link.between[1] = places[link.between[1]];
-        machine->links.items[kept++] = link;
-    }
-    machine->links.count = kept;
-}
-
-/* Leaves only some devices in the machine, and notes in `slots` where they were. */
-static int keep_devices(struct machine *machine, const struct bitset *kept, size_t *slots,
-                        struct berth_error *error)
-{
-    size_t *places = calloc(machine->devices.count + 1, sizeof(*places));
-    size_t count = 0;
-
-    if (places == NULL)
-        return error_set_memory(error);
-    for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        struct device *device = &machine->devices.items[slot];
-
-        places[slot] = SIZE_MAX;
-        if (!bitset_has(kept, slot)) {
-            device_finish(device);
-            continue;
-        }
-        places[slot] = count;
-        slots[count] = slot;
-        machine->devices.items[count++] = *device;
-    }
-    machine->devices.count = count;
-    keep_links(machine, places);
-    free(places);
-    return 0;
-}
-
 /* Which devices the request may see at all. */
 static int find_visible(const struct plan_pool *pool, const struct machine *machine,
                         const struct string_list *masks, struct bitset *visible,
@@ -164,7 +120,7 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
         return error_set_memory(error);
     code = find_visible(pool, machine, masks, &visible, error);
     if (code == 0)
-        code = keep_devices(machine, &visible, pool->slots, error);
+        code = machine_keep(machine, &visible, pool->slots, error);
     bitset_finish(&visible);
     return code;
 }
