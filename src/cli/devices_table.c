@@ -5,11 +5,12 @@
 #include "base/quantity.h"
 #include "base/utf8.h"
 #include "cli/devices_output.h"
+#include "cli/status_output.h"
 
 /* Where there is too little room, what changes least goes first. */
 static const struct table_column columns[] = {
     {.heading = "ID", .priority = TABLE_ALWAYS},
-    {.heading = "MODEL", .priority = 90, .least = 12},
+    {.heading = "MODEL", .priority = 90, .least = 20},
     {.heading = "MEMORY", .priority = 86, .right = true, .hide_unknown = true},
     {.heading = "UTIL", .priority = 84, .right = true, .hide_unknown = true},
     {.heading = "TEMP", .priority = 50, .right = true, .hide_unknown = true},
@@ -19,7 +20,7 @@ static const struct table_column columns[] = {
     {.heading = "NUMA", .priority = 30, .right = true, .hide_unknown = true},
     {.heading = "PCI", .priority = 20, .hide_unknown = true},
     {.heading = "HEALTH", .priority = 88, .hide_unknown = true},
-    {.heading = "NOTE", .priority = 87, .least = 12, .hide_unknown = true},
+    {.heading = "NOTE", .priority = 87, .least = 24, .hide_unknown = true},
 };
 
 void devices_add_memory(struct table *table, const struct device *device)
@@ -102,7 +103,7 @@ static void write_note(const struct device *device, int64_t now, struct text *no
     }
     if (device->partitioned) {
         begin_note(note);
-        text_append(note, "leased by its partitions");
+        text_append(note, "partitioned");
     }
     if (device->kind == DEVICE_KIND_INTEGRATED) {
         begin_note(note);
@@ -133,7 +134,7 @@ static void add_device(struct table *table, const struct devices_picture *pictur
     const struct load *load = &device->load;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, device->name);
+    table_cell(table, status_model(device));
     devices_add_memory(table, device);
     add_figure(table, &load->utilization, 10, "%");
     add_figure(table, &load->temperature, 1000, "C");
