@@ -65,6 +65,14 @@ def descendants(ancestor):
     return found
 
 
+def await_probes():
+    """Waits for what looks at the hardware, which ends by itself when nobody asks it any more."""
+    deadline = time.monotonic() + TIMEOUT
+    for pid, zombie in descendants(os.getpid()):
+        if not zombie and "probe" in command_line(pid):
+            is_ended(pid, deadline - time.monotonic())
+
+
 def end_children():
     """Kills and reaps everything below this process; returns what was still alive, as text.
 

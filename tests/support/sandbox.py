@@ -119,6 +119,7 @@ class Sandbox:
 
     def close(self):
         """Ends everything; fails when there was something to end or a sanitizer spoke."""
+        processes.await_probes()
         problems = processes.end_children()
         for program in self.programs:
             program.close()
