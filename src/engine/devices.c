@@ -9,6 +9,8 @@
 
 void refuse_impossible(struct engine *engine)
 {
+    if (engine->paused)
+        return;
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
@@ -54,8 +56,14 @@ static void recompile_all(struct engine *engine)
     refuse_impossible(engine);
 }
 
+void engine_pause(struct engine *engine)
+{
+    engine->paused = true;
+}
+
 void engine_resume(struct engine *engine)
 {
+    engine->paused = false;
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
@@ -152,6 +160,25 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
     refresh(engine, slot);
     tell_device(engine, slot);
     settle_all(engine);
+}
+
+void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from)
+{
+    struct device *device = &engine->machine.devices.items[slot];
+
+    free(device->health_reason);
+    device->health_reason = from->health_reason;
+    from->health_reason = NULL;
+    device_process_list_finish(&device->processes);
+    device->processes = from->processes;
+    from->processes = (struct device_process_list){0};
+    device->asleep = from->asleep;
+    device->old = from->old;
+}
+
+void engine_device_aged(struct engine *engine, uint32_t slot)
+{
+    engine->machine.devices.items[slot].old = true;
 }
 
 static void set_blocks(struct engine *engine, uint32_t slot, uint32_t blocks)
