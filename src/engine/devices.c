@@ -141,15 +141,25 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     return 0;
 }
 
-void engine_device_gone(struct engine *engine, uint32_t slot)
+static void set_present(struct engine *engine, uint32_t slot, bool present)
 {
-    if (!engine->status[slot].present)
+    if (engine->status[slot].present == present)
         return;
-    engine->status[slot].present = false;
+    engine->status[slot].present = present;
     refresh(engine, slot);
     tell_device(engine, slot);
     recompile_all(engine);
     settle_all(engine);
+}
+
+void engine_device_gone(struct engine *engine, uint32_t slot)
+{
+    set_present(engine, slot, false);
+}
+
+void engine_device_back(struct engine *engine, uint32_t slot)
+{
+    set_present(engine, slot, true);
 }
 
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health)

@@ -139,6 +139,8 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
 /* A device is gone: nothing is granted on it, leases on it go on until they end. Claims that
  * nothing here could satisfy any more are refused. */
 void engine_device_gone(struct engine *engine, uint32_t slot);
+/* One that was gone is there again, and the same as before. */
+void engine_device_back(struct engine *engine, uint32_t slot);
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health);
 /* Takes over from `from` what nothing is decided by: health_reason, asleep, old and the processes,
  * which `from` has no more then. The rest of it is not looked at. */
