@@ -2,5 +2,9 @@
 #include "hardware/vendors.h"
 
 const struct vendor_table *const vendor_tables[] = {
+    &nvidia_table,
+    &intel_table,
+    &apple_table,
+    &dri_table,
     NULL,
 };
