@@ -65,11 +65,16 @@ def descendants(ancestor):
     return found
 
 
-def await_probes():
-    """Waits for what looks at the hardware, which ends by itself when nobody asks it any more."""
-    deadline = time.monotonic() + TIMEOUT
+def is_probe(pid):
+    """Whether it is a berth-probe: those are nobody's children, and end by themselves when nobody needs them."""
+    return "berth-probe" in command_line(pid) or "scripted_probe" in command_line(pid)
+
+
+def await_probes(timeout=TIMEOUT):
+    """Waits for the end of probes whose users are gone."""
+    deadline = time.monotonic() + timeout
     for pid, zombie in descendants(os.getpid()):
-        if not zombie and "probe" in command_line(pid):
+        if not zombie and is_probe(pid):
             is_ended(pid, deadline - time.monotonic())
 
 
