@@ -351,6 +351,7 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
     struct matrix matrix = {0};
     struct groups groups = {0};
     bool written = false;
+    bool is_possible = false;
 
     if (machine->links.count == 0)
         return;
@@ -360,10 +361,12 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
             out->failed = true;
         else
             written = write_matrix(&matrix, &groups, terminal, out);
+        is_possible = groups.count <= MATRIX_MOST;
         groups_finish(&groups);
         free(matrix.best);
     }
     if (!written)
-        text_append_format(out, "%zu %s (--json lists them)\n", machine->links.count,
-                           machine->links.count == 1 ? "link" : "links");
+        text_append_format(out, "%zu %s (%s--json lists them)\n", machine->links.count,
+                           machine->links.count == 1 ? "link" : "links",
+                           is_possible ? "a wider terminal shows them, " : "");
 }

@@ -47,6 +47,7 @@ class Hardware:
         self.script = sandbox.directory / "probe.json"
         sandbox.environment["BERTH_PROBE"] = str(source_root / "tests/support/scripted_probe.py")
         sandbox.environment["BERTH_PROBE_SCRIPT"] = str(self.script)
+        del sandbox.environment["BERTH_SYSROOT"]  # its processes are those of this machine
         self.is_now()
 
     def is_now(self, *devices, **script):
