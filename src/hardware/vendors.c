@@ -2,5 +2,6 @@
 #include "hardware/vendors.h"
 
 const struct vendor_table *const vendor_tables[] = {
+    &amd_table,
     NULL,
 };
