@@ -62,9 +62,9 @@ static bool make_path(const struct root *root, char path[PATH_MAX], const char *
     } while (0)
 
 /* Reads at most `size` bytes. Returns how many, or a negative errno. */
-static ssize_t read_bytes(const char *path, char *buffer, size_t size)
+static ssize_t read_bytes(int directory, const char *path, char *buffer, size_t size)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int descriptor = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     size_t length = 0;
     ssize_t got = 1;
 
@@ -83,9 +83,9 @@ static ssize_t read_bytes(const char *path, char *buffer, size_t size)
     return got < 0 ? got : (ssize_t)length;
 }
 
-static int read_value(const char *path, struct root_value *ret_value)
+int root_read_at(int directory, const char *path, struct root_value *ret_value)
 {
-    ssize_t length = read_bytes(path, ret_value->text, sizeof(ret_value->text) - 1);
+    ssize_t length = read_bytes(directory, path, ret_value->text, sizeof(ret_value->text) - 1);
 
     ret_value->length = length < 0 ? 0 : (size_t)length;
     while (ret_value->length > 0 &&
@@ -93,6 +93,24 @@ static int read_value(const char *path, struct root_value *ret_value)
         ret_value->length--;
     ret_value->text[ret_value->length] = '\0';
     return length < 0 ? (int)length : 0;
+}
+
+static int read_value(const char *path, struct root_value *ret_value)
+{
+    return root_read_at(AT_FDCWD, path, ret_value);
+}
+
+int root_open(const struct root *root, const char *format, ...)
+{
+    char path[PATH_MAX];
+    int descriptor;
+    bool made;
+
+    MAKE_PATH(root, path, format, &made);
+    if (!made)
+        return -ENAMETOOLONG;
+    descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return descriptor < 0 ? -errno : descriptor;
 }
 
 int root_read(const struct root *root, struct root_value *ret_value, const char *format, ...)
@@ -119,7 +137,7 @@ int root_read_long(const struct root *root, size_t most, struct text *out, const
     place = text_place(out, most);
     if (place == NULL)
         return -ENOMEM;
-    length = read_bytes(path, place, most);
+    length = read_bytes(AT_FDCWD, path, place, most);
     text_added(out, length < 0 ? 0 : (size_t)length);
     return length < 0 ? (int)length : 0;
 }

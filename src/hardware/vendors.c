@@ -2,5 +2,8 @@
 #include "hardware/vendors.h"
 
 const struct vendor_table *const vendor_tables[] = {
+    &intel_table,
+    &apple_table,
+    &dri_table,
     NULL,
 };
