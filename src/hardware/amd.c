@@ -18,8 +18,6 @@
 #include "hardware/kfd.h"
 #include "hardware/locality.h"
 
-#define MILLISECOND 1000000
-
 /* How many devices one problem names. */
 #define NAMED_MOST 8
 
@@ -357,7 +355,7 @@ const struct vendor_table amd_table = {
     .vendor = VENDOR_AMD,
     .drivers = drivers,
     .pci_vendor = 0x1002,
-    .patience = 100 * MILLISECOND,
+    .patience = DURATION_SECOND / 10,
     .lane = LANE_SYSFS,
     .list = amd_list,
     .read = amd_read,

@@ -59,34 +59,37 @@ static struct capability capability_of(struct optional_number version)
                                .minor = (uint16_t)(version.value / 100 % 100)};
 }
 
-/* A name by what KFD alone says. */
-static void append_kfd_name(const struct kfd_node *node, struct text *name)
+/* A name by the numbers of the chip, for one that has no other. */
+static int read_chip_name(struct reading *reading, struct berth_error *error)
 {
-    uint64_t version = node->gfx_target_version.value;
+    uint64_t version = reading->node.gfx_target_version.value;
+    char *name;
 
-    if (capability_of(node->gfx_target_version).known)
-        text_append_format(name, "AMD gfx%" PRIu64 "%" PRIx64 "%" PRIx64, version / 10000,
-                           version / 100 % 100, version % 100);
-    else if (node->device_id.known && node->device_id.value != 0 &&
-             node->device_id.value <= UINT16_MAX)
-        text_append_format(name, "AMD Device %04" PRIx64, node->device_id.value);
+    if (!reading->device->cap.known)
+        return 0;
+    if (asprintf(&name, "AMD gfx%" PRIu64 "%" PRIx64 "%" PRIx64, version / 10000,
+                 version / 100 % 100, version % 100) < 0)
+        return error_set_memory(error);
+    free(reading->device->name);
+    reading->device->name = name;
+    return 0;
 }
 
 /* Unless its driver tells a better one later. */
 static int read_name(struct reading *reading, struct berth_error *error)
 {
-    struct text name = {0};
+    static const char nameless[] = "AMD Device ";
+    struct optional_number id = reading->node.device_id;
+    char *name = NULL;
 
     if (reading->path != NULL)
-        reading->device->name = pci_name(reading->root, reading->path);
-    if (reading->device->name != NULL)
+        name = pci_name(reading->root, reading->path);
+    else if (id.known && id.value != 0 && id.value <= UINT16_MAX)
+        name = pci_name_by_ids(reading->root, (uint32_t)amd_table.pci_vendor, (uint32_t)id.value);
+    reading->device->name = name;
+    if (name != NULL && strncmp(name, nameless, strlen(nameless)) != 0)
         return 0;
-    append_kfd_name(&reading->node, &name);
-    if (text_failed(&name))
-        return error_set_memory(error);
-    if (name.length > 0)
-        reading->device->name = text_take(&name);
-    return 0;
+    return read_chip_name(reading, error);
 }
 
 /* As AMD's runtime writes it. One that several partitions have names none of them. */

@@ -3,5 +3,8 @@
 
 const struct vendor_table *const vendor_tables[] = {
     &amd_table,
+    &intel_table,
+    &apple_table,
+    &dri_table,
     NULL,
 };
