@@ -256,3 +256,22 @@ void tagged_finish(const struct tagged_table *table, void *whole)
     tag_for_each (tag, candidates_of(table, digest, whole) & digest->owning)
         table->fields[tag].kind->finish(&table->fields[tag], whole);
 }
+
+int tagged_pack(const struct tagged_table *table, const void *whole, struct text *out)
+{
+    int code = tagged_write(table, TAGGED_ALL_TYPES, whole, out);
+
+    return code == 0 && text_failed(out) ? BERTH_ERROR_MEMORY : code;
+}
+
+int tagged_unpack(const struct tagged_table *table, const unsigned char *bytes, size_t length,
+                  void *whole, struct berth_error *error)
+{
+    const struct tagged_reading reading = {
+        .bytes = bytes, .type_bit = TAGGED_ALL_TYPES, .error = error};
+    int code = tagged_read(&reading, table, (struct tagged_span){0, length}, whole);
+
+    if (code < 0)
+        tagged_finish(table, whole);
+    return code;
+}

@@ -199,4 +199,10 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
                 struct tagged_span span, void *whole);
 void tagged_finish(const struct tagged_table *table, void *whole);
 
+/* The same for a packet that holds one struct and nothing else. Returns also BERTH_ERROR_MEMORY. */
+int tagged_pack(const struct tagged_table *table, const void *whole, struct text *out);
+/* Reads it into a zeroed struct, which needs no finishing if that fails. */
+int tagged_unpack(const struct tagged_table *table, const unsigned char *bytes, size_t length,
+                  void *whole, struct berth_error *error);
+
 #endif

@@ -76,26 +76,27 @@ static void drop_taken(struct channel *channel)
     channel->taken = 0;
 }
 
-/* Whether a whole packet is there: its length, 0 when there is none yet (a packet has some bytes),
- * or BERTH_ERROR_LIMIT. */
-static int64_t whole_packet(const struct channel *channel)
+/* Whether a whole packet is there: 1 with its length, 0, or BERTH_ERROR_LIMIT. */
+static int whole_packet(const struct channel *channel, size_t *ret_length)
 {
     uint64_t length;
 
     if (channel->in.length < LENGTH_SIZE)
         return 0;
     length = tagged_get((const unsigned char *)channel->in.bytes, LENGTH_SIZE);
-    if (length == 0 || length > CHANNEL_PACKET_MOST)
+    if (length > CHANNEL_PACKET_MOST)
         return BERTH_ERROR_LIMIT;
-    return channel->in.length - LENGTH_SIZE < length ? 0 : (int64_t)length;
+    *ret_length = length;
+    return channel->in.length - LENGTH_SIZE >= length;
 }
 
 int channel_receive(struct channel *channel, const unsigned char **ret_bytes, size_t *ret_length)
 {
-    int64_t length;
+    size_t length = 0;
+    int code;
 
     drop_taken(channel);
-    while ((length = whole_packet(channel)) == 0) {
+    while ((code = whole_packet(channel, &length)) == 0) {
         char *place = text_place(&channel->in, READ_SIZE);
         ssize_t got;
 
@@ -110,10 +111,10 @@ int channel_receive(struct channel *channel, const unsigned char **ret_bytes, si
         if (got < 0 && errno != EINTR)
             return BERTH_ERROR_IO;
     }
-    if (length < 0)
-        return (int)length;
+    if (code < 0)
+        return code;
     *ret_bytes = (const unsigned char *)channel->in.bytes + LENGTH_SIZE;
-    *ret_length = (size_t)length;
-    channel->taken = LENGTH_SIZE + (size_t)length;
+    *ret_length = length;
+    channel->taken = LENGTH_SIZE + length;
     return 1;
 }

@@ -54,41 +54,21 @@ static const struct tagged_table answer_tagged = {
     .size = sizeof(struct probe_answer),
 };
 
-static int encode(const struct tagged_table *table, const void *whole, struct text *out)
-{
-    int code = tagged_write(table, TAGGED_ALL_TYPES, whole, out);
-
-    return code == 0 && text_failed(out) ? BERTH_ERROR_MEMORY : code;
-}
-
 int probe_request_encode(const struct probe_request *request, struct text *out)
 {
-    return encode(&request_tagged, request, out);
+    return tagged_pack(&request_tagged, request, out);
 }
 
 int probe_answer_encode(const struct probe_answer *answer, struct text *out)
 {
-    return encode(&answer_tagged, answer, out);
-}
-
-/* Reads into `whole`, which is empty afterwards if that fails. */
-static int decode(const struct tagged_table *table, const unsigned char *bytes, size_t length,
-                  void *whole, struct berth_error *error)
-{
-    const struct tagged_reading reading = {
-        .bytes = bytes, .type_bit = TAGGED_ALL_TYPES, .error = error};
-    int code = tagged_read(&reading, table, (struct tagged_span){0, length}, whole);
-
-    if (code < 0)
-        tagged_finish(table, whole);
-    return code;
+    return tagged_pack(&answer_tagged, answer, out);
 }
 
 int probe_request_decode(const unsigned char *bytes, size_t length,
                          struct probe_request *ret_request, struct berth_error *error)
 {
     struct probe_request request = {0};
-    int code = decode(&request_tagged, bytes, length, &request, error);
+    int code = tagged_unpack(&request_tagged, bytes, length, &request, error);
 
     if (code == 0)
         *ret_request = request;
@@ -107,7 +87,7 @@ int probe_answer_decode(const unsigned char *bytes, size_t length, struct probe_
     struct probe_answer answer = {0};
     const struct machine *machine = &answer.report.machine;
     const struct link *link;
-    int code = decode(&answer_tagged, bytes, length, &answer, error);
+    int code = tagged_unpack(&answer_tagged, bytes, length, &answer, error);
 
     if (code < 0)
         return code;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth-probe: looks at the hardware for berth, so that a driver that hangs or a library that
+ * crashes never does so to anybody else.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hardware/root.h"
+#include "hardware/supervisor.h"
+#include "hardware/vendors.h"
+
+enum { EXIT_USAGE = 2, EXIT_BERTH = 125 };
+
+static const char usage[] =
+    "usage: berth-probe\n"
+    "\n"
+    "Looks at the GPUs of this machine for berth, which starts it with a socket as\n"
+    "its standard input. To see what it finds: berth devices\n";
+
+static int take_options(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return fflush(stdout) == 0 ? 0 : EXIT_BERTH;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("berth-probe %s\n", BERTH_VERSION);
+        return fflush(stdout) == 0 ? 0 : EXIT_BERTH;
+    }
+    fputs("berth-probe: wanted no arguments, found some (see berth-probe --help)\n", stderr);
+    return EXIT_USAGE;
+}
+
+static bool is_socket(int descriptor)
+{
+    int type;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+int main(int argc, char **argv)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct root root = {0};
+    int code;
+
+    if (argc > 1)
+        return take_options(argc, argv);
+    if (!is_socket(STDIN_FILENO)) {
+        fputs("berth-probe: wanted a socket of berth as standard input, found none; to see the "
+              "devices: berth devices\n",
+              stderr);
+        return EXIT_USAGE;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    code = root_init(&root, &error);
+    if (code == 0)
+        code = supervisor_run(STDIN_FILENO, &root, vendor_tables, &error);
+    root_finish(&root);
+    if (code == 0)
+        return 0;
+    fprintf(stderr, "berth-probe: %s\n", error.message);
+    return EXIT_BERTH;
+}
