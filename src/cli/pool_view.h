@@ -26,7 +26,8 @@ struct pool_use {
 
 struct pool_view {
     struct wire_message about; /* WIRE_POOL: what pool it is */
-    struct wire_message look; /* all pages as one: capacity, pending, time, slots, leases, claims */
+    struct wire_message look;  /* all pages as one: capacity, pending, time, slots, leases, claims,
+                                  problems */
     struct {
         VECTOR_OF(struct pool_use); /* by slot, then by lease */
     } uses;

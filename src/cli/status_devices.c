@@ -54,6 +54,8 @@ static bool has_note(const struct wire_lease *lease)
 
 static const char *note_of_state(const struct wire_slot *slot)
 {
+    if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
+        return slot->device->health_reason;
     switch (slot->state) {
     case WIRE_STATE_SQUATTED:
         return "in use without a lease";
@@ -61,8 +63,10 @@ static const char *note_of_state(const struct wire_slot *slot)
         return "held by another pool";
     case WIRE_STATE_DRAINED:
         return "out of service";
-    default:
+    case WIRE_STATE_GONE:
         return NULL;
+    default:
+        return slot->device->old ? "does not answer now" : NULL;
     }
 }
 
@@ -181,7 +185,8 @@ static void add_share(struct table *table, bool shown, const struct wire_lease *
         table_cell(table, share.text);
 }
 
-static void add_note(struct table *table, bool shown, const struct wire_lease *lease)
+static void add_note(struct table *table, bool shown, const struct wire_lease *lease,
+                     const struct wire_slot *slot)
 {
     if (lease->end != 0)
         table_cell_format(table, "ending: %s", wire_end_describe(lease->end));
@@ -189,6 +194,8 @@ static void add_note(struct table *table, bool shown, const struct wire_lease *l
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
     else if (lease->opportunistic)
         table_cell_styled(table, STYLE_FAINT, "gives way");
+    else if (note_of_state(slot) != NULL)
+        table_cell_styled(table, STYLE_WARNING, note_of_state(slot));
     else
         add_empty(table, shown);
 }
@@ -230,7 +237,7 @@ static void add_holder(struct table *table, const struct shown *shown,
     add_left(table, shown->left, lease, now);
     add_share(table, shown->share, lease);
     add_replica(table, shown->replica, lease, use->number);
-    add_note(table, shown->note, lease);
+    add_note(table, shown->note, lease, &picture->view->look.slots.items[use->slot]);
     table_cell(table, job == NULL && lease->pid == 0 ? "(reserved)" : job);
 }
 

@@ -157,6 +157,7 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     const struct wire_message *look = &picture->view->look;
     const struct wire_lease *lease;
     const struct wire_claim *claim;
+    const struct problem *problem;
     size_t use = 0;
     struct json json;
 
@@ -179,6 +180,15 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     json_array_begin(&json);
     vector_for_each (claim, &look->claims)
         write_claim(&json, claim, picture->users);
+    json_array_end(&json);
+    json_key(&json, "problems");
+    json_array_begin(&json);
+    vector_for_each (problem, &look->problems) {
+        json_object_begin(&json);
+        write_string(&json, "backend", problem->backend);
+        write_string(&json, "message", problem->message);
+        json_object_end(&json);
+    }
     json_array_end(&json);
     json_object_end(&json);
     json_finish(&json);

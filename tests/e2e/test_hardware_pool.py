@@ -18,6 +18,10 @@ def ids(done):
     return done.stdout.strip()
 
 
+def is_logged(pool, text):
+    return text in pool.log.read_text()
+
+
 def run_somewhere(pool, *options):
     return ids(pool.berth("run", *options, "--", "sh", "-c", "echo $BERTH_DEVICES"))
 
@@ -67,8 +71,7 @@ def test_a_device_that_goes_keeps_its_lease_and_comes_back_into_its_slot(hardwar
     pool = hardware_of([0, 1])
     holder = pool.hold("--device", "nvidia0")
     pool.says([1])
-    wait_for_gone = pool.until
-    wait_for_gone(lambda _: any_gone(pool), "a line of its loss")
+    until(lambda: pool.look() and is_logged(pool, "what=gone id=nvidia0"), "a line of its loss")
     assert pool.look()["nvidia0"]["state"] == wire.STATES["LEASED"]
     pool.let_go(holder)
     pool.until_state("nvidia0", "GONE")
@@ -78,10 +81,6 @@ def test_a_device_that_goes_keeps_its_lease_and_comes_back_into_its_slot(hardwar
     slots = pool.until_state("nvidia0", "FREE")
     assert list(slots) == ["nvidia0", "nvidia1"]
     assert run_somewhere(pool) == "nvidia0"
-
-
-def any_gone(pool):
-    return "what=gone id=nvidia0" in pool.log.read_text()
 
 
 def test_a_device_whose_vendor_was_not_listed_stays(hardware_of):
@@ -262,7 +261,7 @@ def test_leases_outlive_the_daemon_and_their_device(hardware_of, number):
     until_pending(pool, 1)
     pool.end_daemon(number)
     pool.says([3, 2, 1])
-    slots = pool.until_answers = until(lambda: looked(pool), "the next daemon")
+    slots = until(lambda: looked(pool), "the next daemon")
     assert list(slots) == ["nvidia0", "nvidia1", "nvidia2", "nvidia3"]
     states = [slot.get("state", 0) for slot in slots.values()]
     assert states == [wire.STATES[name] for name in ("LEASED", "LEASED", "FREE", "FREE")]
