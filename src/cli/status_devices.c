@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "base/quantity.h"
 #include "base/table.h"
+#include "cli/devices_output.h"
 #include "cli/status_output.h"
 
 /* What has no usual length comes last. Where there is too little room, the load goes first. */
@@ -100,33 +101,6 @@ static void add_empty(struct table *table, bool shown)
     table_cell(table, shown ? "" : NULL);
 }
 
-/* "61.2/80 GiB" where both have one unit. */
-static void add_memory(struct table *table, const struct device *device)
-{
-    struct quantity_text total = quantity_format_size(device->memory_total.value);
-    const struct figure *free = &device->load.memory_free;
-    struct quantity_text used;
-    const char *unit;
-
-    if (!device->memory_total.known) {
-        table_cell(table, NULL);
-        return;
-    }
-    if (!free->known || free->value < 0 || (uint64_t)free->value > device->memory_total.value) {
-        table_cell(table, total.text);
-        return;
-    }
-    used = quantity_format_size(device->memory_total.value - (uint64_t)free->value);
-    unit = strchr(used.text, ' ');
-    if ((uint64_t)free->value == device->memory_total.value)
-        table_cell_format(table, "0/%s", total.text);
-    else if (unit != NULL && strchr(total.text, ' ') != NULL &&
-             strcmp(unit, strchr(total.text, ' ')) == 0)
-        table_cell_format(table, "%.*s/%s", (int)(unit - used.text), used.text, total.text);
-    else
-        table_cell_format(table, "%s/%s", used.text, total.text);
-}
-
 static void add_utilization(struct table *table, const struct figure *figure)
 {
     if (figure->known)
@@ -172,7 +146,7 @@ static void add_device(struct table *table, const struct shown *shown, const str
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell(table, shown->model ? status_model(device) : NULL);
-    add_memory(table, device);
+    devices_add_memory(table, device);
     add_utilization(table, &device->load.utilization);
     add_state(table, slot);
 }
