@@ -12,11 +12,15 @@
 
 #define KFD_NODES "/sys/class/kfd/kfd/topology/nodes"
 
+/* The worker's, from step to step. */
+static struct vendor_context amd_context;
+
 /* Names come from here, not from what is installed. */
 static inline int amd_enter(void **state)
 {
     if (machine_enter(state) < 0)
         return -1;
+    amd_context.root = &machine;
     machine_file("/usr/share/misc/pci.ids", "1002  Advanced Micro Devices, Inc. [AMD/ATI]\n"
                                             "\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX]\n");
     return 0;
@@ -25,6 +29,7 @@ static inline int amd_enter(void **state)
 static inline int amd_leave(void **state)
 {
     pci_names_finish();
+    amd_table.close(&amd_context);
     return machine_leave(state);
 }
 
@@ -76,23 +81,21 @@ static inline void amd_card(const char *device, const char *card, const char *re
 
 static inline void amd_list(struct sight *sight)
 {
-    struct vendor_context context = {.root = &machine};
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (amd_table.list(&context, sight, &error) < 0)
+    if (amd_table.list(&amd_context, sight, &error) < 0)
         fail_msg("%s", error.message);
 }
 
 /* Lists, and reads the device at this place; the caller finishes the sight. */
 static inline struct device *amd_look(size_t place, struct sight *sight)
 {
-    struct vendor_context context = {.root = &machine};
     struct berth_error error = BERTH_ERROR_INIT;
     struct sight listed = {0};
 
     amd_list(&listed);
     assert_true(place < listed.found.count);
-    if (amd_table.read(&context, &listed.found.items[place], sight, &error) < 0)
+    if (amd_table.read(&amd_context, &listed.found.items[place], sight, &error) < 0)
         fail_msg("%s", error.message);
     assert_int_equal(sight->found.count, 1);
     assert_true(

@@ -4,9 +4,12 @@
  */
 #include "hardware/amd.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/count.h"
+#include "base/quantity.h"
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"
 
@@ -135,7 +138,6 @@ static void all_classes_of_display_controllers_count(void **state)
 /* A node that says no more than that it is a GPU is counted, so that the others' numbers stay. */
 static void a_node_that_makes_no_sense_is_sick(void **state)
 {
-    struct vendor_context context = {.root = &machine};
     struct berth_error error = BERTH_ERROR_INIT;
     struct sight listed = {0};
     struct sight read = {0};
@@ -147,18 +149,72 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     kfd_gpu(2, "12", "location_id 768");
     check_list("amd0 -, amd1 0000:03:00.0");
     amd_list(&listed);
-    assert_int_equal(amd_table.read(&context, &listed.found.items[0], &read, &error),
+    assert_int_equal(amd_table.read(&amd_context, &listed.found.items[0], &read, &error),
                      BERTH_ERROR_INVALID);
     assert_string_equal(error.message, "wanted properties of KFD node 1, found none");
     sight_finish(&read);
-    assert_int_equal(amd_table.read(&context, &listed.found.items[1], &read, &error), 0);
+    assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error), 0);
     sight_finish(&read);
     /* KFD gives its numbers anew. */
     kfd_file(2, "gpu_id", "13");
-    assert_int_equal(amd_table.read(&context, &listed.found.items[1], &read, &error),
+    assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error),
                      BERTH_ERROR_NOT_FOUND);
     sight_finish(&read);
     sight_finish(&listed);
+}
+
+/* A node that does not answer costs itself: the others keep their numbers and are read. */
+static void a_node_that_hangs_is_counted(void **state)
+{
+    struct sight sight = {0};
+    int64_t start;
+
+    (void)state;
+    kfd_cpus(0);
+    kfd_gpu(1, "11", "location_id 256");
+    kfd_gpu(2, "12", "location_id 512");
+    kfd_gpu(3, "13", "location_id 768");
+    machine_pipe(KFD_NODES "/2/properties");
+    check_list("amd0 0000:01:00.0, amd1 -, amd2 0000:03:00.0");
+    /* It is known to hang, so that nobody waits for it again. */
+    start = clock_now();
+    for (unsigned i = 0; i < 100; i++)
+        check_list("amd0 0000:01:00.0, amd1 -, amd2 0000:03:00.0");
+    assert_true(clock_now() - start < 100 * (DURATION_SECOND / 5));
+    assert_string_equal(pci_format(amd_look(2, &sight)->pci).text, "0000:03:00.0");
+    sight_finish(&sight);
+    /* Without an id it may be a GPU, and is taken for one. */
+    unlink(KFD_NODES "/3/gpu_id" + 1);
+    machine_pipe(KFD_NODES "/3/gpu_id");
+    machine_pipe(KFD_NODES "/0/gpu_id");
+    check_list("amd0 -, amd1 0000:01:00.0, amd2 -, amd3 0000:03:00.0");
+}
+
+static void a_node_that_answers_again_is_read_again(void **state)
+{
+    int64_t until = clock_now() + 20 * DURATION_SECOND;
+    struct sight sight = {0};
+    int descriptor;
+
+    (void)state;
+    kfd_gpu(1, "11", "location_id 256");
+    kfd_gpu(2, "12", "location_id 512");
+    machine_pipe(KFD_NODES "/1/properties");
+    check_list("amd0 -, amd1 0000:02:00.0");
+    descriptor = open(KFD_NODES "/1/properties" + 1, O_WRONLY | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    kfd_file(3, "gpu_id", "13");
+    unlink(KFD_NODES "/1/properties" + 1);
+    kfd_gpu(1, "11", "location_id 256");
+    close(descriptor);
+    do {
+        sight_finish(&sight);
+        sight = (struct sight){0};
+        amd_list(&sight);
+        assert_int_equal(sight.found.count, 3);
+        assert_true(clock_now() < until);
+    } while (!sight.found.items[0].device->pci.known);
+    sight_finish(&sight);
 }
 
 static void check_parent(size_t place, const char *parent, const char *uuid)
@@ -421,7 +477,6 @@ static void places_are_known_by_pci_else_by_kfd(void **state)
 /* Refusing one allocation after another: it is said, or what could not be had is unknown. */
 static void failed_allocations_leave_nothing_behind(void **state)
 {
-    struct vendor_context context = {.root = &machine};
     bool is_refused = true;
 
     (void)state;
@@ -438,11 +493,11 @@ static void failed_allocations_leave_nothing_behind(void **state)
         int code;
 
         failing_allocator_start(n);
-        code = amd_table.list(&context, &listed, NULL);
+        code = amd_table.list(&amd_context, &listed, NULL);
         for (size_t i = 0; i < listed.found.count && code == 0; i++)
-            code = amd_table.read(&context, &listed.found.items[i], &sight, NULL);
+            code = amd_table.read(&amd_context, &listed.found.items[i], &sight, NULL);
         if (code == 0)
-            code = amd_table.links(&context, &listed.found, &sight, NULL);
+            code = amd_table.links(&amd_context, &listed.found, &sight, NULL);
         is_refused = failing_allocator_stop();
         assert_true(code == 0 || (is_refused && code == BERTH_ERROR_MEMORY));
         assert_true(is_refused || listed.found.count == 3);
@@ -462,6 +517,8 @@ int main(void)
         AMD_TEST(devices_that_kfd_does_not_know_come_last),
         AMD_TEST(all_classes_of_display_controllers_count),
         AMD_TEST(a_node_that_makes_no_sense_is_sick),
+        AMD_TEST(a_node_that_hangs_is_counted),
+        AMD_TEST(a_node_that_answers_again_is_read_again),
         AMD_TEST(partitions_share_a_parent),
         AMD_TEST(partitions_with_ids_of_their_own_share_their_address),
         AMD_TEST(integrated_and_discrete_are_told_apart),

@@ -2,8 +2,6 @@
  *
  * What amdgpu says of a device: load, health and who uses it; and that one that sleeps is left so.
  */
-#include <sys/stat.h>
-
 #include "base/clock.h"
 #include "base/count.h"
 #include "support/amd_machine.h"
@@ -87,13 +85,6 @@ static void what_cannot_be_is_unknown(void **state)
 }
 
 /* A pipe hangs whoever opens it: a file that wakes the device must not be opened. */
-static void put_pipe(const char *path)
-{
-    unlink(path + 1);
-    machine_parent(path);
-    assert_int_equal(mkfifo(path + 1, 0600), 0);
-}
-
 static void one_that_sleeps_is_left_so(void **state)
 {
     static const char *const files[] = {
@@ -118,12 +109,12 @@ static void one_that_sleeps_is_left_so(void **state)
     machine_value(GPU, "local_cpulist", "8-15");
     kfd_gpu(1, "11", "location_id 768\nunique_id 7\ngfx_target_version 110000");
     kfd_file(1, "mem_banks/0/properties", "heap_type 1\nsize_in_bytes 1000");
-    put_pipe(KFD_NODES "/1/mem_banks/0/used_memory");
+    machine_pipe(KFD_NODES "/1/mem_banks/0/used_memory");
     for (size_t i = 0; i < COUNT(files); i++) {
         char path[256];
 
         snprintf(path, sizeof(path), GPU "/%s", files[i]);
-        put_pipe(path);
+        machine_pipe(path);
     }
     alarm(20); /* rather than for ever */
     device = amd_look(0, &sight);
@@ -167,7 +158,7 @@ static void listing_asks_no_driver(void **state)
         char path[256];
 
         snprintf(path, sizeof(path), GPU "/%s", files[i]);
-        put_pipe(path);
+        machine_pipe(path);
     }
     alarm(20);
     amd_list(&sight);

@@ -12,7 +12,6 @@
 /* All links in order: "0-1 xgmi 2, 0-1 node 0". */
 static void check_links(const char *wanted)
 {
-    struct vendor_context context = {.root = &machine};
     struct berth_error error = BERTH_ERROR_INIT;
     struct sight listed = {0};
     struct sight sight = {0};
@@ -20,7 +19,7 @@ static void check_links(const char *wanted)
     struct link *link;
 
     amd_list(&listed);
-    if (amd_table.links(&context, &listed.found, &sight, &error) < 0)
+    if (amd_table.links(&amd_context, &listed.found, &sight, &error) < 0)
         fail_msg("%s", error.message);
     vector_for_each (link, &sight.links)
         text_append_format(&links, "%s%zu-%zu %s %" PRIu32, links.length > 0 ? ", " : "",
@@ -142,7 +141,6 @@ static void sysfs_tells_of_pcie_where_it_can(void **state)
 
 static void more_devices_than_a_machine_has_are_refused(void **state)
 {
-    struct vendor_context context = {.root = &machine};
     struct device_id id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG};
     struct found_list devices = {0};
     struct sight sight = {0};
@@ -150,7 +148,7 @@ static void more_devices_than_a_machine_has_are_refused(void **state)
     (void)state;
     for (id.index = 0; id.index < 1025; id.index++)
         assert_non_null(found_list_add(&devices, id));
-    assert_int_equal(amd_table.links(&context, &devices, &sight, NULL), BERTH_ERROR_LIMIT);
+    assert_int_equal(amd_table.links(&amd_context, &devices, &sight, NULL), BERTH_ERROR_LIMIT);
     found_list_finish(&devices);
     sight_finish(&sight);
 }

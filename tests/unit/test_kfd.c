@@ -7,6 +7,8 @@
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"
 
+static struct patient *patient;
+
 static void properties_are_read_by_name(void **state)
 {
     static const char text[] = "cpu_cores_count 0\nsimd_count 416\nsimd_count 7\n"
@@ -85,7 +87,7 @@ static void nodes_are_in_order_of_their_numbers(void **state)
     machine_value(KFD_NODES "/4294967296", "properties", "simd_count 1");
     machine_value(KFD_NODES, "7", "a file");
     machine_directory(KFD_NODES "/8");
-    assert_int_equal(kfd_list(&machine, &nodes, NULL), 0);
+    assert_int_equal(kfd_list(&machine, patient, &nodes, NULL), 0);
     assert_int_equal(nodes.count, COUNT(wanted));
     for (size_t i = 0; i < nodes.count; i++)
         assert_int_equal(nodes.items[i].number, wanted[i]);
@@ -97,7 +99,7 @@ static void a_machine_without_kfd_has_no_nodes(void **state)
     struct kfd_node_list nodes = {0};
 
     (void)state;
-    assert_int_equal(kfd_list(&machine, &nodes, NULL), 0);
+    assert_int_equal(kfd_list(&machine, patient, &nodes, NULL), 0);
     assert_int_equal(nodes.count, 0);
 }
 
@@ -275,7 +277,7 @@ static void a_file_that_fills_the_page_ends_with_its_last_whole_line(void **stat
 static int list_once(void *context)
 {
     struct kfd_node_list nodes = {0};
-    int code = kfd_list(&machine, &nodes, NULL);
+    int code = kfd_list(&machine, patient, &nodes, NULL);
 
     (void)context;
     vector_finish(&nodes);
@@ -309,5 +311,11 @@ int main(void)
         AMD_TEST(failed_allocations_are_said),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed;
+
+    if (patient_create(&patient, NULL) < 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    patient_destroy(patient);
+    return failed;
 }
