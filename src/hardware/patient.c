@@ -40,7 +40,7 @@ struct runner {
     pid_t thread; /* 0: it has not begun */
     bool is_watched;
     bool has_ended;
-    unsigned char result[];
+    _Alignas(max_align_t) unsigned char result[];
 };
 
 struct hanging {
