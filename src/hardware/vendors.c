@@ -3,6 +3,7 @@
 
 const struct vendor_table *const vendor_tables[] = {
     &nvidia_table,
+    &amd_table,
     &intel_table,
     &apple_table,
     &dri_table,
