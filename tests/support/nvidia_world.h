@@ -7,20 +7,17 @@
 
 #include "support/unit.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "hardware/vendors.h"
-#include "support/temporary_directory.h"
+#include "support/made_up_machine.h"
 
 struct nvidia_world {
     void *directory;
-    struct root root;
     struct vendor_context context;
     struct sight listed; /* of the last world_list */
     struct sight seen;   /* of the last world_look: all that was read */
@@ -29,57 +26,31 @@ struct nvidia_world {
     struct berth_error failure;
 };
 
-/* Writes a file below the root, with the directories that it is in. */
-static inline void world_file(const struct nvidia_world *world, const char *path,
-                              const char *content)
+/* A PCI device of the kernel's nvidia driver, awake ("active") or not. Saying it again changes
+ * that. */
+static inline void world_gpu(const char *address, const char *runtime_status)
 {
-    struct text whole = {0};
-    FILE *file;
+    char device[64];
+    char driver[80];
 
-    text_append_format(&whole, "%s%s", world->root.prefix, path);
-    for (char *slash = strchr(whole.bytes + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        assert_true(mkdir(whole.bytes, 0777) == 0 || errno == EEXIST);
-        *slash = '/';
-    }
-    file = fopen(whole.bytes, "we");
-    assert_non_null(file);
-    assert_true(fputs(content, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    text_finish(&whole);
-}
-
-/* A PCI device of the kernel's nvidia driver, awake or not. */
-static inline void world_gpu(const struct nvidia_world *world, const char *address,
-                             const char *runtime_status)
-{
-    struct text path = {0};
-    struct text target = {0};
-
-    text_append_format(&path, "/sys/bus/pci/devices/%s/power/runtime_status", address);
-    world_file(world, text_string(&path), runtime_status);
-    text_clear(&path);
-    text_append_format(&path, "/sys/bus/pci/devices/%s/numa_node", address);
-    world_file(world, text_string(&path), "1\n");
-    text_clear(&path);
-    text_append_format(&path, "/sys/bus/pci/devices/%s/local_cpulist", address);
-    world_file(world, text_string(&path), "8-15\n");
-    text_clear(&path);
-    text_append_format(&path, "%s/sys/bus/pci/devices/%s/driver", world->root.prefix, address);
-    text_append(&target, "../../drivers/nvidia");
-    assert_true(symlink(text_string(&target), text_string(&path)) == 0 || errno == EEXIST);
-    text_finish(&path);
-    text_finish(&target);
+    snprintf(device, sizeof(device), "/sys/devices/pci0000:00/%s", address);
+    machine_value(device, "power/runtime_status", runtime_status);
+    machine_value(device, "numa_node", "1");
+    machine_value(device, "local_cpulist", "8-15");
+    snprintf(driver, sizeof(driver), "%s/driver", device + 1);
+    if (access(driver, F_OK) == 0)
+        return;
+    machine_pci(device, "10de:20b0");
+    machine_driver(device, "pci", "nvidia");
 }
 
 /* What the double says from now on. */
-static inline void world_says(const char *machine)
+static inline void world_says(const char *statements)
 {
     FILE *file = fopen("machine.new", "we");
 
     assert_non_null(file);
-    assert_true(fputs(machine, file) >= 0);
+    assert_true(fputs(statements, file) >= 0);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(rename("machine.new", "machine"), 0);
 }
@@ -104,21 +75,17 @@ static inline int world_enter(void **state)
     struct nvidia_world *world = calloc(1, sizeof(*world));
     struct text path = {0};
 
-    if (world == NULL || temporary_directory_enter(&world->directory) < 0)
+    if (world == NULL || machine_enter(&world->directory) < 0)
         return -1;
-    text_append_format(&path, "%s/root", (char *)world->directory);
-    if (mkdir("root", 0777) < 0 || setenv("BERTH_SYSROOT", text_string(&path), 1) < 0)
-        return -1;
-    text_clear(&path);
     text_append_format(&path, "%s/machine", (char *)world->directory);
     setenv("NVML_DOUBLE", text_string(&path), 1);
     text_append(&path, ".log");
     setenv("NVML_DOUBLE_LOG", text_string(&path), 1);
     text_finish(&path);
     world_loads("");
-    world->context.root = &world->root;
+    world->context.root = &machine;
     *state = world;
-    return root_init(&world->root, NULL);
+    return 0;
 }
 
 static inline int world_leave(void **state)
@@ -129,12 +96,10 @@ static inline int world_leave(void **state)
     nvidia_table.close(&world->context);
     sight_finish(&world->listed);
     sight_finish(&world->seen);
-    root_finish(&world->root);
-    unsetenv("BERTH_SYSROOT");
     unsetenv("BERTH_NVML");
     unsetenv("NVML_DOUBLE");
     unsetenv("NVML_DOUBLE_LOG");
-    result = temporary_directory_leave(&world->directory);
+    result = machine_leave(&world->directory);
     free(world);
     return result;
 }

@@ -59,13 +59,13 @@ static void the_place_comes_from_sysfs_and_files_from_dev(void **state)
     const struct found *found;
 
     world_says(WORLD_TWO);
-    world_gpu(world, "0000:47:00.0", "active\n");
-    world_file(world, "/dev/nvidia1", "");
-    world_file(world, "/dev/nvidiactl", "");
-    world_file(world, "/dev/nvidia-uvm", "");
+    world_gpu("0000:47:00.0", "active");
+    machine_file("/dev/nvidia1", "");
+    machine_file("/dev/nvidiactl", "");
+    machine_file("/dev/nvidia-uvm", "");
     world_look(world);
     found = world_found(world, "nvidia1");
-    assert_string_equal(found->path, "/sys/bus/pci/devices/0000:47:00.0");
+    assert_string_equal(found->path, "/sys/devices/pci0000:00/0000:47:00.0");
     assert_number(found->device->numa, 1);
     assert_string_equal(found->device->cpus, "8-15");
     assert_int_equal(found->device->nodes.count, 3);
@@ -137,12 +137,12 @@ static void one_call_that_fails_costs_one_figure(void **state)
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         for (size_t k = 0; k < sizeof(codes) / sizeof(codes[0]); k++) {
-            char machine[4096];
+            char statements[4096];
             const struct device *device;
 
-            snprintf(machine, sizeof(machine), "call %s return %d\n" WORLD_TWO, calls[i].function,
-                     codes[k]);
-            world_says(machine);
+            snprintf(statements, sizeof(statements), "call %s return %d\n" WORLD_TWO,
+                     calls[i].function, codes[k]);
+            world_says(statements);
             world_look(world);
             device = world_device(world, "nvidia0");
             if (told(device) != (TOLD_ALL & ~calls[i].costs))
@@ -234,8 +234,8 @@ static void a_count_that_cannot_be_is_a_problem(void **state)
                         "NVML: wanted at most 256 GPUs, found a count of 4000000000");
     assert_int_equal(world->listed.found.count, 256);
     /* The kernel knows better. */
-    world_gpu(world, "0000:47:00.0", "active\n");
-    world_gpu(world, "10007:0f:00.0", "active\n");
+    world_gpu("0000:47:00.0", "active");
+    world_gpu("10007:0f:00.0", "active");
     assert_int_equal(world_list(world), 0);
     assert_int_equal(world->listed.found.count, 2);
 }
@@ -244,19 +244,19 @@ static void one_card_of_eight_is_out_of_reach(void **state)
 {
     static const char sick[] = "gpu\n name Sick\n call nvmlDeviceGetHandleByIndex_v2 return 15\n";
     struct nvidia_world *world = *state;
-    struct text machine = {0};
+    struct text statements = {0};
 
     for (unsigned i = 0; i < 8; i++) {
         char address[16];
 
         snprintf(address, sizeof(address), "0000:%02x:00.0", i + 1);
-        world_gpu(world, address, "active\n");
+        world_gpu(address, "active");
         if (i == 3)
-            text_append(&machine, sick);
+            text_append(&statements, sick);
         else
-            text_append_format(&machine, "gpu\n name Well\n pci %s\n", address);
+            text_append_format(&statements, "gpu\n name Well\n pci %s\n", address);
     }
-    world_says(text_string(&machine));
+    world_says(text_string(&statements));
     world_look(world);
     assert_int_equal(world->listed.found.count, 8);
     assert_int_equal(world->seen.found.count, 7);
@@ -264,28 +264,28 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     assert_string_equal(world->failure.message, "wanted the GPU index 3: GPU is lost (NVML 15)");
     assert_string_equal(device_id_format(world->listed.found.items[3].device->id).text, "nvidia3");
     assert_string_equal(pci_format(world->listed.found.items[3].device->pci).text, "0000:04:00.0");
-    assert_string_equal(world->listed.found.items[3].path, "/sys/bus/pci/devices/0000:04:00.0");
+    assert_string_equal(world->listed.found.items[3].path, "/sys/devices/pci0000:00/0000:04:00.0");
     /* With a second one nobody knows which is which. */
-    text_append(&machine, "gpu\n name Sick\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
-    world_says(text_string(&machine));
-    world_gpu(world, "0000:09:00.0", "active\n");
+    text_append(&statements, "gpu\n name Sick\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
+    world_says(text_string(&statements));
+    world_gpu("0000:09:00.0", "active");
     world_look(world);
     assert_int_equal(world->listed.found.count, 9);
     assert_int_equal(world->failures, 2);
     assert_false(world->listed.found.items[3].device->pci.known);
     assert_false(world->listed.found.items[8].device->pci.known);
-    text_finish(&machine);
+    text_finish(&statements);
 }
 
 /* That the first GPU is sick for this reason when the double says this of it. */
 static void check_sick(struct nvidia_world *world, const char *statement, const char *reason)
 {
-    char machine[1024];
+    char statements[1024];
     const struct device *device;
 
-    snprintf(machine, sizeof(machine),
+    snprintf(statements, sizeof(statements),
              "gpu\n name A\n memory 10 10 0\n %s\ngpu\n name B\n memory 10 10 0\n", statement);
-    world_says(machine);
+    world_says(statements);
     world_look(world);
     assert_int_equal(world->failures, 0);
     device = world_device(world, "nvidia0");
@@ -331,7 +331,7 @@ static void the_machine_changes_while_it_is_looked_at(void **state)
     struct nvidia_world *world = *state;
 
     world_says("gpu\n name A\n pci 0000:01:00.0\n utilization 10 0\n");
-    world_gpu(world, "0000:01:00.0", "active\n");
+    world_gpu("0000:01:00.0", "active");
     world_look(world);
     assert_figure(world_device(world, "nvidia0")->load.utilization, 100);
     world_says("gpu\n name A\n pci 0000:01:00.0\n utilization 20 0\n");
@@ -340,7 +340,7 @@ static void the_machine_changes_while_it_is_looked_at(void **state)
     assert_int_equal(world_logged("nvmlInit_v2"), 1);
     /* A card comes: NVML only sees it when it is started anew. */
     world_says("gpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n");
-    world_gpu(world, "0000:02:00.0", "active\n");
+    world_gpu("0000:02:00.0", "active");
     world_look(world);
     assert_int_equal(world->seen.found.count, 2);
     assert_int_equal(world_logged("nvmlInit_v2"), 2);
@@ -390,8 +390,8 @@ static void without_memory_it_fails_cleanly(void **state)
 
     world_says(WORLD_TWO " mig 1 1\n mig-most 2\n process compute 7 8 1 0\n instance 1\n name I\n"
                          " gpu-instance 1\n compute-instance 0\n");
-    world_gpu(world, "0000:47:00.0", "active\n");
-    world_gpu(world, "10007:0f:00.0", "active\n");
+    world_gpu("0000:47:00.0", "active");
+    world_gpu("10007:0f:00.0", "active");
     for (unsigned long n = 1; was_refused; n++) {
         struct sight listed = {0};
         int code;

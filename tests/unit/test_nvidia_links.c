@@ -84,10 +84,10 @@ static void switches_are_known_without_nvml(void **state)
                " lane 1 active unknown 0000:c2:00.0\n lane 2 active unknown 0000:02:00.0\n"
                "gpu\n pci 0000:02:00.0\n lane 0 active unknown 0000:c1:00.0\n"
                " lane 2 active unknown 0000:01:00.0\n");
-    world_file(world, "/sys/bus/pci/devices/0000:c1:00.0/vendor", "0x10de\n");
-    world_file(world, "/sys/bus/pci/devices/0000:c1:00.0/class", "0x068000\n");
-    world_file(world, "/sys/bus/pci/devices/0000:c2:00.0/vendor", "0x1014\n");
-    world_file(world, "/sys/bus/pci/devices/0000:c2:00.0/class", "0x068000\n");
+    machine_file("/sys/bus/pci/devices/0000:c1:00.0/vendor", "0x10de\n");
+    machine_file("/sys/bus/pci/devices/0000:c1:00.0/class", "0x068000\n");
+    machine_file("/sys/bus/pci/devices/0000:c2:00.0/vendor", "0x1014\n");
+    machine_file("/sys/bus/pci/devices/0000:c2:00.0/class", "0x068000\n");
     look_at_links(world);
     assert_int_equal(world->seen.links.count, 1);
     check_link(world, 0, 1, LINK_NVLINK, 2);
@@ -139,17 +139,17 @@ static void instances_and_lost_cards_have_no_links(void **state)
 static void sixty_four_gpus_are_quick(void **state)
 {
     struct nvidia_world *world = *state;
-    struct text machine = {0};
+    struct text statements = {0};
     int64_t began;
 
-    text_append(&machine, "topology 50\n");
+    text_append(&statements, "topology 50\n");
     for (unsigned i = 0; i < 64; i++) {
-        text_append_format(&machine, "gpu\n name A\n pci 0000:%02x:00.0\n", i);
+        text_append_format(&statements, "gpu\n name A\n pci 0000:%02x:00.0\n", i);
         for (unsigned lane = 0; lane < 18; lane++)
-            text_append_format(&machine, " lane %u active switch\n", lane);
+            text_append_format(&statements, " lane %u active switch\n", lane);
     }
-    world_says(text_string(&machine));
-    text_finish(&machine);
+    world_says(text_string(&statements));
+    text_finish(&statements);
     unsetenv("NVML_DOUBLE_LOG");
     world_look(world);
     began = clock_now();

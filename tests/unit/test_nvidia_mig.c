@@ -48,7 +48,7 @@ static void instances_are_devices(void **state)
     const struct device *device;
 
     world_says(partitioned);
-    world_gpu(world, "0000:07:00.0", "active\n");
+    world_gpu("0000:07:00.0", "active");
     world_look(world);
     assert_int_equal(world->listed.found.count, 2);
     assert_int_equal(world->seen.found.count, 5);
@@ -71,7 +71,8 @@ static void instances_are_devices(void **state)
     assert_string_equal(device->cpus, "8-15");
     assert_int_equal(device->health, HEALTH_OK);
     assert_null(world_found(world, "nvidia0.2")->key);
-    assert_string_equal(world_found(world, "nvidia0.2")->path, "/sys/bus/pci/devices/0000:07:00.0");
+    assert_string_equal(world_found(world, "nvidia0.2")->path,
+                        "/sys/devices/pci0000:00/0000:07:00.0");
     /* One that tells little still is one. */
     device = world_device(world, "nvidia0.3");
     assert_string_equal(device->name, "NVIDIA A100-SXM4-80GB");
@@ -107,13 +108,13 @@ static void processes_belong_to_instances(void **state)
 static void processes_of_the_gpu_are_told_apart(void **state)
 {
     struct nvidia_world *world = *state;
-    struct text machine = {0};
+    struct text statements = {0};
     const char *second = strstr(partitioned, " instance 2\n");
 
-    text_append_bytes(&machine, partitioned, (size_t)(second - partitioned));
-    text_append(&machine, "  call nvmlDeviceGetComputeRunningProcesses_v3 return 3\n");
-    world_says(text_string(&machine));
-    text_finish(&machine);
+    text_append_bytes(&statements, partitioned, (size_t)(second - partitioned));
+    text_append(&statements, "  call nvmlDeviceGetComputeRunningProcesses_v3 return 3\n");
+    world_says(text_string(&statements));
+    text_finish(&statements);
     world_look(world);
     assert_int_equal(world_device(world, "nvidia0.0")->processes.count, 1);
     assert_int_equal(world_device(world, "nvidia0.0")->processes.items[0].pid, 4001);
@@ -125,18 +126,18 @@ static void capability_files_come_with_instances(void **state)
     const struct string_list *nodes;
 
     world_says(partitioned);
-    world_file(world, "/dev/nvidia3", "");
-    world_file(world, "/dev/nvidiactl", "");
-    world_file(world, "/dev/nvidia-caps/nvidia-cap30", "");
-    world_file(world, "/dev/nvidia-caps/nvidia-cap31", "");
-    world_file(world, "/proc/driver/nvidia/capabilities/gpu3/mig/gi9/access",
-               "DeviceFileMinor: 30\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
-    world_file(world, "/proc/driver/nvidia/capabilities/gpu3/mig/gi9/ci0/access",
-               "DeviceFileMinor: 31\nDeviceFileMode: 292\n");
-    world_file(world, "/proc/driver/nvidia/capabilities/gpu3/mig/gi11/access",
-               "DeviceFileMinor: 39\n"); /* there is no such file */
-    world_file(world, "/proc/driver/nvidia/capabilities/gpu3/mig/gi11/ci1/access",
-               "DeviceFileMinor: 99999999999999999999\n");
+    machine_file("/dev/nvidia3", "");
+    machine_file("/dev/nvidiactl", "");
+    machine_file("/dev/nvidia-caps/nvidia-cap30", "");
+    machine_file("/dev/nvidia-caps/nvidia-cap31", "");
+    machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi9/access",
+                 "DeviceFileMinor: 30\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
+    machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi9/ci0/access",
+                 "DeviceFileMinor: 31\nDeviceFileMode: 292\n");
+    machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi11/access",
+                 "DeviceFileMinor: 39\n"); /* there is no such file */
+    machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi11/ci1/access",
+                 "DeviceFileMinor: 99999999999999999999\n");
     world_look(world);
     nodes = &world_device(world, "nvidia0.0")->nodes;
     assert_int_equal(nodes->count, 4);

@@ -24,10 +24,10 @@ static void all_asleep_and_nvml_is_not_even_loaded(void **state)
     const struct found *found;
 
     world_says("gpu\n name Must not be asked\n pci 0000:01:00.0\n");
-    world_gpu(world, "0000:01:00.0", "suspended\n");
-    world_file(world, "/proc/driver/nvidia/gpus/0000:01:00.0/information", INFORMATION);
-    world_file(world, "/dev/nvidia2", "");
-    world_file(world, "/dev/nvidiactl", "");
+    world_gpu("0000:01:00.0", "suspended");
+    machine_file("/proc/driver/nvidia/gpus/0000:01:00.0/information", INFORMATION);
+    machine_file("/dev/nvidia2", "");
+    machine_file("/dev/nvidiactl", "");
     world_look(world);
     assert_int_equal(world->listed.found.count, 1);
     assert_true(world->listed.found.items[0].device->asleep);
@@ -40,7 +40,7 @@ static void all_asleep_and_nvml_is_not_even_loaded(void **state)
     assert_string_equal(found->device->cpus, "8-15");
     assert_int_equal(found->device->nodes.count, 2);
     assert_string_equal(found->device->nodes.items[0], "/dev/nvidia2");
-    assert_string_equal(found->path, "/sys/bus/pci/devices/0000:01:00.0");
+    assert_string_equal(found->path, "/sys/devices/pci0000:00/0000:01:00.0");
     assert_false(found->device->load.temperature.known);
     assert_false(found->device->memory_total.known);
     assert_int_equal(found->device->health, HEALTH_UNKNOWN);
@@ -54,9 +54,9 @@ static void one_asleep_among_three_is_not_touched(void **state)
 
     world_says("topology 10\ngpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n"
                "gpu\n name C\n pci 0000:03:00.0\n");
-    world_gpu(world, "0000:01:00.0", "active\n");
-    world_gpu(world, "0000:02:00.0", "suspended\n");
-    world_gpu(world, "0000:03:00.0", "active\n");
+    world_gpu("0000:01:00.0", "active");
+    world_gpu("0000:02:00.0", "suspended");
+    world_gpu("0000:03:00.0", "active");
     world_look(world);
     assert_int_equal(
         nvidia_table.links(&world->context, &world->seen.found, &world->seen, &world->error), 0);
@@ -83,8 +83,8 @@ static void a_gpu_that_may_sleep_is_let_go(void **state)
     struct nvidia_world *world = *state;
 
     world_says("gpu\n name A\n pci 0000:01:00.0\n utilization 7 0\n");
-    world_gpu(world, "0000:01:00.0", "active\n");
-    world_file(world, "/sys/bus/pci/devices/0000:01:00.0/power/control", "auto\n");
+    world_gpu("0000:01:00.0", "active");
+    machine_file("/sys/devices/pci0000:00/0000:01:00.0/power/control", "auto\n");
     world_look(world);
     assert_figure(world_device(world, "nvidia0")->load.utilization, 70);
     assert_int_equal(world_logged("nvmlInit_v2"), 2);
@@ -97,10 +97,10 @@ static void one_that_fell_asleep_after_it_was_listed_is_left_so(void **state)
     struct sight sight = {0};
 
     world_says("gpu\n name A\n pci 0000:01:00.0\n");
-    world_gpu(world, "0000:01:00.0", "active\n");
+    world_gpu("0000:01:00.0", "active");
     assert_int_equal(world_list(world), 0);
     assert_false(world->listed.found.items[0].device->asleep);
-    world_gpu(world, "0000:01:00.0", "suspended\n");
+    world_gpu("0000:01:00.0", "suspended");
     assert_int_equal(
         nvidia_table.read(&world->context, &world->listed.found.items[0], &sight, NULL), 0);
     assert_true(sight.found.items[0].device->asleep);
@@ -114,9 +114,9 @@ static void an_index_is_given_once(void **state)
 
     /* NVML does not count the one that sleeps, so its numbers are others. */
     world_says("gpu\n name B\n pci 0000:02:00.0\ngpu\n name C\n pci 0000:03:00.0\n");
-    world_gpu(world, "0000:01:00.0", "suspended\n");
-    world_gpu(world, "0000:02:00.0", "active\n");
-    world_gpu(world, "0000:03:00.0", "active\n");
+    world_gpu("0000:01:00.0", "suspended");
+    world_gpu("0000:02:00.0", "active");
+    world_gpu("0000:03:00.0", "active");
     world_look(world);
     assert_int_equal(world->seen.found.count, 3);
     assert_true(world_device(world, "nvidia0")->asleep);
@@ -129,9 +129,9 @@ static void what_the_driver_says_may_be_nonsense(void **state)
     struct nvidia_world *world = *state;
     const struct device *device;
 
-    world_gpu(world, "0000:01:00.0", "suspended\n");
-    world_file(world, "/proc/driver/nvidia/gpus/0000:01:00.0/information",
-               "Model: \t \nGPU UUID: GPU-????????\nDevice Minor: 99999999\nModel: B\n");
+    world_gpu("0000:01:00.0", "suspended");
+    machine_file("/proc/driver/nvidia/gpus/0000:01:00.0/information",
+                 "Model: \t \nGPU UUID: GPU-????????\nDevice Minor: 99999999\nModel: B\n");
     world_look(world);
     device = world_device(world, "nvidia0");
     assert_null(device->name);
@@ -158,8 +158,8 @@ static void without_the_library_the_drivers_gpus_are_a_problem(void **state)
     struct nvidia_world *world = *state;
 
     setenv("BERTH_NVML", "/nonexistent/libnvidia-ml.so.1", 1);
-    world_gpu(world, "0000:01:00.0", "active\n");
-    world_gpu(world, "0000:02:00.0", "suspended\n");
+    world_gpu("0000:01:00.0", "active");
+    world_gpu("0000:02:00.0", "suspended");
     world_look(world);
     assert_int_equal(world->listed.found.count, 1);
     assert_true(world_device(world, "nvidia1")->asleep);
@@ -174,10 +174,10 @@ static void a_library_of_something_else_is_an_error(void **state)
 {
     struct nvidia_world *world = *state;
 
-    world_file(world, "/libnvidia-ml.so.1", "not a library\n");
-    setenv("BERTH_NVML", "root/libnvidia-ml.so.1", 1);
+    machine_file("/libnvidia-ml.so.1", "not a library\n");
+    setenv("BERTH_NVML", "./libnvidia-ml.so.1", 1);
     assert_int_equal(world_list(world), BERTH_ERROR_INVALID);
-    assert_non_null(strstr(world->error.message, "root/libnvidia-ml.so.1"));
+    assert_non_null(strstr(world->error.message, "./libnvidia-ml.so.1"));
 }
 
 static void without_the_driver_there_are_none(void **state)
