@@ -17,8 +17,8 @@
 #define HEAP_PUBLIC  1
 #define HEAP_PRIVATE 2
 
-/* The first links of a node lead to CPUs; where these do not, nothing is known. */
-#define CPU_LINKS_MOST 16
+/* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
+#define CPU_LINKS_MOST 4
 
 /* A line of a properties file and where its number goes. */
 struct property {

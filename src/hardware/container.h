@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The container that a process runs in, by where it is among the control groups. Pure.
+ */
+#ifndef HARDWARE_CONTAINER_H
+#define HARDWARE_CONTAINER_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+
+/* Reads the text of /proc/PID/cgroup, of version 1 or 2, and appends what its runtime calls the
+ * innermost container: the id in hexadecimal digits of docker, containerd, nerdctl, podman or
+ * CRI-O, the name of a machine of LXC or systemd-nspawn. Nothing when there is none. What it
+ * appends is inert. */
+void container_find(const char *bytes, size_t length, struct text *out);
+
+#endif

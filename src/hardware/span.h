@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A part of a text that is not terminated, for parsers.
+ */
+#ifndef HARDWARE_SPAN_H
+#define HARDWARE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct span {
+    const char *bytes;
+    size_t length;
+};
+
+static inline bool span_equals(struct span span, const char *string)
+{
+    return strlen(string) == span.length && memcmp(span.bytes, string, span.length) == 0;
+}
+
+/* Takes these bytes away from the beginning. Returns false when they are not there. */
+static inline bool span_take_beginning(struct span *span, const char *beginning)
+{
+    size_t length = strlen(beginning);
+
+    if (span->length < length || memcmp(span->bytes, beginning, length) != 0)
+        return false;
+    span->bytes += length;
+    span->length -= length;
+    return true;
+}
+
+/* The same from the end. */
+static inline bool span_take_end(struct span *span, const char *end)
+{
+    size_t length = strlen(end);
+
+    if (span->length < length || memcmp(span->bytes + span->length - length, end, length) != 0)
+        return false;
+    span->length -= length;
+    return true;
+}
+
+/* Takes away the first line, without its newline. Returns false when no newline is left. */
+static inline bool span_take_line(struct span *span, struct span *ret_line)
+{
+    const char *newline = span->length == 0 ? NULL : memchr(span->bytes, '\n', span->length);
+
+    if (newline == NULL)
+        return false;
+    *ret_line = (struct span){span->bytes, (size_t)(newline - span->bytes)};
+    span->bytes = newline + 1;
+    span->length -= ret_line->length + 1;
+    return true;
+}
+
+/* Without the blanks around it. */
+static inline struct span span_trim(struct span span)
+{
+    while (span.length > 0 && (*span.bytes == ' ' || *span.bytes == '\t')) {
+        span.bytes++;
+        span.length--;
+    }
+    while (span.length > 0 &&
+           (span.bytes[span.length - 1] == ' ' || span.bytes[span.length - 1] == '\t'))
+        span.length--;
+    return span;
+}
+
+#endif

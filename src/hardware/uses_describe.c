@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/uses.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "hardware/container.h"
+#include "hardware/span.h"
+#include "model/device_tags.h"
+
+enum { STATUS_LONGEST = 16384, GROUPS_LONGEST = 65536, UTF8_LONGEST = 4 };
+
+/* The value of a line "Key:\tvalue" in /proc/PID/status; empty when there is none. */
+static struct span find_line(const struct text *status, const char *key)
+{
+    struct span rest = {text_string(status), status->length};
+    struct span line;
+
+    while (span_take_line(&rest, &line)) {
+        if (span_take_beginning(&line, key) && span_take_beginning(&line, ":"))
+            return span_trim(line);
+    }
+    return (struct span){"", 0};
+}
+
+/* The second of four: the effective one, as ps and top have it. */
+static struct optional_number effective_uid(struct span uids)
+{
+    const char *blank = uids.length == 0 ? NULL : memchr(uids.bytes, '\t', uids.length);
+    const char *end = uids.bytes + uids.length;
+    uint64_t uid = 0;
+
+    if (blank == NULL || blank + 1 == end || blank[1] < '0' || blank[1] > '9')
+        return (struct optional_number){0};
+    for (blank++; blank < end && *blank >= '0' && *blank <= '9' && uid <= UINT32_MAX; blank++)
+        uid = uid * 10 + (uint64_t)(*blank - '0');
+    if ((blank < end && *blank != '\t') || uid > UINT32_MAX)
+        return (struct optional_number){0};
+    return optional_number_of(uid);
+}
+
+/* A copy of the bytes as one inert line, zero bytes within as blanks; NULL: no memory. */
+static char *plain_text(struct span bytes)
+{
+    struct text text = {0};
+    size_t at = 0;
+
+    while (bytes.length > 0 && bytes.bytes[bytes.length - 1] == '\0')
+        bytes.length--;
+    text_append(&text, "");
+    while (at < bytes.length && text.length <= PROCESS_TEXT_LONGEST) {
+        uint32_t character;
+
+        at += utf8_decode_inert(bytes.bytes + at, bytes.length - at, &character);
+        utf8_append(&text, bytes.bytes[at - 1] == '\0' ? ' ' : character);
+    }
+    if (text.length > PROCESS_TEXT_LONGEST) {
+        text.length = utf8_boundary(text.bytes, PROCESS_TEXT_LONGEST);
+        text.bytes[text.length] = '\0';
+    }
+    return text_take(&text);
+}
+
+static int describe_command(const struct root *root, struct span name,
+                            struct device_process *process)
+{
+    struct text words = {0};
+    struct span command;
+    char *plain;
+
+    /* A little more than is kept: it is cut between characters. */
+    if (root_read_long(root, PROCESS_TEXT_LONGEST + UTF8_LONGEST, &words, "/proc/%llu/cmdline",
+                       (unsigned long long)process->pid) == -ENOMEM)
+        return BERTH_ERROR_MEMORY;
+    command = (struct span){text_string(&words), words.length};
+    /* A process of the kernel, or one that has ended, has none. */
+    plain = plain_text(*command.bytes == '\0' ? name : command);
+    text_finish(&words);
+    if (plain == NULL)
+        return BERTH_ERROR_MEMORY;
+    free(process->command);
+    process->command = *plain == '\0' ? NULL : plain;
+    if (*plain == '\0')
+        free(plain);
+    return 0;
+}
+
+static int describe_container(const struct root *root, struct device_process *process)
+{
+    struct text groups = {0}, container = {0};
+    int code = root_read_long(root, GROUPS_LONGEST, &groups, "/proc/%llu/cgroup",
+                              (unsigned long long)process->pid);
+
+    if (code == 0)
+        container_find(text_string(&groups), groups.length, &container);
+    text_finish(&groups);
+    if (code == -ENOMEM || text_failed(&container)) {
+        text_finish(&container);
+        return BERTH_ERROR_MEMORY;
+    }
+    free(process->container);
+    process->container = container.length == 0 ? NULL : text_take(&container);
+    text_finish(&container);
+    return 0;
+}
+
+int uses_describe(const struct root *root, struct device_process *process,
+                  struct berth_error *error)
+{
+    struct text status = {0};
+    int code = root_read_long(root, STATUS_LONGEST, &status, "/proc/%llu/status",
+                              (unsigned long long)process->pid);
+
+    if (code == -ENOMEM)
+        code = error_set_memory(error);
+    else if (code < 0)
+        code = error_set(error, BERTH_ERROR_NOT_FOUND, "wanted process %llu, found none",
+                         (unsigned long long)process->pid);
+    else {
+        process->uid = effective_uid(find_line(&status, "Uid"));
+        /* The command last: it is the process's own memory, which can take its time. */
+        if (describe_container(root, process) < 0 ||
+            describe_command(root, find_line(&status, "Name"), process) < 0)
+            code = error_set_memory(error);
+    }
+    text_finish(&status);
+    return code;
+}
