@@ -284,17 +284,32 @@ static bool is_partitioned(struct nvidia_asked *asked)
     return nvidia_ask(asked, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
 }
 
+/* Where NVML says that the GPU is, which is not known yet of one that could not be reached when it
+ * was listed. */
+static void settle_place(const struct nvidia_asked *asked, struct found *found)
+{
+    struct pci_address pci = ask_pci(asked->nvml, asked->handle);
+
+    if (!pci.known || (found->device->pci.known && pci_compare(found->device->pci, pci) == 0))
+        return;
+    found->device->pci = pci;
+    free(found->path);
+    found->path = locality_pci_path(asked->root, pci);
+}
+
 static int read_awake(const struct vendor_context *context, const struct nvml *nvml,
                       const struct found *wanted, struct found *found, struct sight *sight,
                       struct berth_error *error)
 {
     struct nvidia_asked asked = {.root = context->root, .nvml = nvml, .device = found->device};
     struct nvidia_use_list uses = {0};
-    char *path = found->path; /* stays where it is when the list of found ones grows */
     int code = nvidia_handle(nvml, wanted, &asked.handle, error);
+    const char *path;
 
     if (code < 0)
         return code;
+    settle_place(&asked, found);
+    path = found->path; /* the list may move, but not this */
     code = nvidia_read_gpu(&asked, path, error);
     if (code == 0)
         code = nvidia_uses_read(&asked, &uses, error);

@@ -277,6 +277,27 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     text_finish(&statements);
 }
 
+static void one_that_comes_back_is_where_nvml_says(void **state)
+{
+    struct nvidia_world *world = *state;
+    struct sight sight = {0};
+
+    world_says("gpu\n name A\n pci 0000:01:00.0\n call nvmlDeviceGetHandleByIndex_v2 return 999\n"
+               "gpu\n name B\n pci 0000:02:00.0\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
+    world_gpu("0000:01:00.0", "active");
+    world_gpu("0000:02:00.0", "active");
+    assert_int_equal(world_list(world), 0);
+    assert_int_equal(world->listed.found.count, 2);
+    assert_false(world->listed.found.items[1].device->pci.known);
+    world_says("gpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n");
+    assert_int_equal(
+        nvidia_table.read(&world->context, &world->listed.found.items[1], &sight, NULL), 0);
+    assert_string_equal(pci_format(sight.found.items[0].device->pci).text, "0000:02:00.0");
+    assert_string_equal(sight.found.items[0].path, "/sys/devices/pci0000:00/0000:02:00.0");
+    assert_number(sight.found.items[0].device->numa, 1);
+    sight_finish(&sight);
+}
+
 /* That the first GPU is sick for this reason when the double says this of it. */
 static void check_sick(struct nvidia_world *world, const char *statement, const char *reason)
 {
@@ -431,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_count_that_cannot_be_is_a_problem, world_enter,
                                         world_leave),
         cmocka_unit_test_setup_teardown(one_card_of_eight_is_out_of_reach, world_enter,
+                                        world_leave),
+        cmocka_unit_test_setup_teardown(one_that_comes_back_is_where_nvml_says, world_enter,
                                         world_leave),
         cmocka_unit_test_setup_teardown(a_sick_card_says_why, world_enter, world_leave),
         cmocka_unit_test_setup_teardown(health_that_was_repaired_is_well, world_enter, world_leave),
