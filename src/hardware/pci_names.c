@@ -190,10 +190,12 @@ char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
 {
     const struct pci_ids_vendor *known = find_vendor(ids, vendor);
     const char *maker = short_name(vendor);
-    struct slice found = known == NULL ? (struct slice){0} : find_device(ids, known, device);
+    struct slice found = {0};
     struct text own = {0};
     struct text name = {0};
 
+    if (known != NULL)
+        found = find_device(ids, known, device);
     if (found.length > 0)
         append_name(&own, in_brackets(found));
     if (maker != NULL)

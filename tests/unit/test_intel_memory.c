@@ -67,26 +67,30 @@ static int control(void *own, unsigned long request, void *argument)
 
 /* System memory and two tiles. */
 static const struct {
-    struct i915_regions head;
+    uint32_t count;
+    uint32_t reserved[3];
     struct i915_region regions[3];
 } i915_answer = {
-    {.count = 3},
-    {
-        {.class = 0, .size = 64 * GIB, .unallocated = 60 * GIB},
-        {.class = 1, .size = 16 * GIB, .unallocated = 15 * GIB},
-        {.class = 1, .instance = 1, .size = 16 * GIB, .unallocated = 16 * GIB},
-    },
+    .count = 3,
+    .regions =
+        {
+            {.class = 0, .size = 64 * GIB, .unallocated = 60 * GIB},
+            {.class = 1, .size = 16 * GIB, .unallocated = 15 * GIB},
+            {.class = 1, .instance = 1, .size = 16 * GIB, .unallocated = 16 * GIB},
+        },
 };
 
 static const struct {
-    struct xe_regions head;
+    uint32_t count;
+    uint32_t reserved;
     struct xe_region regions[2];
 } xe_answer = {
-    {.count = 2},
-    {
-        {.class = 0, .size = 64 * GIB, .used = 4 * GIB},
-        {.class = 1, .size = 12 * GIB, .used = 5 * GIB},
-    },
+    .count = 2,
+    .regions =
+        {
+            {.class = 0, .size = 64 * GIB, .used = 4 * GIB},
+            {.class = 1, .size = 12 * GIB, .used = 5 * GIB},
+        },
 };
 
 static struct intel_memory ask_i915(struct puppet puppet)
@@ -136,13 +140,15 @@ static void xe_tells_what_is_used(void **state)
 static void those_who_may_not_know_are_told_nothing_of_use(void **state)
 {
     struct {
-        struct xe_regions head;
+        uint32_t count;
+        uint32_t reserved;
         struct xe_region regions[1];
-    } xe = {{.count = 1}, {{.class = 1, .size = 12 * GIB}}};
+    } xe = {.count = 1, .regions = {{.class = 1, .size = 12 * GIB}}};
     struct {
-        struct i915_regions head;
+        uint32_t count;
+        uint32_t reserved[3];
         struct i915_region regions[1];
-    } i915 = {{.count = 1}, {{.class = 1, .size = 8 * GIB, .unallocated = 8 * GIB}}};
+    } i915 = {.count = 1, .regions = {{.class = 1, .size = 8 * GIB, .unallocated = 8 * GIB}}};
     struct intel_memory memory;
 
     (void)state;
@@ -165,9 +171,10 @@ static void those_who_may_not_know_are_told_nothing_of_use(void **state)
 static void an_integrated_one_has_none(void **state)
 {
     struct {
-        struct xe_regions head;
+        uint32_t count;
+        uint32_t reserved;
         struct xe_region regions[1];
-    } xe = {{.count = 1}, {{.class = 0, .size = 12 * GIB}}};
+    } xe = {.count = 1, .regions = {{.class = 0, .size = 12 * GIB}}};
     struct intel_memory memory;
 
     (void)state;
@@ -180,16 +187,17 @@ static void an_integrated_one_has_none(void **state)
 static void lies_tell_nothing(void **state)
 {
     struct {
-        struct xe_regions head;
+        uint32_t count;
+        uint32_t reserved;
         struct xe_region regions[2];
-    } lie = {{.count = 3}, {{.class = 1, .size = 1}, {.class = 1, .size = 1}}};
+    } lie = {.count = 3, .regions = {{.class = 1, .size = 1}, {.class = 1, .size = 1}}};
     struct puppet puppet = {.answer = &lie, .length = sizeof(lie)};
 
     (void)state;
     check_nothing(ask_xe(puppet)); /* more regions than there is room */
-    lie.head.count = UINT32_MAX;
+    lie.count = UINT32_MAX;
     check_nothing(ask_xe(puppet));
-    lie.head.count = 2;
+    lie.count = 2;
     lie.regions[0].size = INT64_MAX;
     check_nothing(ask_xe(puppet)); /* more than fits */
     lie.regions[0].size = UINT64_MAX;
