@@ -31,6 +31,28 @@ static bool is_node_name(const char *name)
     return false;
 }
 
+static bool has_node_name(const struct string_list *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        if (is_node_name(names->items[i]))
+            return true;
+    }
+    return false;
+}
+
+bool node_list_is_pointless(const struct root *root)
+{
+    struct string_list names = {0};
+    /* A recorded machine may be incomplete. */
+    bool is_pointless = !root->recorded && root_has(root, "/sys/class");
+
+    if (is_pointless)
+        is_pointless = root_list(root, &names, "/sys/class/drm") != -ENOMEM &&
+                       root_list(root, &names, "/dev/dri") != -ENOMEM && !has_node_name(&names);
+    string_list_finish(&names);
+    return is_pointless;
+}
+
 /* The name of the device file that a link leads to; NULL: it is none. In a recorded machine the
  * link may lead to the file itself. */
 static const char *node_name(const struct root *root, const char *target)
