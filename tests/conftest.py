@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+from hardware_pool import HardwarePool  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
@@ -36,6 +37,21 @@ def pool_of(sandbox):
     def make(devices):
         assert not pools, "a sandbox has one pool"
         pools.append(Pool(sandbox, inventory_of(devices) if isinstance(devices, int) else devices))
+        return pools[0]
+
+    yield make
+    for pool in pools:
+        pool.close()
+
+
+@pytest.fixture
+def hardware_of(sandbox):
+    """Makes the sandbox's pool one of the hardware that a script says; see support/hardware_pool.py."""
+    pools = []
+
+    def make(devices=(), **script):
+        assert not pools, "a sandbox has one pool"
+        pools.append(HardwarePool(sandbox, devices, **script))
         return pools[0]
 
     yield make

@@ -2,29 +2,38 @@
  *
  * berth devices: what is here.
  */
-#include <unistd.h>
-
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/devices_output.h"
-#include "cli/machine_source.h"
+#include "cli/devices_look.h"
+#include "cli/devices_watch.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
 
 struct devices_options {
     const char *inventory;
+    const char *deadline;
     bool json;
+    bool watch;
 };
 
 static const struct option devices_rows[] = {
+    {.name = "watch",
+     .help = "go on showing it, every second; Ctrl-C ends it",
+     .offset = offsetof(struct devices_options, watch),
+     .take = option_flag},
     {.name = "inventory",
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
      .offset = offsetof(struct devices_options, inventory),
      .take = option_string},
+    {.name = "deadline",
+     .argument = "DURATION",
+     .help = "show what is known by then of the hardware (3s)",
+     .offset = offsetof(struct devices_options, deadline),
+     .take = option_string},
     {.name = "json",
-     .help = "print JSON (berth.devices/1)",
+     .help = "print JSON (berth.devices/1); with --watch one line each time something changed",
      .offset = offsetof(struct devices_options, json),
      .take = option_flag},
 };
@@ -37,25 +46,17 @@ static const struct option_set devices_option_set = {
 
 static const struct option_set *const devices_sets[] = {&devices_option_set, NULL};
 
-static int print(const struct devices_options *options, const struct machine *machine,
-                 bool is_virtual)
+/* Looks for the first time, and shows it. Returns an exit code. */
+static int show(const struct devices_options *options, struct devices_look *look)
 {
-    struct terminal terminal = terminal_of(STDOUT_FILENO);
-    struct text out = {0};
-    int code;
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = devices_look_take(look, &error);
 
-    if (options->json)
-        devices_write_json(machine, &out);
-    else if (machine->devices.count > 0)
-        devices_write_table(machine, &terminal, &out);
-    else if (is_virtual)
-        text_append(&out, "No device found: the inventory lists none.\n");
-    else
-        text_append(&out, "No device found: this version of berth reads inventory files only "
-                          "(--inventory FILE).\n");
-    code = output_write(&out);
-    text_finish(&out);
-    return code;
+    if (code < 0) {
+        error_wrap(&error, code, "devices");
+        return output_refusal(&error);
+    }
+    return options->watch ? devices_watch(look, options->json) : devices_show(look, options->json);
 }
 
 static int run(int argc, char **argv)
@@ -63,28 +64,28 @@ static int run(int argc, char **argv)
     struct devices_options options = {0};
     const struct option_binding bindings[] = {{&devices_option_set, &options}};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct machine machine;
-    bool is_virtual;
+    struct devices_look look;
     int code;
 
     if (!verb_begin(&verb_devices, bindings, 1, argc, argv, &code))
         return code;
-    code = machine_source_read(options.inventory, &machine, &is_virtual, &error);
+    code = devices_look_open(&look, options.inventory, options.deadline, &error);
     if (code < 0) {
         error_wrap(&error, code, "devices");
         return output_error(&error);
     }
-    code = print(&options, &machine, is_virtual);
-    machine_finish(&machine);
+    code = show(&options, &look);
+    devices_look_close(&look);
     return code;
 }
 
 const struct verb verb_devices = {
     .name = "devices",
     .usage = "[options]",
-    .summary = "what is here: devices, memory, load, health and links",
-    .description = "Lists the devices with what is known about them, and how they are linked. "
-                   "What is not known shows as - or is left out; in JSON it is null.",
+    .summary = "what is here: devices, memory, load, health, processes and links",
+    .description = "Lists the devices with what is known about them, the processes that use them, "
+                   "and how they are linked. What is not known shows as - or is left out; in JSON "
+                   "it is null. What could not be read is told on standard error.",
     .sets = devices_sets,
     .run = run,
 };

@@ -21,6 +21,12 @@ static void write_number(struct json *json, const char *key, struct optional_num
         json_null(json);
 }
 
+static void write_bool(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}
+
 static void write_figure(struct json *json, const char *key, const struct figure *figure,
                          unsigned decimals)
 {
@@ -39,22 +45,67 @@ static void write_load(struct json *json, const struct device *device)
     write_figure(json, "utilization", &load->utilization, FIGURE_DECIMALS);
     write_figure(json, "temperature_c", &load->temperature, FIGURE_DECIMALS);
     write_figure(json, "power_w", &load->power, FIGURE_DECIMALS);
+    write_figure(json, "frequency_hz", &load->frequency, 0);
     write_string(json, "health", choice_name(health_names, (int)device->health));
+    write_string(json, "health_reason", device->health_reason);
+    write_bool(json, "asleep", device->asleep);
+    write_bool(json, "old", device->old);
     if (load_sampled_at(load, &sampled_at))
         write_string(json, "sampled_at", quantity_format_time(sampled_at).text);
     else
         write_string(json, "sampled_at", NULL);
 }
 
-void devices_write_members(struct json *json, const struct device *device, size_t slot)
+/* Numbers of users that the user database can be asked for. */
+static bool is_user(struct optional_number uid)
 {
+    return uid.known && uid.value < UINT32_MAX;
+}
+
+static void write_process(struct json *json, const struct device_process *process,
+                          struct user_names *users)
+{
+    struct optional_number lease = {.known = process->lease != 0, .value = process->lease};
+
+    json_object_begin(json);
+    write_number(json, "pid", optional_number_of(process->pid));
+    write_string(json, "user",
+                 is_user(process->uid) ? user_names_find(users, (uint32_t)process->uid.value)
+                                       : NULL);
+    write_string(json, "command", process->command);
+    write_number(json, "memory", process->memory);
+    write_number(json, "lease", lease);
+    write_string(json, "container", process->container);
+    write_number(json, "uid", process->uid);
+    json_object_end(json);
+}
+
+static void write_lists(struct json *json, const struct device *device, struct user_names *users)
+{
+    const struct device_process *process;
     char **node;
 
+    json_key(json, "nodes");
+    json_array_begin(json);
+    vector_for_each (node, &device->nodes)
+        json_string(json, *node);
+    json_array_end(json);
+    json_key(json, "processes");
+    json_array_begin(json);
+    vector_for_each (process, &device->processes)
+        write_process(json, process, users);
+    json_array_end(json);
+}
+
+void devices_write_members(struct json *json, const struct device *device,
+                           struct optional_number slot, struct user_names *users)
+{
     write_string(json, "id", device_id_format(device->id).text);
-    write_number(json, "slot", optional_number_of(slot));
+    write_number(json, "slot", slot);
     write_string(json, "vendor", vendor_name(device->id.vendor));
     write_number(json, "index", optional_number_of(device->id.index));
     write_string(json, "name", device->name);
+    write_string(json, "kind", choice_name(device_kind_names, (int)device->kind));
     write_string(json, "uuid", device->uuid);
     write_string(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
     write_string(json, "parent", device->parent);
@@ -64,21 +115,22 @@ void devices_write_members(struct json *json, const struct device *device, size_
     write_number(json, "numa", device->numa);
     write_string(json, "cpus", device->cpus);
     write_load(json, device);
-    json_key(json, "nodes");
-    json_array_begin(json);
-    vector_for_each (node, &device->nodes)
-        json_string(json, *node);
-    json_array_end(json);
-    json_key(json, "processes");
-    json_array_begin(json);
-    json_array_end(json);
+    write_lists(json, device, users);
 }
 
-static void write_device(struct json *json, const struct device *device, size_t slot)
+static void write_devices(struct json *json, const struct devices_picture *picture)
 {
-    json_object_begin(json);
-    devices_write_members(json, device, slot);
-    json_object_end(json);
+    const struct device_list *devices = &picture->report->machine.devices;
+
+    json_array_begin(json);
+    for (size_t i = 0; i < devices->count; i++) {
+        json_object_begin(json);
+        devices_write_members(json, &devices->items[i],
+                              picture->slots != NULL ? picture->slots[i] : optional_number_of(i),
+                              picture->users);
+        json_object_end(json);
+    }
+    json_array_end(json);
 }
 
 static void write_link(struct json *json, const struct machine *machine, const struct link *link)
@@ -95,27 +147,39 @@ static void write_link(struct json *json, const struct machine *machine, const s
     json_object_end(json);
 }
 
-void devices_write_json(const struct machine *machine, struct text *out)
+static void write_problems(struct json *json, const struct problem_list *problems)
 {
+    const struct problem *problem;
+
+    json_array_begin(json);
+    vector_for_each (problem, problems) {
+        json_object_begin(json);
+        write_string(json, "backend", problem->backend);
+        write_string(json, "message", problem->message);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void devices_write_json(const struct devices_picture *picture, enum json_layout layout,
+                        struct text *out)
+{
+    const struct machine *machine = &picture->report->machine;
     const struct link *link;
     struct json json;
 
-    json_start(&json, out, JSON_INDENTED);
+    json_start(&json, out, layout);
     json_object_begin(&json);
     write_string(&json, "schema", "berth.devices/1");
     json_key(&json, "devices");
-    json_array_begin(&json);
-    for (size_t slot = 0; slot < machine->devices.count; slot++)
-        write_device(&json, &machine->devices.items[slot], slot);
-    json_array_end(&json);
+    write_devices(&json, picture);
     json_key(&json, "links");
     json_array_begin(&json);
     vector_for_each (link, &machine->links)
         write_link(&json, machine, link);
     json_array_end(&json);
     json_key(&json, "problems");
-    json_array_begin(&json);
-    json_array_end(&json);
+    write_problems(&json, &picture->report->problems);
     json_object_end(&json);
     json_finish(&json);
 }

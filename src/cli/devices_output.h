@@ -6,23 +6,45 @@
 #define CLI_DEVICES_OUTPUT_H
 
 #include "base/json.h"
+#include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "model/machine.h"
+#include "cli/user_names.h"
+#include "model/report.h"
 
-/* Appends the berth.devices/1 document. A failed allocation is remembered by `out`. */
-void devices_write_json(const struct machine *machine, struct text *out);
+struct devices_picture {
+    const struct report *report;
+    const struct optional_number *slots; /* of the report's devices; NULL: by their order */
+    struct user_names *users;
+    struct terminal terminal;
+    int64_t now; /* nanoseconds since 1970, to tell how old facts are */
+};
+
+/* All of these: a failed allocation is remembered by `out`. */
+
+/* Appends the berth.devices/1 document. */
+void devices_write_json(const struct devices_picture *picture, enum json_layout layout,
+                        struct text *out);
 
 /* The members of one device in that document, within an object. */
-void devices_write_members(struct json *json, const struct device *device, size_t slot);
+void devices_write_members(struct json *json, const struct device *device,
+                           struct optional_number slot, struct user_names *users);
 
-/* Appends a table of the devices and a matrix of their links, fitted to the terminal. A failed
- * allocation is remembered by `out`. */
-void devices_write_table(const struct machine *machine, const struct terminal *terminal,
-                         struct text *out);
+/* Appends a table of the devices, one of the processes that use them if there are any, and a matrix
+ * of the links, fitted to the terminal. */
+void devices_write_table(const struct devices_picture *picture, struct text *out);
 
-/* The second half of that: nothing when no link is known. */
+/* The parts of that after the first, each with an empty line before it; nothing when there is
+ * nothing to show. */
+void devices_write_processes(const struct devices_picture *picture, struct text *out);
 void links_write_matrix(const struct machine *machine, const struct terminal *terminal,
                         struct text *out);
+
+/* One line for each problem: "nvidia: ...", begun by `prefix`. */
+void devices_write_problems(const struct problem_list *problems, const char *prefix,
+                            struct text *out);
+
+/* A cell with a device's memory: "61.2/80 GiB" is used, as far as that is known. */
+void devices_add_memory(struct table *table, const struct device *device);
 
 #endif

@@ -1,37 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
+#include <string.h>
 
 #include "base/count.h"
 #include "base/quantity.h"
-#include "base/table.h"
+#include "base/utf8.h"
 #include "cli/devices_output.h"
+#include "cli/status_output.h"
 
+/* Where there is too little room, what changes least goes first. */
 static const struct table_column columns[] = {
     {.heading = "ID", .priority = TABLE_ALWAYS},
-    {.heading = "MODEL", .priority = 90, .least = 12},
-    {.heading = "MEMORY", .priority = 80, .right = true, .hide_unknown = true},
-    {.heading = "FREE", .priority = 85, .right = true, .hide_unknown = true},
+    {.heading = "MODEL", .priority = 90, .least = 20},
+    {.heading = "MEMORY", .priority = 86, .right = true, .hide_unknown = true},
     {.heading = "UTIL", .priority = 84, .right = true, .hide_unknown = true},
     {.heading = "TEMP", .priority = 50, .right = true, .hide_unknown = true},
     {.heading = "POWER", .priority = 45, .right = true, .hide_unknown = true},
+    {.heading = "CLOCK", .priority = 15, .right = true, .hide_unknown = true},
     {.heading = "CAP", .priority = 40, .right = true, .hide_unknown = true},
     {.heading = "NUMA", .priority = 30, .right = true, .hide_unknown = true},
     {.heading = "PCI", .priority = 20, .hide_unknown = true},
     {.heading = "HEALTH", .priority = 88, .hide_unknown = true},
-    {.heading = "NOTE", .priority = 60, .least = 12, .hide_unknown = true},
+    {.heading = "NOTE", .priority = 87, .least = 24, .hide_unknown = true},
 };
 
-static void add_size(struct table *table, bool known, uint64_t bytes)
+void devices_add_memory(struct table *table, const struct device *device)
 {
-    table_cell(table, known ? quantity_format_size(bytes).text : NULL);
+    struct quantity_text total = quantity_format_size(device->memory_total.value);
+    const struct figure *free = &device->load.memory_free;
+    struct quantity_text used;
+    const char *unit;
+
+    if (!device->memory_total.known) {
+        table_cell(table, NULL);
+        return;
+    }
+    if (!free->known || free->value < 0 || (uint64_t)free->value > device->memory_total.value) {
+        table_cell(table, total.text);
+        return;
+    }
+    used = quantity_format_size(device->memory_total.value - (uint64_t)free->value);
+    unit = strchr(used.text, ' ');
+    if ((uint64_t)free->value == device->memory_total.value)
+        table_cell_format(table, "0/%s", total.text);
+    else if (unit != NULL && strchr(total.text, ' ') != NULL &&
+             strcmp(unit, strchr(total.text, ' ')) == 0)
+        table_cell_format(table, "%.*s/%s", (int)(unit - used.text), used.text, total.text);
+    else
+        table_cell_format(table, "%s/%s", used.text, total.text);
 }
 
-/* A figure in thousandths, shown in whole units. */
+/* A figure in parts of a unit, shown in whole ones. */
 static void add_figure(struct table *table, const struct figure *figure, int64_t unit,
                        const char *suffix)
 {
     if (figure->known)
-        table_cell_format(table, "%lld%s", (long long)((figure->value + unit / 2) / unit), suffix);
+        table_cell_format(
+            table, "%lld%s",
+            (long long)(figure->value / unit) + (figure->value % unit >= unit / 2 ? 1 : 0), suffix);
     else
         table_cell(table, NULL);
 }
@@ -44,36 +69,114 @@ static void add_number(struct table *table, struct optional_number number)
         table_cell(table, NULL);
 }
 
-static void add_device(struct table *table, const struct device *device)
+/* How long ago what is told of a device was so. */
+static void note_age(const struct device *device, int64_t now, struct text *note)
+{
+    int64_t sampled_at, age;
+
+    if (!load_sampled_at(&device->load, &sampled_at) ||
+        __builtin_sub_overflow(now, sampled_at, &age) || age < DURATION_SECOND)
+        text_append(note, "old facts");
+    else
+        text_append_format(note, "facts from %s ago",
+                           quantity_format_duration(age - age % DURATION_SECOND).text);
+}
+
+static void begin_note(struct text *note)
+{
+    if (note->length > 0)
+        text_append(note, ", ");
+}
+
+/* What is worth a word, the most important first. */
+static void write_note(const struct device *device, int64_t now, struct text *note)
+{
+    if (device->health == HEALTH_SICK && device->health_reason != NULL)
+        text_append(note, device->health_reason);
+    if (device->old) {
+        begin_note(note);
+        note_age(device, now, note);
+    }
+    if (device->asleep) {
+        begin_note(note);
+        text_append(note, "asleep");
+    }
+    if (device->partitioned) {
+        begin_note(note);
+        text_append(note, "partitioned");
+    }
+    if (device->kind == DEVICE_KIND_INTEGRATED) {
+        begin_note(note);
+        text_append(note, "integrated");
+    }
+}
+
+static void add_note(struct table *table, const struct device *device, int64_t now, bool shown)
+{
+    enum style style = device->health == HEALTH_SICK || device->old ? STYLE_WARNING : STYLE_FAINT;
+    struct text note = {0};
+
+    write_note(device, now, &note);
+    table->failed |= text_failed(&note);
+    table_cell_styled(table, style, shown ? text_string(&note) : NULL);
+    text_finish(&note);
+}
+
+static bool has_note(const struct device *device)
+{
+    return (device->health == HEALTH_SICK && device->health_reason != NULL) || device->old ||
+           device->asleep || device->partitioned || device->kind == DEVICE_KIND_INTEGRATED;
+}
+
+static void add_device(struct table *table, const struct devices_picture *picture,
+                       const struct device *device, bool has_notes)
 {
     const struct load *load = &device->load;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, device->name);
-    add_size(table, device->memory_total.known, device->memory_total.value);
-    add_size(table, load->memory_free.known, (uint64_t)load->memory_free.value);
+    table_cell(table, status_model(device));
+    devices_add_memory(table, device);
     add_figure(table, &load->utilization, 10, "%");
     add_figure(table, &load->temperature, 1000, "C");
     add_figure(table, &load->power, 1000, "W");
+    add_figure(table, &load->frequency, 1000000, "MHz");
     table_cell(table, device->cap.known ? capability_format(device->cap).text : NULL);
     add_number(table, device->numa);
     table_cell(table, device->pci.known ? pci_format(device->pci).text : NULL);
     table_cell_styled(table, device->health == HEALTH_SICK ? STYLE_BAD : STYLE_GOOD,
                       choice_name(health_names, (int)device->health));
-    table_cell(table, device->partitioned ? "leased by its partitions" : NULL);
+    add_note(table, device, picture->now, has_notes);
 }
 
-void devices_write_table(const struct machine *machine, const struct terminal *terminal,
-                         struct text *out)
+void devices_write_table(const struct devices_picture *picture, struct text *out)
 {
+    const struct machine *machine = &picture->report->machine;
     const struct device *device;
+    bool has_notes = false;
     struct table table;
 
+    vector_for_each (device, &machine->devices)
+        has_notes |= has_note(device);
     table_init(&table, columns, COUNT(columns));
     vector_for_each (device, &machine->devices)
-        add_device(&table, device);
-    if (table_print(&table, terminal, out) < 0)
+        add_device(&table, picture, device, has_notes);
+    if (table_print(&table, &picture->terminal, out) < 0)
         out->failed = true;
     table_finish(&table);
-    links_write_matrix(machine, terminal, out);
+    devices_write_processes(picture, out);
+    links_write_matrix(machine, &picture->terminal, out);
+}
+
+void devices_write_problems(const struct problem_list *problems, const char *prefix,
+                            struct text *out)
+{
+    const struct problem *problem;
+
+    vector_for_each (problem, problems) {
+        text_append(out, prefix);
+        utf8_append_inert(out, problem->backend == NULL ? "probe" : problem->backend);
+        text_append(out, ": ");
+        utf8_append_inert(out, problem->message == NULL ? "it failed" : problem->message);
+        text_append_char(out, '\n');
+    }
 }

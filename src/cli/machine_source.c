@@ -6,20 +6,54 @@
 #include "base/error.h"
 #include "spec/inventory.h"
 
-int machine_source_read(const char *inventory, struct machine *ret_machine, bool *ret_virtual,
+int machine_source_open(struct machine_source *source, const char *inventory, const char *deadline,
                         struct berth_error *error)
 {
     const char *path = inventory != NULL ? inventory : getenv("BERTH_INVENTORY");
-    bool is_virtual = path != NULL && *path != '\0';
-    int code = 0;
+    struct machine_source opened = {.is_virtual = path != NULL && *path != '\0'};
+    int code;
 
     if (inventory != NULL && *inventory == '\0')
         return error_set(error, BERTH_ERROR_INVALID, "--inventory: wanted a file, found nothing");
-    if (is_virtual)
-        code = inventory_read(path, ret_machine, error);
+    if (deadline != NULL) {
+        code = probe_deadline_parse(deadline, &opened.deadline, error);
+        if (code < 0)
+            return error_wrap(error, code, "--deadline");
+    }
+    if (opened.is_virtual)
+        code = inventory_read(path, &opened.virtual.machine, error);
     else
-        *ret_machine = (struct machine){0};
+        code = deadline == NULL ? probe_deadline(&opened.deadline, error) : 0;
     if (code == 0)
-        *ret_virtual = is_virtual;
+        *source = opened;
     return code;
+}
+
+void machine_source_close(struct machine_source *source)
+{
+    report_finish(&source->virtual);
+    probe_finish(&source->probe);
+    *source = (struct machine_source){0};
+}
+
+int machine_source_look(struct machine_source *source, struct report *ret_report,
+                        struct berth_error *error)
+{
+    struct probe_request request = {
+        .deadline = (uint64_t)source->deadline,
+        .without_processes = source->without_processes,
+    };
+    int code;
+
+    if (source->is_virtual) {
+        *ret_report = source->virtual;
+        source->virtual = (struct report){0};
+        return 0;
+    }
+    code = probe_look(&source->probe, &request, ret_report, error);
+    if (code == 0 || code == BERTH_ERROR_MEMORY)
+        return code;
+    if (error != NULL)
+        error->code = BERTH_ERROR_IO;
+    return BERTH_ERROR_IO;
 }

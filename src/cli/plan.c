@@ -2,11 +2,13 @@
  *
  * berth plan: which devices a request would get, and why, or why not.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/devices_output.h"
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
@@ -162,25 +164,60 @@ static int answer(const struct plan_options *options, const struct plan_pool *po
     return code == EXIT_GOOD && !satisfiable ? EXIT_IMPOSSIBLE : code;
 }
 
-/* Finds the devices, and the pool where somebody listens. Returns 0, or an exit code after saying
- * why: what cannot be reached is no mistake of the user's. */
+/* What could not be read stands beside the answer. */
+static void print_problems(const struct problem_list *problems)
+{
+    struct text out = {0};
+
+    devices_write_problems(problems, "berth: ", &out);
+    fputs(text_string(&out), stderr);
+    text_finish(&out);
+}
+
+/* Looks at the devices and at the pool, if somebody listens, which knows its devices also where we
+ * cannot look. Returns 0, or an exit code after saying why: what cannot be reached is no mistake of
+ * the user's. */
+static int look_around(const struct request_options *request, struct machine_source *source,
+                       struct machine *machine, struct plan_pool *pool)
+{
+    struct berth_error blindness = BERTH_ERROR_INIT;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct report report = {0};
+    int sight = machine_source_look(source, &report, &blindness);
+    int code;
+
+    *machine = report.machine;
+    report.machine = (struct machine){0};
+    code = plan_pool_find(request, machine, source->is_virtual, pool, &error);
+    if (code == 0 && !pool->live && sight < 0) {
+        code = sight;
+        error = blindness;
+    }
+    if (code == 0 && !pool->live)
+        print_problems(&report.problems);
+    report_finish(&report);
+    if (code == 0)
+        return 0;
+    error_wrap(&error, code, "plan");
+    return output_refusal(&error);
+}
+
+/* Finds the devices, and the pool where somebody listens. Returns as look_around. */
 static int find_world(const struct request_options *request, struct machine *machine,
                       struct plan_pool *pool)
 {
+    struct machine_source source = {0};
     struct berth_error error = BERTH_ERROR_INIT;
-    bool is_virtual;
-    int code = machine_source_read(request->inventory, machine, &is_virtual, &error);
+    int code = machine_source_open(&source, request->inventory, NULL, &error);
 
     if (code < 0) {
         error_wrap(&error, code, "plan");
         return output_error(&error);
     }
-    code = plan_pool_find(request, machine, pool, &error);
-    if (code < 0) {
-        error_wrap(&error, code, "plan");
-        return output_refusal(&error);
-    }
-    return 0;
+    source.without_processes = true;
+    code = look_around(request, &source, machine, pool);
+    machine_source_close(&source);
+    return code;
 }
 
 /* With the world there: applies the constraints. Returns as answer. */

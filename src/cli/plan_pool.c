@@ -11,8 +11,8 @@
 #include "engine/filter.h"
 #include "launch/mask.h"
 
-/* Whether these are the devices that the pool has, in its order. The wire does not tell links and
- * hosts; an inventory that still says the same does. */
+/* Whether these are the devices that the pool has, in its order: an inventory that still says what
+ * it said when the pool was opened. */
 static bool is_same_machine(const struct machine *machine, const struct pool_view *view)
 {
     bool same = machine->devices.count == view->look.slots.count;
@@ -22,11 +22,43 @@ static bool is_same_machine(const struct machine *machine, const struct pool_vie
     return same;
 }
 
-/* Makes the machine out of the pool's devices, which leave the view but for their ids. */
+/* The links and hosts of devices that both machines have, which the wire does not tell. */
+static int take_surroundings(struct machine *to, struct machine *from, struct berth_error *error)
+{
+    const struct link *link;
+    struct device *device;
+
+    vector_for_each (link, &from->links) {
+        size_t one = device_list_find(&to->devices, from->devices.items[link->between[0]].id);
+        size_t other = device_list_find(&to->devices, from->devices.items[link->between[1]].id);
+        struct link *taken;
+
+        if (one == to->devices.count || other == to->devices.count)
+            continue;
+        taken = vector_append(&to->links);
+        if (taken == NULL)
+            return error_set_memory(error);
+        *taken = *link;
+        taken->between[0] = one < other ? one : other;
+        taken->between[1] = one < other ? other : one;
+    }
+    vector_for_each (device, &to->devices) {
+        size_t there = device_list_find(&from->devices, device->id);
+
+        device->host = there < from->devices.count ? from->devices.items[there].host : 0;
+    }
+    to->hosts = from->hosts;
+    from->hosts = (struct host_list){0};
+    return 0;
+}
+
+/* Makes the machine out of the pool's devices, which leave the view but for their ids. Of what was
+ * there before it keeps what is about the same devices. */
 static int take_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
 {
     struct machine taken = {0};
     struct wire_slot *slot;
+    int code;
 
     if (view->look.slots.count > 0 && vector_reserve(&taken.devices, view->look.slots.count) < 0)
         return error_set_memory(error);
@@ -36,9 +68,10 @@ static int take_devices(struct machine *machine, struct pool_view *view, struct 
         *device = *slot->device;
         *slot->device = (struct device){.id = device->id};
     }
+    code = take_surroundings(&taken, machine, error);
     machine_finish(machine);
     *machine = taken;
-    return 0;
+    return code;
 }
 
 /* Whether the slot has a lease that stands in the way of one within `parent`. */
@@ -88,70 +121,6 @@ static bool is_inside(const struct plan_pool *pool, size_t slot)
     return false;
 }
 
-/* The links between devices that stay; `places` has the new slot of each old one. */
-static void keep_links(struct machine *machine, const size_t *places)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < machine->links.count; i++) {
-        struct link link = machine->links.items[i];
-
-        if (places[link.between[0]] == SIZE_MAX || places[link.between[1]] == SIZE_MAX)
-            continue;
-        link.between[0] = places[link.between[0]];
-        link.between[1] = places[link.between[1]];
-        machine->links.items[kept++] = link;
-    }
-    machine->links.count = kept;
-}
-
-/* Leaves only some devices in the machine, and notes in `slots` where they were. */
-static int keep_devices(struct machine *machine, const struct bitset *kept, size_t *slots,
-                        struct berth_error *error)
-{
-    size_t *places = calloc(machine->devices.count + 1, sizeof(*places));
-    size_t count = 0;
-
-    if (places == NULL)
-        return error_set_memory(error);
-    for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        struct device *device = &machine->devices.items[slot];
-
-        places[slot] = SIZE_MAX;
-        if (!bitset_has(kept, slot)) {
-            device_finish(device);
-            continue;
-        }
-        places[slot] = count;
-        slots[count] = slot;
-        machine->devices.items[count++] = *device;
-    }
-    machine->devices.count = count;
-    keep_links(machine, places);
-    free(places);
-    return 0;
-}
-
-/* Which devices the request may see at all. */
-static int find_visible(const struct plan_pool *pool, const struct machine *machine,
-                        const struct string_list *masks, struct bitset *visible,
-                        struct berth_error *error)
-{
-    struct device_id_list unmasked = {0};
-    bool has_mask;
-    int code = mask_resolve(masks, machine, &unmasked, &has_mask, error);
-
-    if (code < 0)
-        return code;
-    for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        if (pool->view.look.slots.items[slot].state != WIRE_STATE_GONE && is_inside(pool, slot) &&
-            (!has_mask || device_id_list_has(&unmasked, machine->devices.items[slot].id)))
-            bitset_add(visible, slot);
-    }
-    vector_finish(&unmasked);
-    return 0;
-}
-
 /* Makes the machine what the request may see of the pool. */
 static int narrow(struct plan_pool *pool, struct machine *machine, const struct string_list *masks,
                   struct berth_error *error)
@@ -160,11 +129,34 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     int code;
 
     pool->slots = calloc(machine->devices.count + 1, sizeof(*pool->slots));
-    if (pool->slots == NULL || bitset_init(&visible, machine->devices.count) < 0)
+    if (pool->slots == NULL)
         return error_set_memory(error);
-    code = find_visible(pool, machine, masks, &visible, error);
-    if (code == 0)
-        code = keep_devices(machine, &visible, pool->slots, error);
+    code = mask_find_visible(masks, machine, &visible, error);
+    if (code < 0)
+        return code;
+    for (size_t slot = 0; slot < machine->devices.count; slot++) {
+        if (pool->view.look.slots.items[slot].state == WIRE_STATE_GONE || !is_inside(pool, slot))
+            bitset_remove(&visible, slot);
+    }
+    code = machine_keep(machine, &visible, pool->slots, error);
+    bitset_finish(&visible);
+    return code;
+}
+
+/* Without a pool: makes hardware what a request from here may see of it. */
+static int narrow_alone(struct machine *machine, struct berth_error *error)
+{
+    struct string_list masks;
+    struct bitset visible;
+    int code = mask_collect(environ, &masks, error);
+
+    if (code < 0)
+        return code;
+    code = mask_find_visible(&masks, machine, &visible, error);
+    string_list_finish(&masks);
+    if (code < 0)
+        return code;
+    code = machine_keep(machine, &visible, NULL, error);
     bitset_finish(&visible);
     return code;
 }
@@ -204,9 +196,22 @@ static int ask_pool(struct plan_pool *pool, struct session *session, struct wire
     return 0;
 }
 
+/* Makes the machine the pool's. A pool of an inventory that was not asked for has devices of its
+ * own, whatever their names. */
+static int take_over(struct machine *machine, bool is_virtual, struct pool_view *view,
+                     struct berth_error *error)
+{
+    if (is_virtual && is_same_machine(machine, view))
+        return 0;
+    if (!is_virtual && view->about.inventory != NULL)
+        machine_finish(machine);
+    return take_devices(machine, view, error);
+}
+
 /* With somebody there: looks, asks, and makes the machine theirs. */
 static int find_live(const struct request_options *options, struct session *session,
-                     struct machine *machine, struct plan_pool *pool, struct berth_error *error)
+                     struct machine *machine, bool is_virtual, struct plan_pool *pool,
+                     struct berth_error *error)
 {
     struct request request = options->request; /* borrows */
     const struct claim_facts facts = {
@@ -227,8 +232,8 @@ static int find_live(const struct request_options *options, struct session *sess
         code = pool_view_get(session, &pool->view, error);
     if (code == 0)
         code = ask_pool(pool, session, &claim.question, error);
-    if (code == 0 && !is_same_machine(machine, &pool->view))
-        code = take_devices(machine, &pool->view, error);
+    if (code == 0)
+        code = take_over(machine, is_virtual, &pool->view, error);
     if (code == 0)
         code = narrow(pool, machine, &claim.masks, error);
     if (code == 0)
@@ -237,7 +242,7 @@ static int find_live(const struct request_options *options, struct session *sess
     return code;
 }
 
-int plan_pool_find(const struct request_options *options, struct machine *machine,
+int plan_pool_find(const struct request_options *options, struct machine *machine, bool is_virtual,
                    struct plan_pool *ret_pool, struct berth_error *error)
 {
     struct plan_pool pool = {.live = true};
@@ -249,11 +254,11 @@ int plan_pool_find(const struct request_options *options, struct machine *machin
         return code;
     code = session_open(&session, &address, DIAL_ONLY, error);
     if (code == 0) {
-        code = find_live(options, &session, machine, &pool, error);
+        code = find_live(options, &session, machine, is_virtual, &pool, error);
         session_close(&session);
     } else if (code == BERTH_ERROR_NOT_FOUND && address.own) {
         pool.live = false;
-        code = 0;
+        code = is_virtual ? 0 : narrow_alone(machine, error);
     }
     pool_address_finish(&address);
     if (code < 0)

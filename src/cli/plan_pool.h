@@ -26,12 +26,13 @@ struct plan_pool {
 };
 
 /* Looks at the pool, without starting one, and asks it whether it would grant the request at once.
- * `machine`, the inventory's devices or none, becomes the pool's own: those that the request may
- * see, by the masks of the environment and the lease that we are within. Nobody listens at the
- * user's own pool: *ret_pool is not live and `machine` is as it was. The caller finishes *ret_pool,
- * which is untouched on failure, and the machine in any case. Fails as reach_open and
+ * `machine`, an inventory's devices (`is_virtual`) or the hardware, becomes the pool's own: those
+ * that the request may see, by the masks of the environment and the lease that we are within, with
+ * the links and hosts that they had before. Nobody listens at the user's own pool: *ret_pool is not
+ * live and `machine` is as it was, but for hardware that the masks hide. The caller finishes
+ * *ret_pool, which is untouched on failure, and the machine in any case. Fails as reach_open and
  * pool_view_get. */
-int plan_pool_find(const struct request_options *options, struct machine *machine,
+int plan_pool_find(const struct request_options *options, struct machine *machine, bool is_virtual,
                    struct plan_pool *ret_pool, struct berth_error *error);
 void plan_pool_finish(struct plan_pool *pool);
 

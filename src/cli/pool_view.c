@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 /* Moves all items of one vector to the end of another of the same type. */
 #define MOVE_ITEMS(to, from)                                               \
@@ -37,7 +38,8 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page, struct
     look->time = page->time;
     if (MOVE_ITEMS(&look->slots, &page->slots) < 0 ||
         MOVE_ITEMS(&look->leases, &page->leases) < 0 ||
-        MOVE_ITEMS(&look->claims, &page->claims) < 0)
+        MOVE_ITEMS(&look->claims, &page->claims) < 0 ||
+        MOVE_ITEMS(&look->problems, &page->problems) < 0)
         return error_set_memory(error);
     return 0;
 }
@@ -159,6 +161,7 @@ uint64_t pool_view_fingerprint(const struct pool_view *view)
     const struct wire_slot *slot;
     const struct wire_lease *lease;
     const struct wire_claim *claim;
+    const struct problem *problem;
 
     vector_for_each (slot, &view->look.slots) {
         mix(&fingerprint, slot->device->id.vendor);
@@ -166,6 +169,8 @@ uint64_t pool_view_fingerprint(const struct pool_view *view)
         mix(&fingerprint, slot->device->id.mig);
         mix(&fingerprint, slot->state);
         mix(&fingerprint, slot->tenants);
+        mix(&fingerprint, slot->device->health == HEALTH_SICK);
+        mix(&fingerprint, slot->device->old);
     }
     vector_for_each (lease, &view->look.leases) {
         mix(&fingerprint, lease->id);
@@ -177,5 +182,7 @@ uint64_t pool_view_fingerprint(const struct pool_view *view)
         mix(&fingerprint, claim->id);
         mix(&fingerprint, claim->position);
     }
+    vector_for_each (problem, &view->look.problems)
+        mix(&fingerprint, hash_bytes(problem->message, strlen(problem->message)));
     return fingerprint;
 }

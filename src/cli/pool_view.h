@@ -26,7 +26,8 @@ struct pool_use {
 
 struct pool_view {
     struct wire_message about; /* WIRE_POOL: what pool it is */
-    struct wire_message look; /* all pages as one: capacity, pending, time, slots, leases, claims */
+    struct wire_message look;  /* all pages as one: capacity, pending, time, slots, leases, claims,
+                                  problems */
     struct {
         VECTOR_OF(struct pool_use); /* by slot, then by lease */
     } uses;
@@ -39,7 +40,11 @@ struct pool_view {
  * address wants, _SYNTAX when it does not make sense, _LIMIT when it does not end, or _MEMORY. */
 int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
-/* The same, dialling again while the daemon goes away in the midst, a few times. */
+/* The same for those who have no time: with BERTH_ERROR_IO after so many nanoseconds in all. */
+int pool_view_take_within(struct session *session, int64_t time, struct pool_view *ret_view,
+                          struct berth_error *error);
+
+/* As pool_view_take, dialling again while the daemon goes away in the midst, a few times. */
 int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
 void pool_view_finish(struct pool_view *view);

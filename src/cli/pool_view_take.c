@@ -28,10 +28,12 @@ static int judge(struct wire_message *message, uint64_t number, enum wire_type w
     return 1;
 }
 
-int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
-                  struct wire_message *ret_answer, struct berth_error *error)
+/* pool_view_ask that ends by `until`, if that is earlier. */
+static int ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+               int64_t until, struct wire_message *ret_answer, struct berth_error *error)
 {
-    int64_t deadline = clock_now() + patience;
+    int64_t usual = clock_now() + patience;
+    int64_t deadline = until < usual ? until : usual;
     int code;
 
     question->number = session_number(session);
@@ -56,6 +58,12 @@ int pool_view_ask(struct session *session, struct wire_message *question, enum w
     return code < 0 ? code : 0;
 }
 
+int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+                  struct wire_message *ret_answer, struct berth_error *error)
+{
+    return ask(session, question, wanted, INT64_MAX, ret_answer, error);
+}
+
 /* Whether the next page comes after this one; sections that we do not know end the look. */
 static bool goes_on(const struct wire_message *question, const struct wire_message *page)
 {
@@ -63,13 +71,14 @@ static bool goes_on(const struct wire_message *question, const struct wire_messa
            (page->section == question->section && page->after > question->after);
 }
 
-static int take_pages(struct session *session, struct pool_view *view, struct berth_error *error)
+static int take_pages(struct session *session, int64_t until, struct pool_view *view,
+                      struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_LOOK, .section = WIRE_SECTION_DEVICES};
 
     for (size_t pages = 0; pages < POOL_VIEW_PAGES_MOST; pages++) {
         struct wire_message page;
-        int code = pool_view_ask(session, &question, WIRE_PAGE, &page, error);
+        int code = ask(session, &question, WIRE_PAGE, until, &page, error);
         bool more;
 
         if (code < 0)
@@ -102,16 +111,17 @@ static int check_inventory(const char *wanted, const char *found, struct berth_e
                      quote(wanted).text, quote(found).text);
 }
 
-int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+static int take(struct session *session, int64_t until, struct pool_view *ret_view,
+                struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_HELLO};
     struct pool_view view = {0};
-    int code = pool_view_ask(session, &question, WIRE_POOL, &view.about, error);
+    int code = ask(session, &question, WIRE_POOL, until, &view.about, error);
 
     if (code == 0)
         code = check_inventory(session->address->inventory, view.about.inventory, error);
     if (code == 0)
-        code = take_pages(session, &view, error);
+        code = take_pages(session, until, &view, error);
     if (code == 0)
         code = pool_view_index(&view, error);
     if (code < 0)
@@ -119,6 +129,17 @@ int pool_view_take(struct session *session, struct pool_view *ret_view, struct b
     else
         *ret_view = view;
     return code;
+}
+
+int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+{
+    return take(session, INT64_MAX, ret_view, error);
+}
+
+int pool_view_take_within(struct session *session, int64_t time, struct pool_view *ret_view,
+                          struct berth_error *error)
+{
+    return take(session, clock_after(clock_now(), time), ret_view, error);
 }
 
 int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error)

@@ -3,7 +3,6 @@
  * berth status: who holds what, and who waits for what.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,12 +12,10 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/reach.h"
+#include "cli/screen.h"
 #include "cli/status_output.h"
-#include "cli/status_screen.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
-
-enum { WATCH_INTERVAL = 1000 }; /* milliseconds */
 
 struct status_options {
     const char *inventory;
@@ -115,7 +112,7 @@ static int draw(struct watch *watch, const char *note)
     int code;
 
     write_view(watch, note, note != NULL, &out);
-    code = status_screen_draw(&out);
+    code = screen_draw(&out);
     text_finish(&out);
     return code;
 }
@@ -155,28 +152,20 @@ static int look_again(struct watch *watch, struct berth_error *error)
     return 0;
 }
 
-/* Waits for the next look. Returns false when nobody reads us any more. */
-static bool pause_between(void)
-{
-    struct pollfd reader = {.fd = STDOUT_FILENO};
-
-    return poll(&reader, 1, WATCH_INTERVAL) <= 0 || (reader.revents & POLLERR) == 0;
-}
-
 /* With the first view there: shows it for ever. Returns an exit code. */
 static int watch_pool(struct watch *watch)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int code = EXIT_GOOD;
 
-    watch->on_screen = !watch->options->json && status_screen_works();
+    watch->on_screen = !watch->options->json && screen_works();
     if (watch->on_screen)
-        status_screen_enter();
+        screen_enter();
     do {
         code = watch->on_screen ? draw(watch, NULL) : print_change(watch);
-    } while (code == EXIT_GOOD && pause_between() && look_again(watch, &error) == 0);
+    } while (code == EXIT_GOOD && screen_pause(DURATION_SECOND) && look_again(watch, &error) == 0);
     if (watch->on_screen)
-        status_screen_leave();
+        screen_leave();
     if (error.code == 0)
         return code;
     error_wrap(&error, error.code, "status");

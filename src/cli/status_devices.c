@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "base/quantity.h"
 #include "base/table.h"
+#include "cli/devices_output.h"
 #include "cli/status_output.h"
 
 /* What has no usual length comes last. Where there is too little room, the load goes first. */
@@ -53,6 +54,8 @@ static bool has_note(const struct wire_lease *lease)
 
 static const char *note_of_state(const struct wire_slot *slot)
 {
+    if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
+        return slot->device->health_reason;
     switch (slot->state) {
     case WIRE_STATE_SQUATTED:
         return "in use without a lease";
@@ -60,8 +63,10 @@ static const char *note_of_state(const struct wire_slot *slot)
         return "held by another pool";
     case WIRE_STATE_DRAINED:
         return "out of service";
-    default:
+    case WIRE_STATE_GONE:
         return NULL;
+    default:
+        return slot->device->old ? "does not answer now" : NULL;
     }
 }
 
@@ -94,33 +99,6 @@ static struct shown find_shown(const struct pool_view *view)
 static void add_empty(struct table *table, bool shown)
 {
     table_cell(table, shown ? "" : NULL);
-}
-
-/* "61.2/80 GiB" where both have one unit. */
-static void add_memory(struct table *table, const struct device *device)
-{
-    struct quantity_text total = quantity_format_size(device->memory_total.value);
-    const struct figure *free = &device->load.memory_free;
-    struct quantity_text used;
-    const char *unit;
-
-    if (!device->memory_total.known) {
-        table_cell(table, NULL);
-        return;
-    }
-    if (!free->known || free->value < 0 || (uint64_t)free->value > device->memory_total.value) {
-        table_cell(table, total.text);
-        return;
-    }
-    used = quantity_format_size(device->memory_total.value - (uint64_t)free->value);
-    unit = strchr(used.text, ' ');
-    if ((uint64_t)free->value == device->memory_total.value)
-        table_cell_format(table, "0/%s", total.text);
-    else if (unit != NULL && strchr(total.text, ' ') != NULL &&
-             strcmp(unit, strchr(total.text, ' ')) == 0)
-        table_cell_format(table, "%.*s/%s", (int)(unit - used.text), used.text, total.text);
-    else
-        table_cell_format(table, "%s/%s", used.text, total.text);
 }
 
 static void add_utilization(struct table *table, const struct figure *figure)
@@ -168,7 +146,7 @@ static void add_device(struct table *table, const struct shown *shown, const str
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell(table, shown->model ? status_model(device) : NULL);
-    add_memory(table, device);
+    devices_add_memory(table, device);
     add_utilization(table, &device->load.utilization);
     add_state(table, slot);
 }
@@ -207,7 +185,8 @@ static void add_share(struct table *table, bool shown, const struct wire_lease *
         table_cell(table, share.text);
 }
 
-static void add_note(struct table *table, bool shown, const struct wire_lease *lease)
+static void add_note(struct table *table, bool shown, const struct wire_lease *lease,
+                     const struct wire_slot *slot)
 {
     if (lease->end != 0)
         table_cell_format(table, "ending: %s", wire_end_describe(lease->end));
@@ -215,6 +194,8 @@ static void add_note(struct table *table, bool shown, const struct wire_lease *l
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
     else if (lease->opportunistic)
         table_cell_styled(table, STYLE_FAINT, "gives way");
+    else if (note_of_state(slot) != NULL)
+        table_cell_styled(table, STYLE_WARNING, note_of_state(slot));
     else
         add_empty(table, shown);
 }
@@ -256,7 +237,7 @@ static void add_holder(struct table *table, const struct shown *shown,
     add_left(table, shown->left, lease, now);
     add_share(table, shown->share, lease);
     add_replica(table, shown->replica, lease, use->number);
-    add_note(table, shown->note, lease);
+    add_note(table, shown->note, lease, &picture->view->look.slots.items[use->slot]);
     table_cell(table, job == NULL && lease->pid == 0 ? "(reserved)" : job);
 }
 

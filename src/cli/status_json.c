@@ -50,14 +50,16 @@ static void write_pool(struct json *json, const struct status_picture *picture)
     json_object_end(json);
 }
 
-static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use)
+static void write_device(struct json *json, const struct status_picture *picture, size_t slot,
+                         size_t *use)
 {
+    const struct pool_view *view = picture->view;
     const struct wire_slot *item = &view->look.slots.items[slot];
     size_t last = SIZE_MAX;
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
     json_object_begin(json);
-    devices_write_members(json, item->device, slot);
+    devices_write_members(json, item->device, optional_number_of(slot), picture->users);
     write_bool(json, "leased", leased);
     write_string(json, "sharing", leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
     write_string(json, "state", choice_name(wire_state_names, (int)item->state));
@@ -155,6 +157,7 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     const struct wire_message *look = &picture->view->look;
     const struct wire_lease *lease;
     const struct wire_claim *claim;
+    const struct problem *problem;
     size_t use = 0;
     struct json json;
 
@@ -166,7 +169,7 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     json_key(&json, "devices");
     json_array_begin(&json);
     for (size_t slot = 0; slot < look->slots.count; slot++)
-        write_device(&json, picture->view, slot, &use);
+        write_device(&json, picture, slot, &use);
     json_array_end(&json);
     json_key(&json, "leases");
     json_array_begin(&json);
@@ -177,6 +180,15 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     json_array_begin(&json);
     vector_for_each (claim, &look->claims)
         write_claim(&json, claim, picture->users);
+    json_array_end(&json);
+    json_key(&json, "problems");
+    json_array_begin(&json);
+    vector_for_each (problem, &look->problems) {
+        json_object_begin(&json);
+        write_string(&json, "backend", problem->backend);
+        write_string(&json, "message", problem->message);
+        json_object_end(&json);
+    }
     json_array_end(&json);
     json_object_end(&json);
     json_finish(&json);

@@ -27,10 +27,11 @@ struct status_picture {
  * terminal. */
 void status_write(const struct status_picture *picture, struct text *out);
 
-/* The three parts of it. The last appends nothing when nobody waits. */
+/* The parts of it. The last two append nothing when nobody waits and nothing is wrong. */
 void status_write_headline(const struct status_picture *picture, struct text *out);
 void status_write_devices(const struct status_picture *picture, struct text *out);
 void status_write_queue(const struct status_picture *picture, struct text *out);
+void status_write_problems(const struct status_picture *picture, struct text *out);
 
 /* Appends the berth.status/1 document. */
 void status_write_json(const struct status_picture *picture, enum json_layout layout,

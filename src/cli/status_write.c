@@ -56,7 +56,7 @@ static struct census count_devices(const struct pool_view *view)
         if (slot->device->partitioned || slot->state == WIRE_STATE_GONE)
             continue;
         census.devices++;
-        census.free += slot->state == WIRE_STATE_FREE;
+        census.free += slot->state == WIRE_STATE_FREE || slot->state == WIRE_STATE_ASLEEP;
     }
     return census;
 }
@@ -161,6 +161,20 @@ void status_write_headline(const struct status_picture *picture, struct text *ou
     text_finish(&pool);
 }
 
+void status_write_problems(const struct status_picture *picture, struct text *out)
+{
+    const struct problem *problem;
+
+    vector_for_each (problem, &picture->view->look.problems) {
+        struct text line = {0};
+
+        text_append_format(&line, "%s: %s", problem->backend, problem->message);
+        append_line(picture, STYLE_WARNING, text_string(&line), out);
+        out->failed |= line.failed;
+        text_finish(&line);
+    }
+}
+
 void status_write(const struct status_picture *picture, struct text *out)
 {
     const struct wire_message *look = &picture->view->look;
@@ -173,5 +187,9 @@ void status_write(const struct status_picture *picture, struct text *out)
     if (look->claims.count > 0) {
         text_append_char(out, '\n');
         status_write_queue(picture, out);
+    }
+    if (look->problems.count > 0) {
+        text_append_char(out, '\n');
+        status_write_problems(picture, out);
     }
 }

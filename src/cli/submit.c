@@ -25,7 +25,7 @@
 enum { REPORT_DESCRIPTOR = 3 };
 
 /* What the job's process says to the one that was called; one packet. */
-struct report {
+struct job_report {
     uint64_t id; /* 0: it came to nothing */
     struct berth_error error;
 };
@@ -40,7 +40,7 @@ struct submission {
     bool reported;
 };
 
-static int report_send(const struct report *report)
+static int job_report_send(const struct job_report *report)
 {
     ssize_t sent;
 
@@ -70,13 +70,13 @@ static int open_log(struct submission *submission, struct berth_error *error)
 /* The daemon knows the claim: that is all that the one who was called waits for. */
 static int report_id(struct submission *submission, struct berth_error *error)
 {
-    const struct report report = {.id = submission->claim.id};
+    const struct job_report report = {.id = submission->claim.id};
     int code = submission->reported ? 0 : open_log(submission, error);
 
     if (code < 0 || submission->reported)
         return code;
     /* Nobody would ever know the id of a job whose submitter was stopped before it was told. */
-    if (report_send(&report) < 0)
+    if (job_report_send(&report) < 0)
         return error_set(error, BERTH_ERROR_CANCELLED, "nobody waits for the id any more");
     submission->reported = true;
     return 0;
@@ -144,7 +144,7 @@ static void leave(struct submission *submission, int exit_code)
 static int work(const struct run_line *line, uint32_t replica, bool is_replica)
 {
     struct submission submission = {.line = line};
-    struct report report = {0};
+    struct job_report report = {0};
     int code = reach_open(&submission.reach, line->request.inventory, &report.error);
     int exit_code = code;
 
@@ -160,7 +160,7 @@ static int work(const struct run_line *line, uint32_t replica, bool is_replica)
         reach_close(&submission.reach);
     }
     if (!submission.reported)
-        report_send(&report);
+        job_report_send(&report);
     return exit_code < 0 ? EXIT_BERTH : exit_code;
 }
 
@@ -186,7 +186,7 @@ static void print_id(uint64_t id, struct text *out)
 /* Waits for the report. Returns the exit code. */
 static int hear(int from, pid_t job)
 {
-    struct report report;
+    struct job_report report;
     struct text out = {0};
     ssize_t got;
     int code;
@@ -195,7 +195,7 @@ static int hear(int from, pid_t job)
         got = recv(from, &report, sizeof(report), 0);
     } while (got < 0 && errno == EINTR);
     if (got != sizeof(report)) {
-        report = (struct report){0};
+        report = (struct job_report){0};
         error_set(&report.error, BERTH_ERROR_IO, "the job's process ended without a word");
     }
     if (report.id == 0) {

@@ -17,8 +17,8 @@ static void hang_up(struct session *session)
     session->socket = -1;
 }
 
-int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
-                 struct berth_error *error)
+int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
+                     int64_t patience, struct berth_error *error)
 {
     struct session opened = {.address = address, .how = how, .socket = -1};
     int code;
@@ -26,13 +26,19 @@ int session_open(struct session *session, const struct pool_address *address, en
     opened.in = malloc(WIRE_MESSAGE_MOST);
     if (opened.in == NULL)
         return error_set_memory(error);
-    code = dial(address, how, &opened.socket, error);
+    code = dial_for(address, how, patience, &opened.socket, error);
     if (code < 0) {
         free(opened.in);
         return code;
     }
     *session = opened;
     return 0;
+}
+
+int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
+                 struct berth_error *error)
+{
+    return session_open_for(session, address, how, dial_settings.refusal_patience, error);
 }
 
 void session_close(struct session *session)

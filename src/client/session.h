@@ -30,6 +30,10 @@ struct session {
 /* Dials. Fails as dial; the session needs no clean-up then. */
 int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
                  struct berth_error *error);
+
+/* The same with another time, in nanoseconds, for a socket that refuses. */
+int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
+                     int64_t patience, struct berth_error *error);
 void session_close(struct session *session);
 
 /* A number that this session has not used yet. */

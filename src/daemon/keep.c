@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "daemon/jobs.h"
+#include "model/device_tags.h"
 
 enum { BOOT_ID_MOST = 128 };
 
@@ -101,6 +102,24 @@ const struct tagged_table kept_ended_tagged = {
     .size = sizeof(struct ended),
 };
 
+enum kept_devices_tag {
+    KEPT_DEVICES_ITEMS = 1,
+};
+
+static const struct tagged_field devices_fields[] = {
+    [KEPT_DEVICES_ITEMS] = {TAGGED_MEMBER(kept_devices, devices, items), .most = REQUEST_COUNT_MOST,
+                            .inner = &device_tagged},
+};
+
+static struct tagged_digest kept_devices_tagged_digest;
+
+const struct tagged_table kept_devices_tagged = {
+    .digest = &kept_devices_tagged_digest,
+    .fields = devices_fields,
+    .count = COUNT(devices_fields),
+    .size = sizeof(struct kept_devices),
+};
+
 char *keep_boot_id(void)
 {
     struct text content = {0};
@@ -166,6 +185,38 @@ void keep_ended(struct pool *pool, const struct ended *ended)
                                            &pool->record));
 }
 
+/* What stays of a device: how it is doing will be seen anew. The copy borrows from it. */
+static struct device facts_of(const struct device *device)
+{
+    struct device facts = *device;
+
+    facts.load = (struct load){0};
+    facts.health_reason = NULL;
+    facts.processes = (struct device_process_list){0};
+    facts.asleep = facts.old = false;
+    return facts;
+}
+
+static int encode_devices(struct pool *pool, size_t first, size_t count, struct text *out)
+{
+    const struct device_list *devices = &engine_machine(pool->engine)->devices;
+    struct kept_devices kept = {0};
+    int code = vector_reserve(&kept.devices, count);
+
+    for (size_t slot = first; code == 0 && slot < first + count; slot++)
+        kept.devices.items[kept.devices.count++] = facts_of(&devices->items[slot]);
+    if (code == 0)
+        code = journal_encode_door(KEEP_DEVICES, pool_now(pool), &kept_devices_tagged, &kept, out);
+    vector_finish(&kept.devices);
+    return code;
+}
+
+void keep_device(struct pool *pool, uint32_t slot)
+{
+    text_clear(&pool->record);
+    write_record(pool, encode_devices(pool, slot, 1, &pool->record));
+}
+
 /* ---- Making it anew ---- */
 
 struct dumping {
@@ -202,6 +253,10 @@ static int dump_all(struct pool *pool, struct text *out)
 {
     struct dumping dumping = {out, dump_pool(pool, out)};
     struct event_sink sink = {.tell = dump_event, .context = &dumping, .wanted = EVENT_ALL};
+    size_t devices = engine_machine(pool->engine)->devices.count;
+
+    if (dumping.code == 0 && pool->hardware != NULL && devices > 0)
+        dumping.code = encode_devices(pool, 0, devices, out);
 
     if (dumping.code == 0 && engine_dump(pool->engine, &sink) < 0)
         dumping.code = BERTH_ERROR_MEMORY;

@@ -14,6 +14,7 @@ enum keep_type {
     KEEP_POOL = JOURNAL_DOOR_TYPES,
     KEEP_JOB,
     KEEP_ENDED,
+    KEEP_DEVICES,
 };
 
 /* The first record: which boot and which devices it is about. */
@@ -41,6 +42,13 @@ struct kept_job {
     char *command;
 };
 
+/* Devices of the hardware, in the order of their slots: all of them after the first record, later
+ * those that came or changed. */
+struct kept_devices {
+    struct device_list devices;
+};
+
+extern const struct tagged_table kept_devices_tagged;
 extern const struct tagged_table kept_pool_tagged;
 extern const struct tagged_table kept_job_tagged;
 extern const struct tagged_table kept_ended_tagged; /* struct ended */
@@ -48,6 +56,8 @@ extern const struct tagged_table kept_ended_tagged; /* struct ended */
 void keep_event(struct pool *pool, const struct engine_event *event);
 void keep_job(struct pool *pool, const struct job *job);
 void keep_ended(struct pool *pool, const struct ended *ended);
+/* A device of the hardware has come, or what is known of it has changed. */
+void keep_device(struct pool *pool, uint32_t slot);
 
 /* Makes the journal anew from what is there now. */
 int keep_anew(struct pool *pool, struct berth_error *error);

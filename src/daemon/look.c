@@ -8,12 +8,19 @@
 
 #include "base/error.h"
 #include "daemon/connection.h"
+#include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 
 /* A page ends when it holds about so many bytes, or so many claims, each of which takes time to
- * explain. */
-enum { PAGE_BYTES = 64 * 1024, PAGE_CLAIMS = 64, ITEM_BYTES = 160, ID_BYTES = 9 };
+ * explain. The last has some more for problems. */
+enum {
+    PAGE_BYTES = 64 * 1024,
+    PROBLEM_BYTES = 16 * 1024,
+    PAGE_CLAIMS = 64,
+    ITEM_BYTES = 160,
+    ID_BYTES = 9,
+};
 
 void message_handle(struct connection *connection, struct wire_message *message)
 {
@@ -134,7 +141,8 @@ static enum wire_state state_of(const struct pool *pool, uint32_t slot,
         return WIRE_STATE_DRAINING;
     if ((view->blocks & BLOCK_ELSEWHERE) != 0)
         return WIRE_STATE_ELSEWHERE;
-    return (view->blocks & BLOCK_ASLEEP) != 0 ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
+    /* Who is granted one that sleeps wakes it. */
+    return device->asleep ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
 }
 
 static size_t length_of(const char *string)
@@ -145,12 +153,21 @@ static size_t length_of(const char *string)
 size_t look_device_size(const struct device *device)
 {
     size_t size = 3 * ITEM_BYTES + length_of(device->name) + length_of(device->uuid) +
-                  length_of(device->parent) + length_of(device->cpus);
+                  length_of(device->parent) + length_of(device->cpus) +
+                  length_of(device->health_reason);
+    const struct device_process *process;
     char *const *node;
 
     vector_for_each (node, &device->nodes)
         size += length_of(*node) + 4;
+    vector_for_each (process, &device->processes)
+        size += look_process_size(process);
     return size;
+}
+
+size_t look_process_size(const struct device_process *process)
+{
+    return ITEM_BYTES / 2 + length_of(process->command) + length_of(process->container);
 }
 
 /* A page being filled. Items borrow what they point to from the engine and the jobs. */
@@ -311,6 +328,22 @@ static void explain_claims(struct page *page)
     }
 }
 
+/* The last page has room left, as problems have none of their own. The items borrow their texts. */
+static void add_problems(struct page *page)
+{
+    const struct problem_list *problems = hardware_problems(page->pool);
+    size_t bytes = 0;
+
+    for (size_t i = 0; problems != NULL && i < problems->count && bytes < PROBLEM_BYTES; i++) {
+        struct problem *item = vector_append(&page->message->problems);
+
+        if (item == NULL)
+            return;
+        *item = problems->items[i];
+        bytes += ITEM_BYTES + length_of(item->backend) + length_of(item->message);
+    }
+}
+
 static void finish_page(struct wire_message *message)
 {
     struct wire_lease *lease;
@@ -325,6 +358,7 @@ static void finish_page(struct wire_message *message)
     vector_finish(&message->slots);
     vector_finish(&message->leases);
     vector_finish(&message->claims);
+    vector_finish(&message->problems);
 }
 
 /* Fills one section; the next page is the rest of it, or the section after it. */
@@ -364,6 +398,8 @@ void message_look(struct connection *connection, struct wire_message *message)
     uint32_t section =
         message->section == WIRE_SECTION_END ? WIRE_SECTION_DEVICES : message->section;
 
+    if (section == WIRE_SECTION_DEVICES)
+        hardware_watched(pool);
     /* What is short comes in one page. */
     do {
         fill_section(&page, section);
@@ -373,6 +409,8 @@ void message_look(struct connection *connection, struct wire_message *message)
     } while (!page.full && section >= WIRE_SECTION_DEVICES && section <= WIRE_SECTION_QUEUE);
     if (answer.section > WIRE_SECTION_QUEUE)
         answer.section = WIRE_SECTION_END;
+    if (answer.section == WIRE_SECTION_END)
+        add_problems(&page);
     connection_send(connection, &answer);
     finish_page(&answer);
 }

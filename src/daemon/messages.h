@@ -30,5 +30,7 @@ void message_explain(struct connection *connection, struct wire_message *message
 void message_look(struct connection *connection, struct wire_message *message);
 /* About how many bytes a device takes in a message, rather too many. */
 size_t look_device_size(const struct device *device);
+/* The same of a process that uses it. */
+size_t look_process_size(const struct device_process *process);
 
 #endif

@@ -31,6 +31,8 @@ static const char in_use = 'u';
 struct name {
     struct pool *pool;
     uint32_t slot;
+    struct sockaddr_un address;
+    socklen_t address_length;
     struct watch held;   /* listens; -1: not ours */
     struct watch asking; /* connected to who has it; -1: nobody */
     bool unanswered;     /* it has not said yet whether it uses it */
@@ -47,8 +49,9 @@ struct postponed {
 };
 
 struct names {
-    struct name *items;
+    struct name *items; /* watched, so never moved */
     size_t count;
+    size_t room;
     size_t unanswered;
     bool all_held; /* no name of a free device is missing */
     struct timer let_go;
@@ -60,10 +63,9 @@ struct names {
 static void postponed_deal_with(struct pool *pool);
 
 /* "berth/0000:07:00.0", abstract; of an inventory "berth/<its number>/<id>". */
-static socklen_t address_of(const struct name *name, struct sockaddr_un *ret_address)
+static socklen_t address_of(const struct pool *pool, uint32_t slot, struct sockaddr_un *ret_address)
 {
-    const struct pool *pool = name->pool;
-    const struct device *device = &engine_machine(pool->engine)->devices.items[name->slot];
+    const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
     char *place = ret_address->sun_path + 1;
     size_t room = sizeof(ret_address->sun_path) - 1;
     struct device_id_text id = device_id_format(device->id);
@@ -161,11 +163,10 @@ static void other_spoke(struct watch *watch, uint32_t events)
 static void ask_other(struct name *name)
 {
     struct pool *pool = name->pool;
-    struct sockaddr_un address;
-    socklen_t length = address_of(name, &address);
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (descriptor >= 0 && connect(descriptor, (struct sockaddr *)&address, length) == 0) {
+    if (descriptor >= 0 &&
+        connect(descriptor, (struct sockaddr *)&name->address, name->address_length) == 0) {
         name->asking = (struct watch){.descriptor = descriptor, .ready = other_spoke};
         if (loop_add(&pool->loop, &name->asking, EPOLLIN, NULL) == 0) {
             if (!name->unanswered)
@@ -258,8 +259,6 @@ static void somebody_asks(struct watch *watch, uint32_t events)
 static bool take(struct name *name, bool asks)
 {
     struct pool *pool = name->pool;
-    struct sockaddr_un address;
-    socklen_t length = address_of(name, &address);
     int descriptor;
 
     if (name->held.descriptor >= 0)
@@ -267,7 +266,8 @@ static bool take(struct name *name, bool asks)
     if (name->asking.descriptor >= 0)
         return false;
     descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor >= 0 && bind(descriptor, (struct sockaddr *)&address, length) == 0 &&
+    if (descriptor >= 0 &&
+        bind(descriptor, (struct sockaddr *)&name->address, name->address_length) == 0 &&
         listen(descriptor, ASKERS_MOST) == 0) {
         name->held = (struct watch){.descriptor = descriptor, .ready = somebody_asks};
         if (loop_add(&pool->loop, &name->held, EPOLLIN, NULL) == 0) {
@@ -404,9 +404,47 @@ void names_update(struct pool *pool)
         timer_set_at(&pool->loop, &names->let_go, loop_now(&pool->loop) + KEPT_FOR);
 }
 
+/* What is free and unblocked is granted at once to who waits, so the name comes first. */
+static void begin(struct name *name)
+{
+    if (is_leased(name) || anybody_waits(name->pool))
+        take(name, true);
+    else
+        engine_unblock(name->pool->engine, name->slot, BLOCK_ELSEWHERE);
+}
+
+void names_add(struct pool *pool, uint32_t slot)
+{
+    struct names *names = pool->names;
+    struct name *name;
+    struct sockaddr_un address;
+    socklen_t length = address_of(pool, slot, &address);
+
+    if (names == NULL || slot >= names->room)
+        return;
+    name = &names->items[slot];
+    if (slot < names->count) {
+        if (name->address_length == length && memcmp(&name->address, &address, length) == 0)
+            return;
+        /* Under its old address it is nobody's any more. Claims that wait for another pool's answer
+         * are dealt with when the time for that is over. */
+        close_watch(pool, &name->asking);
+        let_go(name);
+    } else {
+        *name = (struct name){
+            .pool = pool, .slot = slot, .held.descriptor = -1, .asking.descriptor = -1};
+        names->count = slot + 1; /* they come in the order of their slots */
+    }
+    name->address = address;
+    name->address_length = length;
+    names->all_held = false;
+    begin(name);
+}
+
 int names_init(struct pool *pool, struct berth_error *error)
 {
     size_t count = engine_machine(pool->engine)->devices.count;
+    size_t room = engine_slots_most(pool->engine);
     struct names *names = calloc(1, sizeof(*names));
 
     if (names == NULL)
@@ -416,26 +454,16 @@ int names_init(struct pool *pool, struct berth_error *error)
     names->let_go.fire = let_go_of_free;
     names->answers.fire = answers_are_late;
     names->retry.fire = try_again;
-    if (count > NAMES_MOST)
+    if (pool->settings.inventory != NULL)
+        room = count;
+    if (room > NAMES_MOST)
         return 0;
-    names->items = calloc(count, sizeof(*names->items));
-    if (names->items == NULL && count > 0)
+    names->items = calloc(room, sizeof(*names->items));
+    if (names->items == NULL && room > 0)
         return error_set_memory(error);
-    names->count = count;
-    for (size_t i = 0; i < count; i++)
-        names->items[i] = (struct name){
-            .pool = pool,
-            .slot = (uint32_t)i,
-            .held.descriptor = -1,
-            .asking.descriptor = -1,
-        };
-    for (size_t i = 0; i < count; i++) {
-        /* What is free and unblocked is granted at once to who waits, so the name comes first. */
-        if (is_leased(&names->items[i]) || anybody_waits(pool))
-            take(&names->items[i], true);
-        else
-            engine_unblock(pool->engine, (uint32_t)i, BLOCK_ELSEWHERE);
-    }
+    names->room = room;
+    for (size_t slot = 0; slot < count; slot++)
+        names_add(pool, (uint32_t)slot);
     return 0;
 }
 

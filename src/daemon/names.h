@@ -14,11 +14,15 @@
 
 #include "daemon/pool.h"
 
-/* Names for the devices of the engine's machine; takes those of restored leases. Inventories of
- * more devices than that have none. */
+/* Names for the devices of the engine's machine, and for those that it has room for; takes those of
+ * restored leases. Pools with room for more devices than that have none. */
 #define NAMES_MOST 1024
 int names_init(struct pool *pool, struct berth_error *error);
 void names_finish(struct pool *pool);
+
+/* A device has come, or has another address than before. In a pause of the engine: what is free and
+ * unblocked is granted at once to who waits, so the name comes first. */
+void names_add(struct pool *pool, uint32_t slot);
 
 /* Before a claim or a test is decided: takes the names of free devices. Returns true when another
  * pool has still to say whether it uses what we want; the message is then kept and dealt with

@@ -19,6 +19,7 @@
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
@@ -106,6 +107,7 @@ static void before_waiting(void *context)
     } else if (journal_file_is_long(&pool->journal)) {
         keep_anew(pool, NULL);
     }
+    hardware_schedule(pool);
     next = engine_next_time(pool->engine);
     if (next != TIME_NEVER || list_is_linked(&pool->engine_timer.in_loop))
         set_if_other(pool, &pool->engine_timer, pool_loop_time(pool, next));
@@ -220,9 +222,12 @@ static int restore(struct pool *pool, struct berth_error *error)
     pool->journaling = true;
     engine_listen(pool->engine, &sink);
     engine_advance(pool->engine, pool_now(pool));
+    /* Nothing is decided before all is known. */
+    engine_pause(pool->engine);
     code = names_init(pool, error);
     if (code < 0)
         return code;
+    hardware_take_first(pool);
     code = restore_holders(pool, error);
     if (code < 0)
         return code;
@@ -270,6 +275,7 @@ static void finish(struct pool *pool)
         jobs_detach(connection);
         connection_close(connection);
     }
+    hardware_finish(pool);
     names_finish(pool);
     if (pool->engine != NULL) {
         pool->journaling = false;

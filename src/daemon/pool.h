@@ -17,6 +17,8 @@
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
+ *     hardware.c    the probe, when it is asked and what it answers
+ *     devices.c     what a look at the hardware changes
  *     listener.c    the socket and the files beside it
  */
 #ifndef DAEMON_POOL_H
@@ -230,6 +232,7 @@ struct pool {
     struct text key;    /* of a request being looked for */
     bool journaling;
 
+    struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
 

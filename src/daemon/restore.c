@@ -20,22 +20,37 @@ enum { JOURNAL_MOST = 1024 * 1024 * 1024 };
 
 struct reading {
     struct pool *pool;
-    struct engine *engine; /* that the events are done in */
-    bool has_pool;         /* the first record was there, and is of this boot */
-    bool other_devices;    /* it is about other devices than there are now */
+    /* What is done with each record; returns 1 to go on, 0 when the journal is of no use, or a
+     * code. */
+    int (*take)(struct reading *reading, const struct journal_record *record,
+                struct berth_error *error);
+    struct engine *engine;   /* that the events are done in */
+    struct machine *machine; /* that the devices are put into */
+    bool has_pool;           /* the first record was there, and is of this boot */
+    bool other_devices;      /* it is about other devices than there are now */
     size_t records;
 };
 
 /* ---- Records ---- */
+
+/* Reads the first record. Returns whether it is that, and of this boot; the caller finishes it. */
+static bool read_pool(const struct journal_record *record, struct kept_pool *ret_kept)
+{
+    char *boot = keep_boot_id();
+    bool ours = record->unknown && (int)record->event.type == KEEP_POOL &&
+                journal_decode_door(record, &kept_pool_tagged, ret_kept, NULL) == 0 &&
+                boot != NULL && ret_kept->boot != NULL && strcmp(boot, ret_kept->boot) == 0;
+
+    free(boot);
+    return ours;
+}
 
 /* Takes over the pool's name and clock. Returns false when the journal is of another boot. */
 static bool take_pool(struct reading *reading, const struct journal_record *record)
 {
     struct pool *pool = reading->pool;
     struct kept_pool kept = {0};
-    char *boot = keep_boot_id();
-    bool ours = journal_decode_door(record, &kept_pool_tagged, &kept, NULL) == 0 && boot != NULL &&
-                kept.boot != NULL && strcmp(boot, kept.boot) == 0;
+    bool ours = read_pool(record, &kept);
 
     if (ours && kept.name != NULL) {
         free(pool->name);
@@ -45,7 +60,6 @@ static bool take_pool(struct reading *reading, const struct journal_record *reco
         reading->other_devices = kept.inventory_hash != pool->inventory_hash;
     }
     tagged_finish(&kept_pool_tagged, &kept);
-    free(boot);
     return ours;
 }
 
@@ -95,15 +109,14 @@ static int take_ended(struct reading *reading, const struct journal_record *reco
     return code;
 }
 
-/* Does what a record says. Returns 1 to go on, 0 when the journal is of no use, or a code. */
+/* Does what a record says. */
 static int take_record(struct reading *reading, const struct journal_record *record,
                        struct berth_error *error)
 {
     int code = 0;
 
     if (!reading->has_pool) {
-        reading->has_pool =
-            record->unknown && (int)record->event.type == KEEP_POOL && take_pool(reading, record);
+        reading->has_pool = take_pool(reading, record);
         return reading->has_pool;
     }
     if (!record->unknown)
@@ -112,6 +125,49 @@ static int take_record(struct reading *reading, const struct journal_record *rec
         code = take_job(reading, record, error);
     else if ((int)record->event.type == KEEP_ENDED)
         code = take_ended(reading, record, error);
+    return code < 0 ? code : 1;
+}
+
+/* Adds the devices of a record to the machine, or gives those that are there their newer facts. */
+static int add_devices(struct machine *machine, const struct journal_record *record,
+                       struct berth_error *error)
+{
+    struct kept_devices kept = {0};
+    int code = journal_decode_door(record, &kept_devices_tagged, &kept, error);
+    struct device *device;
+
+    vector_for_each (device, &kept.devices) {
+        size_t slot = device_list_find(&machine->devices, device->id);
+        struct device *place = slot < machine->devices.count ? &machine->devices.items[slot]
+                                                             : vector_append(&machine->devices);
+
+        if (code < 0 || place == NULL) {
+            code = code < 0 ? code : error_set_memory(error);
+            break;
+        }
+        device_finish(place);
+        *place = *device;
+        place->old = true;
+        *device = (struct device){0};
+    }
+    tagged_finish(&kept_devices_tagged, &kept);
+    return code;
+}
+
+/* Does what a record says of devices; the events are not looked at. */
+static int take_devices(struct reading *reading, const struct journal_record *record,
+                        struct berth_error *error)
+{
+    struct kept_pool kept = {0};
+    int code = 0;
+
+    if (!reading->has_pool) {
+        reading->has_pool = read_pool(record, &kept);
+        tagged_finish(&kept_pool_tagged, &kept);
+        return reading->has_pool;
+    }
+    if (record->unknown && (int)record->event.type == KEEP_DEVICES)
+        code = add_devices(reading->machine, record, error);
     return code < 0 ? code : 1;
 }
 
@@ -128,7 +184,7 @@ static int read_all(struct reading *reading, const struct text *content, struct 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
         if (code != JOURNAL_WHOLE)
             break;
-        code = take_record(reading, &record, error);
+        code = reading->take(reading, &record, error);
         journal_record_finish(&record);
         at += used;
         reading->records++;
@@ -236,9 +292,28 @@ static bool anybody_holds(const struct pool *pool)
     return false;
 }
 
+int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
+{
+    struct machine machine = {0};
+    struct reading reading = {.pool = pool, .take = take_devices, .machine = &machine};
+    struct berth_error torn = BERTH_ERROR_INIT; /* restore_read says so */
+    struct text content = {0};
+    int code = file_read(pool->journal_path, JOURNAL_MOST, &content, error);
+
+    if (code == 0 && read_all(&reading, &content, &torn) < 0)
+        code = error_set_memory(error);
+    text_finish(&content);
+    if (code < 0 && code != BERTH_ERROR_NOT_FOUND) {
+        machine_finish(&machine);
+        return code;
+    }
+    *ret_machine = machine;
+    return 0;
+}
+
 int restore_read(struct pool *pool, struct berth_error *error)
 {
-    struct reading reading = {.pool = pool, .engine = pool->engine};
+    struct reading reading = {.pool = pool, .take = take_record, .engine = pool->engine};
     struct text content = {0};
     int code = file_read(pool->journal_path, JOURNAL_MOST, &content, error);
 

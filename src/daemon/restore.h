@@ -10,6 +10,11 @@
 /* How long clients that waited have to come back. */
 #define RESTORE_PATIENCE (5 * DURATION_SECOND)
 
+/* The devices that the journal at pool->journal_path knows, in the order of their slots, each as
+ * old as that is; none where there is no journal of this boot. The caller finishes the machine.
+ * Fails with BERTH_ERROR_IO, _PERMISSION or _MEMORY. */
+int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth_error *error);
+
 /* Reads the journal at pool->journal_path, if there is one of this boot, into the pool's fresh
  * engine: leases and claims are as they were, whether their holders live or not. A torn end is
  * ignored. Fails with BERTH_ERROR_IO, _PERMISSION, _MEMORY, or _BUSY when leases are held on

@@ -9,22 +9,34 @@
 #include "base/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
+#include "daemon/hardware.h"
+#include "daemon/restore.h"
 #include "engine/policies.h"
 #include "spec/configuration.h"
 #include "spec/document.h"
 #include "spec/inventory.h"
 
-static int read_machine(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
+/* How many devices the hardware may have that are not there yet: partitions, what is plugged in. */
+enum { HARDWARE_SLOTS_LEAST = 256 };
+
+/* What the last daemon knew of the hardware; the first report, if it comes in time, is taken in as
+ * what has changed since. */
+static int read_hardware(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
+{
+    int code = hardware_open(pool, error);
+
+    if (code == 0)
+        code = restore_devices(pool, ret_machine, error);
+    if (code == 0)
+        hardware_await(pool);
+    return code;
+}
+
+static int read_inventory(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
 {
     const char *path = pool->settings.inventory;
     struct text content = {0};
-    int code;
-
-    if (path == NULL) {
-        *ret_machine = (struct machine){0};
-        return 0;
-    }
-    code = file_read(path, DOCUMENT_LARGEST, &content, error);
+    int code = file_read(path, DOCUMENT_LARGEST, &content, error);
     if (code == 0) {
         pool->inventory_key = hash_bytes(path, strlen(path));
         pool->inventory_hash = hash_bytes(text_string(&content), content.length);
@@ -106,6 +118,7 @@ static int make_engine(struct pool *pool, const struct rules *rules, struct mach
                        struct berth_error *error)
 {
     const struct configuration *configuration = &rules->configuration;
+    size_t known = machine->devices.count + hardware_first_count(pool);
     struct engine_settings settings = {
         .policy = rules->policy,
         .time_slice_tenants = configuration->time_slice_tenants,
@@ -118,6 +131,8 @@ static int make_engine(struct pool *pool, const struct rules *rules, struct mach
     const struct device *device;
     int code;
 
+    if (pool->hardware != NULL)
+        settings.slots_most = 2 * known < HARDWARE_SLOTS_LEAST ? HARDWARE_SLOTS_LEAST : 2 * known;
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
     code = engine_create(machine, &settings, &pool->engine, error);
@@ -134,7 +149,8 @@ int sources_open(struct pool *pool, struct berth_error *error)
 
     if (code < 0)
         return code;
-    code = read_machine(pool, &machine, error);
+    code = pool->settings.inventory == NULL ? read_hardware(pool, &machine, error)
+                                            : read_inventory(pool, &machine, error);
     if (code == 0)
         code = make_engine(pool, &rules, &machine, error);
     if (code == 0)

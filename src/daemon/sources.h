@@ -17,8 +17,9 @@ struct rules {
 /* Reads a configuration as configuration_read does, and finds the policy that it names. */
 int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_error *error);
 
-/* Makes the engine of the inventory's devices (without one there are none) by the rules of the
- * configuration. */
+/* Makes the engine of the inventory's devices, or of those of the hardware that the journal knows,
+ * by the rules of the configuration. Without an inventory it waits a while for the first report,
+ * which is to be taken in later (hardware_take_first). */
 int sources_open(struct pool *pool, struct berth_error *error);
 
 /* Reads the configuration again; a bad one is logged and the old rules stay. How many tenants

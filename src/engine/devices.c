@@ -9,6 +9,8 @@
 
 void refuse_impossible(struct engine *engine)
 {
+    if (engine->paused)
+        return;
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
@@ -54,8 +56,14 @@ static void recompile_all(struct engine *engine)
     refuse_impossible(engine);
 }
 
+void engine_pause(struct engine *engine)
+{
+    engine->paused = true;
+}
+
 void engine_resume(struct engine *engine)
 {
+    engine->paused = false;
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
@@ -133,15 +141,25 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     return 0;
 }
 
-void engine_device_gone(struct engine *engine, uint32_t slot)
+static void set_present(struct engine *engine, uint32_t slot, bool present)
 {
-    if (!engine->status[slot].present)
+    if (engine->status[slot].present == present)
         return;
-    engine->status[slot].present = false;
+    engine->status[slot].present = present;
     refresh(engine, slot);
     tell_device(engine, slot);
     recompile_all(engine);
     settle_all(engine);
+}
+
+void engine_device_gone(struct engine *engine, uint32_t slot)
+{
+    set_present(engine, slot, false);
+}
+
+void engine_device_back(struct engine *engine, uint32_t slot)
+{
+    set_present(engine, slot, true);
 }
 
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health)
@@ -152,6 +170,25 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
     refresh(engine, slot);
     tell_device(engine, slot);
     settle_all(engine);
+}
+
+void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from)
+{
+    struct device *device = &engine->machine.devices.items[slot];
+
+    free(device->health_reason);
+    device->health_reason = from->health_reason;
+    from->health_reason = NULL;
+    device_process_list_finish(&device->processes);
+    device->processes = from->processes;
+    from->processes = (struct device_process_list){0};
+    device->asleep = from->asleep;
+    device->old = from->old;
+}
+
+void engine_device_aged(struct engine *engine, uint32_t slot)
+{
+    engine->machine.devices.items[slot].old = true;
 }
 
 static void set_blocks(struct engine *engine, uint32_t slot, uint32_t blocks)

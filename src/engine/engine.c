@@ -251,7 +251,7 @@ static void do_due(struct engine *engine)
 
 void engine_advance(struct engine *engine, int64_t now)
 {
-    if (engine->retry) {
+    if (engine->retry && !engine->paused) {
         engine->retry = false;
         engine_resume(engine);
     }

@@ -126,6 +126,11 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires,
 
 /* ---- Devices ---- */
 
+/* Several changes that belong together count as one: nothing is granted, refused as impossible or
+ * given notice from here to engine_resume. Meanwhile only devices, blocks and loads may be told,
+ * and leases and claims ended. */
+void engine_pause(struct engine *engine);
+
 /* A device appeared; it gets the next slot, or its old one when a device of this id was here
  * before. Takes the device over on success. Fails with BERTH_ERROR_LIMIT, _INVALID (a host that
  * there is not, or another than before) or _MEMORY. */
@@ -134,7 +139,14 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
 /* A device is gone: nothing is granted on it, leases on it go on until they end. Claims that
  * nothing here could satisfy any more are refused. */
 void engine_device_gone(struct engine *engine, uint32_t slot);
+/* One that was gone is there again, and the same as before. */
+void engine_device_back(struct engine *engine, uint32_t slot);
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health);
+/* Takes over from `from` what nothing is decided by: health_reason, asleep, old and the processes,
+ * which `from` has no more then. The rest of it is not looked at. */
+void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
+/* Nobody answers for the device now: what is known of it is old. */
+void engine_device_aged(struct engine *engine, uint32_t slot);
 void engine_block(struct engine *engine, uint32_t slot, enum block reason);
 void engine_unblock(struct engine *engine, uint32_t slot, enum block reason);
 void engine_load(struct engine *engine, uint32_t slot, const struct load *load);
@@ -253,7 +265,7 @@ size_t engine_slots_most(const struct engine *engine);
 int engine_replay(struct engine *engine, const struct engine_event *event,
                   struct berth_error *error);
 
-/* After the last replayed event: grants what is due. */
+/* After the last replayed event, or a pause: grants what is due. */
 void engine_resume(struct engine *engine);
 
 /* Whoever opened the requests that were restored is gone and cannot close them: closes them in

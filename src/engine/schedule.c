@@ -104,7 +104,7 @@ static int grant_due(struct scope *scope)
 
 void settle(struct scope *scope)
 {
-    bool again = true;
+    bool again = !scope->engine->paused;
 
     while (again && scope->lanes.count > 0) {
         if (grant_due(scope) < 0) {

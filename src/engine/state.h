@@ -224,6 +224,7 @@ struct engine {
     struct event_sink sink;
     bool tells_at_once; /* somebody listens to grants that never waited */
     bool retry;         /* a grant failed for lack of memory and is to be tried again */
+    bool paused;        /* nothing is decided until engine_resume */
     int64_t now;
     uint64_t last_id;
     struct claim *spare_claims; /* linked by entry.link.next */

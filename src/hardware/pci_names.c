@@ -65,7 +65,8 @@ static int hex_digit(char character)
     return -1;
 }
 
-/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what follows it. */
+/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what
+ * follows it. */
 static bool take_id(struct slice line, uint32_t *ret_id, struct slice *ret_name)
 {
     uint32_t id = 0;
@@ -260,13 +261,17 @@ static bool keep_ids(const struct root *root)
     return kept_prefix != NULL;
 }
 
+char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
+{
+    return keep_ids(root) ? pci_ids_name(&kept, vendor, device) : NULL;
+}
+
 char *pci_name(const struct root *root, const char *path)
 {
     struct optional_number vendor = root_number(root, "%s/vendor", path);
     struct optional_number device = root_number(root, "%s/device", path);
 
-    if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff ||
-        !keep_ids(root))
+    if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff)
         return NULL;
-    return pci_ids_name(&kept, (uint32_t)vendor.value, (uint32_t)device.value);
+    return pci_name_by_ids(root, (uint32_t)vendor.value, (uint32_t)device.value);
 }

@@ -38,6 +38,13 @@ struct root_value {
 int root_read(const struct root *root, struct root_value *ret_value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Opens a directory, so that much below it is read at little cost. Returns a descriptor, which the
+ * caller closes, or a negative errno. */
+int root_open(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* root_read of the file `path` below such a directory; no slash at its beginning. */
+int root_read_at(int directory, const char *path, struct root_value *ret_value);
+
 /* Reads a file of at most `most` bytes (what follows is cut) after what `out` holds. Returns as
  * root_read, -ENOMEM included. */
 int root_read_long(const struct root *root, size_t most, struct text *out, const char *format, ...)

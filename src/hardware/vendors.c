@@ -2,5 +2,10 @@
 #include "hardware/vendors.h"
 
 const struct vendor_table *const vendor_tables[] = {
+    &nvidia_table,
+    &amd_table,
+    &intel_table,
+    &apple_table,
+    &dri_table,
     NULL,
 };

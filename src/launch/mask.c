@@ -423,3 +423,18 @@ int mask_resolve(const struct string_list *masks, const struct machine *machine,
     *ret_has_mask = resolving.has_mask;
     return 0;
 }
+
+int mask_find_visible(const struct string_list *masks, const struct machine *machine,
+                      struct bitset *ret_visible, struct berth_error *error)
+{
+    struct resolving resolving = {.masks = masks, .machine = machine};
+    int code = apply_all(&resolving);
+
+    vector_finish(&resolving.view);
+    if (code < 0) {
+        bitset_finish(&resolving.allowed);
+        return error_set_memory(error);
+    }
+    *ret_visible = resolving.allowed;
+    return 0;
+}

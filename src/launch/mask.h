@@ -9,6 +9,7 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
+#include "base/bitset.h"
 #include "base/string_list.h"
 #include "model/machine.h"
 
@@ -35,5 +36,10 @@ int mask_collect(char *const *environment, struct string_list *ret_masks,
  * list. Fails with BERTH_ERROR_MEMORY; the results are untouched then. */
 int mask_resolve(const struct string_list *masks, const struct machine *machine,
                  struct device_id_list *ret_ids, bool *ret_has_mask, struct berth_error *error);
+
+/* The same as a set of slots, of all devices where no vendor has a mask. The caller finishes it;
+ * on failure, with BERTH_ERROR_MEMORY, it is untouched. */
+int mask_find_visible(const struct string_list *masks, const struct machine *machine,
+                      struct bitset *ret_visible, struct berth_error *error);
 
 #endif

@@ -66,6 +66,10 @@ struct device_list {
 /* Frees what the device owns and zeroes it. */
 void device_finish(struct device *device);
 
+/* Whether all is the same of both that stays while nobody changes the hardware: everything but
+ * health, sleep, load and processes. */
+bool device_facts_equal(const struct device *one, const struct device *other);
+
 void device_list_finish(struct device_list *list);
 
 /* The slot of the device with this id; the list's count when there is none. */

@@ -22,3 +22,18 @@ bool load_sampled_at(const struct load *load, int64_t *ret_time)
     *ret_time = oldest->sampled_at;
     return true;
 }
+
+static bool same_figure(const struct figure *one, const struct figure *other)
+{
+    return one->known == other->known &&
+           (!one->known || (one->value == other->value && one->sampled_at == other->sampled_at));
+}
+
+bool load_equals(const struct load *one, const struct load *other)
+{
+    return same_figure(&one->memory_free, &other->memory_free) &&
+           same_figure(&one->utilization, &other->utilization) &&
+           same_figure(&one->temperature, &other->temperature) &&
+           same_figure(&one->power, &other->power) &&
+           same_figure(&one->frequency, &other->frequency);
+}

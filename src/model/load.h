@@ -41,4 +41,7 @@ static inline struct figure figure_sampled(int64_t value, int64_t sampled_at)
  * leaves *ret_time alone, when no known figure was sampled. */
 bool load_sampled_at(const struct load *load, int64_t *ret_time);
 
+/* Whether both say the same, times included. */
+bool load_equals(const struct load *one, const struct load *other);
+
 #endif

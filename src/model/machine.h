@@ -6,6 +6,9 @@
 #ifndef MODEL_MACHINE_H
 #define MODEL_MACHINE_H
 
+#include <berth/error.h>
+
+#include "base/bitset.h"
 #include "model/device.h"
 #include "model/link.h"
 
@@ -28,5 +31,11 @@ struct machine {
 
 /* Frees what the machine owns and leaves one without devices. */
 void machine_finish(struct machine *machine);
+
+/* Leaves only the devices of these slots, and the links between them. `slots`, which has room for
+ * as many, gets the slots that they had; NULL: nobody wants to know. Fails with BERTH_ERROR_MEMORY;
+ * nothing is changed then. */
+int machine_keep(struct machine *machine, const struct bitset *kept, size_t *slots,
+                 struct berth_error *error);
 
 #endif

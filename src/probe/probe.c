@@ -13,25 +13,37 @@
 #include "base/error.h"
 #include "base/program.h"
 #include "base/quantity.h"
+#include "base/quote.h"
 #include "model/inherited.h"
 
 enum { DEADLINE_LEAST = 10 * 1000 * 1000 };
 #define DEADLINE_MOST INT64_C(600000000000)
 
+int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_error *error)
+{
+    int64_t deadline;
+    int code = quantity_parse_duration(text, &deadline, error);
+
+    if (code < 0)
+        return code;
+    if (deadline < DEADLINE_LEAST || deadline > DEADLINE_MOST)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted 10ms to 10m, found %s",
+                         quote(text).text);
+    *ret_deadline = deadline;
+    return 0;
+}
+
 int probe_deadline(int64_t *ret_deadline, struct berth_error *error)
 {
     const char *given = getenv("BERTH_PROBE_DEADLINE");
-    int64_t deadline = PROBE_DEADLINE;
-    int code =
-        given == NULL || *given == '\0' ? 0 : quantity_parse_duration(given, &deadline, error);
+    int code;
 
-    if (code < 0)
-        return error_wrap(error, code, "BERTH_PROBE_DEADLINE");
-    if (deadline < DEADLINE_LEAST || deadline > DEADLINE_MOST)
-        return error_set(error, BERTH_ERROR_RANGE,
-                         "BERTH_PROBE_DEADLINE: wanted 10ms to 10m, found %s", given);
-    *ret_deadline = deadline;
-    return 0;
+    if (given == NULL || *given == '\0') {
+        *ret_deadline = PROBE_DEADLINE;
+        return 0;
+    }
+    code = probe_deadline_parse(given, ret_deadline, error);
+    return code < 0 ? error_wrap(error, code, "BERTH_PROBE_DEADLINE") : 0;
 }
 
 int probe_start(struct probe *probe, struct berth_error *error)

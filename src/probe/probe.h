@@ -53,4 +53,7 @@ int probe_look(struct probe *probe, struct probe_request *request, struct report
  * BERTH_ERROR_SYNTAX or _RANGE (wanted 10 ms to 10 min); *ret_deadline is untouched then. */
 int probe_deadline(int64_t *ret_deadline, struct berth_error *error);
 
+/* The same of a text. */
+int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_error *error);
+
 #endif

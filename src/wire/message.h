@@ -29,6 +29,7 @@
 #include "base/string_list.h"
 #include "base/text.h"
 #include "model/device.h"
+#include "model/report.h"
 #include "model/request.h"
 
 #define WIRE_VERSION       1
@@ -65,7 +66,8 @@ enum wire_type {
     WIRE_REFUSED = 67, /* error, text: the last word about this number */
     WIRE_DONE = 68,    /* id, expires */
     WIRE_PAGE = 69,    /* capacity, pending, time, socket, inventory, slots, leases, claims; section
-                          and after of the next page, section 0: this was the last */
+                          and after of the next page, section 0: this was the last, and has the
+                          problems */
     WIRE_NOTICE = 70,  /* id, end, force_at, duration (until then): the lease is to be given back */
     WIRE_ENDED = 71,   /* id, end, exit_code */
     WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
@@ -209,6 +211,7 @@ struct wire_message {
     struct {
         VECTOR_OF(struct wire_claim);
     } claims;
+    struct problem_list problems; /* of the last look at the hardware */
 };
 
 /* Frees what a decoded message owns and zeroes it. */

@@ -134,6 +134,8 @@ static const struct tagged_field message_fields[] = {
                          .inner = &lease_table},
     [WIRE_TAG_CLAIMS] = {TAGGED_MEMBER(wire_message, claims, items), .most = WIRE_PAGE_ITEMS,
                          .inner = &claim_table},
+    [WIRE_TAG_PROBLEMS] = {TAGGED_MEMBER(wire_message, problems, items), .most = PROBLEMS_MOST,
+                           .inner = &problem_tagged},
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 

@@ -45,6 +45,7 @@ enum wire_tag {
     WIRE_TAG_SLOTS = 34,        /* items: enum wire_slot_tag */
     WIRE_TAG_LEASES = 35,       /* items: enum wire_lease_tag */
     WIRE_TAG_CLAIMS = 36,       /* items: enum wire_claim_tag */
+    WIRE_TAG_PROBLEMS = 37,     /* items: enum problem_tag */
 };
 
 enum wire_slot_tag {

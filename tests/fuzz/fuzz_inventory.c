@@ -74,17 +74,24 @@ static void walk(const struct machine *machine)
 
 static void show(const struct machine *machine, size_t width)
 {
-    struct terminal terminal = {.width = width, .unicode = width % 2 == 0};
+    const struct report report = {.machine = *machine};
+    struct user_names users = {0};
+    const struct devices_picture picture = {
+        .report = &report,
+        .users = &users,
+        .terminal = {.width = width, .unicode = width % 2 == 0},
+    };
     struct text out = {0};
 
-    devices_write_json(machine, &out);
+    devices_write_json(&picture, JSON_INDENTED, &out);
     require_lines(&out);
     require(out.bytes[0] == '{' && out.length > 2);
     require(strcmp(out.bytes + out.length - 2, "}\n") == 0);
     text_clear(&out);
-    devices_write_table(machine, &terminal, &out);
+    devices_write_table(&picture, &out);
     require_lines(&out);
     text_finish(&out);
+    user_names_finish(&users);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -122,7 +122,8 @@ static inline struct engine *world_twin(const struct world *world)
 
         *place = *device;
         place->name = device->name == NULL ? NULL : copy_of(device->name);
-        place->uuid = place->parent = place->cpus = NULL;
+        place->uuid = place->parent = place->cpus = place->health_reason = NULL;
+        place->processes = (struct device_process_list){0};
         place->nodes = (struct string_list){0};
     }
     vector_for_each (host, &machine->hosts) {

@@ -83,6 +83,6 @@ class Pool:
         daemons = self.daemons()
         for pid, zombie in processes.descendants(os.getpid()):
             # A job that was submitted says that it is over just before it is.
-            if not zombie and pid not in daemons:
+            if not zombie and pid not in daemons and not processes.is_probe(pid):
                 processes.is_ended(pid, 2)
         self.end_daemon()

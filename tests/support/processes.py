@@ -65,6 +65,19 @@ def descendants(ancestor):
     return found
 
 
+def is_probe(pid):
+    """Whether it is a berth-probe: those are nobody's children, and end by themselves when nobody needs them."""
+    return "berth-probe" in command_line(pid) or "scripted_probe" in command_line(pid)
+
+
+def await_probes(timeout=TIMEOUT):
+    """Waits for the end of probes whose users are gone."""
+    deadline = time.monotonic() + timeout
+    for pid, zombie in descendants(os.getpid()):
+        if not zombie and is_probe(pid):
+            is_ended(pid, deadline - time.monotonic())
+
+
 def end_children():
     """Kills and reaps everything below this process; returns what was still alive, as text.
 

@@ -17,6 +17,9 @@ from typing import NamedTuple
 import processes
 from programs import TIMEOUT, Deadline, Program, Terminal, set_size
 
+# How long a probe may take to see that whoever started it is gone.
+PROBES_END = 5.0
+
 SANITIZERS = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
 
 
@@ -39,6 +42,8 @@ class Sandbox:
         self.directory = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
         self.home = self.directory / "home"
         self.home.mkdir()
+        # Where no inventory is named, the machine has no devices, whatever this one has.
+        (self.directory / "sysroot").mkdir()
         self.programs = []
         self.environment = self._clean_environment()
 
@@ -49,6 +54,7 @@ class Sandbox:
         # Nobody's own daemon but one that the test starts.
         run = str(self.directory / "run")
         clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "BERTH_RUNTIME_DIR": run}
+        clean["BERTH_SYSROOT"] = str(self.directory / "sysroot")
         for name in SANITIZERS:  # their reports are looked for at the end
             if name in os.environ:
                 clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"
@@ -119,6 +125,7 @@ class Sandbox:
 
     def close(self):
         """Ends everything; fails when there was something to end or a sanitizer spoke."""
+        processes.await_probes(PROBES_END)
         problems = processes.end_children()
         for program in self.programs:
             program.close()

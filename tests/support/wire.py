@@ -183,7 +183,7 @@ class Pool:
 
     def look(self):
         """The whole pool: the pages put together."""
-        whole = {"slots": [], "leases": [], "claims": []}
+        whole = {"slots": [], "leases": [], "claims": [], "problems": []}
         section, after = SECTIONS["DEVICES"], 0
         while section != SECTIONS["END"]:
             page = self.ask("LOOK", "PAGE", section=section, after=after)

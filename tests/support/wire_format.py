@@ -239,6 +239,15 @@ REQUEST = {
     "host_memory": (28, MAYBE),
 }
 
+PROCESS = {
+    "pid": (1, NUMBER),
+    "uid": (2, MAYBE),
+    "memory": (3, MAYBE),
+    "command": (4, TEXT),
+    "container": (5, TEXT),
+    "lease": (6, NUMBER),
+}
+
 DEVICE = {
     "id": (1, ID),
     "name": (2, TEXT),
@@ -257,6 +266,17 @@ DEVICE = {
     "utilization": (15, FIGURE),
     "temperature": (16, FIGURE),
     "power": (17, FIGURE),
+    "health_reason": (18, TEXT),
+    "asleep": (19, FLAG),
+    "old": (20, FLAG),
+    "kind": (21, NUMBER),
+    "frequency": (22, FIGURE),
+    "processes": (23, items_of(PROCESS)),
+}
+
+PROBLEM = {
+    "backend": (1, TEXT),
+    "message": (2, TEXT),
 }
 
 SLOT = {
@@ -343,6 +363,7 @@ MESSAGE = {
     "slots": (34, items_of(SLOT)),
     "leases": (35, items_of(LEASE)),
     "claims": (36, items_of(CLAIM)),
+    "problems": (37, items_of(PROBLEM)),
 }
 
 

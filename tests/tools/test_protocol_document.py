@@ -12,6 +12,8 @@ FIELD_TABLES = {
     "message": ("src/wire/tables.h", "wire_tag", "WIRE_TAG_"),
     "request": ("src/model/request_tags.h", "request_tag", "REQUEST_TAG_"),
     "device": ("src/model/device_tags.h", "device_tag", "DEVICE_TAG_"),
+    "process": ("src/model/device_tags.h", "process_tag", "PROCESS_TAG_"),
+    "problem": ("src/model/device_tags.h", "problem_tag", "PROBLEM_TAG_"),
     "slot": ("src/wire/tables.h", "wire_slot_tag", "WIRE_SLOT_"),
     "lease": ("src/wire/tables.h", "wire_lease_tag", "WIRE_LEASE_"),
     "claim": ("src/wire/tables.h", "wire_claim_tag", "WIRE_CLAIM_"),
@@ -28,17 +30,22 @@ NUMBER_TABLES = {
     "scheduling": ("src/model/request.h", "scheduling", "SCHEDULING_"),
     "priority": ("src/model/request.h", "priority", "PRIORITY_"),
     "health": ("src/model/device.h", "health", "HEALTH_"),
+    "kind of device": ("src/model/device.h", "device_kind", "DEVICE_KIND_"),
 }
 LIMIT_HEADERS = (
     "src/wire/message.h",
     "src/model/request.h",
     "src/model/device_id.h",
     "src/model/device_tags.h",
+    "src/model/process.h",
+    "src/model/report.h",
 )
 CLIENT_TABLES = {
     "message": wire_format.MESSAGE,
     "request": wire_format.REQUEST,
     "device": wire_format.DEVICE,
+    "process": wire_format.PROCESS,
+    "problem": wire_format.PROBLEM,
     "slot": wire_format.SLOT,
     "lease": wire_format.LEASE,
     "claim": wire_format.CLAIM,

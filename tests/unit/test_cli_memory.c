@@ -35,6 +35,7 @@ static int enter(void **state)
     unsetenv("BERTH_INVENTORY");
     unsetenv("BERTH_SOCKET");
     setenv("BERTH_RUNTIME_DIR", "/proc/no/berth", 1);
+    setenv("BERTH_PROBE", "/nonexistent", 1);
     if (temporary_directory_enter(state) < 0)
         return -1;
     file = fopen("machine.yaml", "w");
@@ -104,7 +105,8 @@ static void check_command(const char *const *words, int exit_code)
 
 COMMAND(devices, EXIT_GOOD, "devices", "--inventory", "machine.yaml")
 COMMAND(devices_as_json, EXIT_GOOD, "devices", "--json", "--inventory=machine.yaml")
-COMMAND(devices_of_nothing, EXIT_GOOD, "devices")
+COMMAND(devices_without_a_probe, EXIT_BERTH, "devices")
+COMMAND(devices_with_a_bad_deadline, EXIT_USAGE, "devices", "--deadline", "1ms")
 COMMAND(devices_help, EXIT_GOOD, "devices", "--help")
 COMMAND(devices_of_no_file, EXIT_USAGE, "devices", "--inventory", "none.yaml")
 COMMAND(plan, EXIT_GOOD, "plan", "--inventory", "machine.yaml")
@@ -115,7 +117,7 @@ COMMAND(plan_of_replicas, EXIT_GOOD, "plan", "--inventory", "machine.yaml", "--r
 COMMAND(plan_to_wait, EXIT_GOOD, "plan", "--inventory", "machine.yaml", "--busy", "nvidia0",
         "--device", "nvidia0")
 COMMAND(plan_for_ever, EXIT_IMPOSSIBLE, "plan", "--inventory", "machine.yaml", "-n", "9")
-COMMAND(plan_without_devices, EXIT_IMPOSSIBLE, "plan")
+COMMAND(plan_without_a_probe, EXIT_BERTH, "plan")
 COMMAND(plan_with_an_unknown_choice, EXIT_USAGE, "plan", "--priority", "urgent")
 COMMAND(plan_with_an_unknown_policy, EXIT_USAGE, "plan", "--policy", "worst")
 COMMAND(help, EXIT_GOOD, "help")
@@ -131,7 +133,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(devices),
         TEST(devices_as_json),
-        TEST(devices_of_nothing),
+        TEST(devices_without_a_probe),
+        TEST(devices_with_a_bad_deadline),
         TEST(devices_help),
         TEST(devices_of_no_file),
         TEST(plan),
@@ -139,7 +142,7 @@ int main(void)
         TEST(plan_of_replicas),
         TEST(plan_to_wait),
         TEST(plan_for_ever),
-        TEST(plan_without_devices),
+        TEST(plan_without_a_probe),
         TEST(plan_with_an_unknown_choice),
         TEST(plan_with_an_unknown_policy),
         TEST(help),

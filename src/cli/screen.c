@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/status_screen.h"
+#include "cli/screen.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +54,14 @@ static void resize(int number)
     is_dirty = 1;
 }
 
-bool status_screen_works(void)
+bool screen_works(void)
 {
     const char *kind = getenv("TERM");
 
     return isatty(STDOUT_FILENO) == 1 && kind != NULL && strcmp(kind, "dumb") != 0;
 }
 
-void status_screen_enter(void)
+void screen_enter(void)
 {
     static const struct {
         int number;
@@ -87,7 +88,7 @@ void status_screen_enter(void)
     is_dirty = 1;
 }
 
-void status_screen_leave(void)
+void screen_leave(void)
 {
     tell_terminal(leave, sizeof(leave) - 1);
     text_finish(&shown);
@@ -131,7 +132,7 @@ static void compose(const char *picture, size_t rows, struct text *out)
         text_append(out, "\033[J");
 }
 
-int status_screen_draw(const struct text *picture)
+int screen_draw(const struct text *picture)
 {
     struct text frame = {0};
     int code = EXIT_GOOD;
@@ -145,4 +146,12 @@ int status_screen_draw(const struct text *picture)
     text_finish(&shown);
     shown = frame;
     return code;
+}
+
+bool screen_pause(int64_t time)
+{
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+
+    return poll(&reader, 1, time > 0 ? (int)(time / 1000000) : 0) <= 0 ||
+           (reader.revents & POLLERR) == 0;
 }

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/hardware.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "daemon/devices.h"
+#include "daemon/settle.h"
+#include "engine/report.h"
+#include "probe/probe.h"
+
+struct hardware {
+    struct pool *pool;
+    struct probe probe;
+    struct watch answers; /* while the probe is open */
+    struct timer timer;   /* of what is to be done next */
+    int64_t deadline;     /* how long a look may take */
+    bool is_asked;        /* an answer is due */
+    uint64_t number;      /* of the request */
+    int64_t asked_at;     /* the last time; times are the loop's */
+    int64_t start_at;     /* when it is started, while it is not open */
+    int64_t watched_at;
+    unsigned failures;                      /* since the last report */
+    char failure[BERTH_ERROR_MESSAGE_SIZE]; /* that was logged last */
+    struct problem_list problems;
+    struct report first; /* the first report, until there is an engine */
+    bool has_first;
+};
+
+int64_t hardware_interval(bool watched, bool busy)
+{
+    if (watched)
+        return HARDWARE_WATCHED_EVERY;
+    return busy ? HARDWARE_BUSY_EVERY : HARDWARE_IDLE_EVERY;
+}
+
+int64_t hardware_restart_after(unsigned failures)
+{
+    int64_t after = HARDWARE_RESTART_FIRST;
+
+    while (failures-- > 1 && after < HARDWARE_RESTART_LAST)
+        after *= 2;
+    return after < HARDWARE_RESTART_LAST ? after : HARDWARE_RESTART_LAST;
+}
+
+/* ---- What came of a look ---- */
+
+static bool has_problem(const struct problem_list *list, const struct problem *wanted)
+{
+    const struct problem *problem;
+
+    vector_for_each (problem, list) {
+        if (strcmp(problem->backend, wanted->backend) == 0 &&
+            strcmp(problem->message, wanted->message) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Those of the last look are forgotten; what is new is logged. */
+static void take_problems(struct hardware *hardware, struct problem_list *found)
+{
+    struct pool *pool = hardware->pool;
+    const struct problem *problem;
+
+    vector_for_each (problem, found) {
+        if (!has_problem(&hardware->problems, problem))
+            log_line(&pool->log, pool_now(pool), "problem", "backend=%s message=%s",
+                     log_quote(problem->backend).text, log_quote(problem->message).text);
+    }
+    problem_list_finish(&hardware->problems);
+    hardware->problems = *found;
+    *found = (struct problem_list){0};
+}
+
+/* Takes the report into the engine, which stays paused. */
+static void take_devices(struct hardware *hardware, struct report *report)
+{
+    struct problem_list problems = report->problems;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    report->problems = (struct problem_list){0};
+    if (devices_take(hardware->pool, report, &error) < 0)
+        problem_list_add(&problems, "pool", "%s", error.message);
+    take_problems(hardware, &problems);
+}
+
+static void take_report(struct hardware *hardware, struct report *report)
+{
+    struct pool *pool = hardware->pool;
+
+    if (pool->engine == NULL) {
+        report_finish(&hardware->first);
+        hardware->first = *report;
+        hardware->has_first = true;
+        return;
+    }
+    take_devices(hardware, report);
+    engine_resume(pool->engine);
+    pool_settle(pool);
+}
+
+/* The probe is given up; a later one may do better. */
+static void lose(struct hardware *hardware, const struct berth_error *error)
+{
+    struct pool *pool = hardware->pool;
+
+    if (hardware->probe.is_open)
+        loop_remove(&pool->loop, &hardware->answers);
+    probe_finish(&hardware->probe);
+    hardware->is_asked = false;
+    hardware->failures++;
+    hardware->start_at = loop_now(&pool->loop) + hardware_restart_after(hardware->failures);
+    if (pool->engine != NULL)
+        engine_report_missing(pool->engine);
+    problem_list_add(&hardware->problems, "probe", "%s", error->message);
+    if (strcmp(hardware->failure, error->message) == 0)
+        return;
+    snprintf(hardware->failure, sizeof(hardware->failure), "%s", error->message);
+    log_line(&pool->log, pool_now(pool), "probe", "what=lost reason=%s",
+             log_quote(error->message).text);
+}
+
+/* Takes in what has come. */
+static void receive(struct hardware *hardware)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct probe_answer answer;
+    int code;
+
+    while (hardware->probe.is_open &&
+           (code = probe_receive(&hardware->probe, &answer, &error)) != 0) {
+        if (code < 0) {
+            lose(hardware, &error);
+        } else if (!hardware->is_asked || answer.number != hardware->number) {
+            report_finish(&answer.report);
+        } else {
+            hardware->is_asked = false;
+            if (hardware->failures > 0)
+                log_line(&hardware->pool->log, pool_now(hardware->pool), "probe", "what=back");
+            hardware->failures = 0;
+            hardware->failure[0] = '\0';
+            take_report(hardware, &answer.report);
+        }
+    }
+}
+
+/* ---- Asking ---- */
+
+static void watch_out(struct hardware *hardware)
+{
+    bool has_unsent = channel_has_unsent(&hardware->probe.channel);
+
+    loop_change(&hardware->pool->loop, &hardware->answers,
+                EPOLLIN | (has_unsent ? (uint32_t)EPOLLOUT : 0));
+}
+
+static void answers_are_ready(struct watch *watch, uint32_t events)
+{
+    struct hardware *hardware = container_of(watch, struct hardware, answers);
+
+    if ((events & EPOLLOUT) != 0) {
+        /* Whoever is not there any more is found by receiving. */
+        channel_flush(&hardware->probe.channel);
+        watch_out(hardware);
+    }
+    receive(hardware);
+}
+
+static void ask(struct hardware *hardware)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct probe_request request = {.deadline = (uint64_t)hardware->deadline};
+
+    hardware->asked_at = loop_now(&hardware->pool->loop);
+    if (probe_ask(&hardware->probe, &request, &error) < 0) {
+        lose(hardware, &error);
+        return;
+    }
+    hardware->number = request.number;
+    hardware->is_asked = true;
+    if (channel_has_unsent(&hardware->probe.channel))
+        watch_out(hardware);
+}
+
+static void start(struct hardware *hardware)
+{
+    struct loop *loop = &hardware->pool->loop;
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = probe_start(&hardware->probe, &error);
+
+    if (code == 0) {
+        hardware->answers = (struct watch){
+            .descriptor = hardware->probe.channel.descriptor,
+            .ready = answers_are_ready,
+        };
+        code = loop_add(loop, &hardware->answers, EPOLLIN, &error);
+        if (code < 0)
+            probe_finish(&hardware->probe);
+    }
+    if (code < 0)
+        lose(hardware, &error);
+    else
+        ask(hardware);
+}
+
+/* ---- The schedule ---- */
+
+static int64_t next_time(const struct hardware *hardware)
+{
+    const struct pool *pool = hardware->pool;
+    bool watched = loop_now(&pool->loop) - hardware->watched_at < HARDWARE_WATCHED_FOR;
+
+    if (!hardware->probe.is_open)
+        return hardware->start_at;
+    if (hardware->is_asked)
+        return hardware->asked_at + hardware->deadline + PROBE_LENIENCE;
+    return hardware->asked_at + hardware_interval(watched, pool->job_count > 0);
+}
+
+static void is_due(struct timer *timer)
+{
+    struct hardware *hardware = container_of(timer, struct hardware, timer);
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (loop_now(&hardware->pool->loop) < next_time(hardware))
+        return;
+    if (!hardware->probe.is_open) {
+        start(hardware);
+    } else if (hardware->is_asked) {
+        error_set(&error, BERTH_ERROR_TIMED_OUT,
+                  "berth-probe: wanted an answer within %s, found none",
+                  quantity_format_duration(hardware->deadline).text);
+        lose(hardware, &error);
+    } else {
+        ask(hardware);
+    }
+}
+
+void hardware_schedule(struct pool *pool)
+{
+    struct hardware *hardware = pool->hardware;
+    int64_t next;
+
+    if (hardware == NULL)
+        return;
+    next = next_time(hardware);
+    if (hardware->timer.at != next || !list_is_linked(&hardware->timer.in_loop))
+        timer_set_at(&pool->loop, &hardware->timer, next);
+}
+
+void hardware_watched(struct pool *pool)
+{
+    if (pool->hardware != NULL)
+        pool->hardware->watched_at = loop_now(&pool->loop);
+}
+
+const struct problem_list *hardware_problems(const struct pool *pool)
+{
+    return pool->hardware == NULL ? NULL : &pool->hardware->problems;
+}
+
+/* ---- Starting and ending ---- */
+
+int hardware_open(struct pool *pool, struct berth_error *error)
+{
+    struct hardware *hardware = calloc(1, sizeof(*hardware));
+    struct berth_error ignored = BERTH_ERROR_INIT;
+
+    if (hardware == NULL)
+        return error_set_memory(error);
+    pool->hardware = hardware;
+    hardware->pool = pool;
+    hardware->timer.fire = is_due;
+    hardware->watched_at = -HARDWARE_WATCHED_FOR;
+    hardware->deadline = PROBE_DEADLINE;
+    if (probe_deadline(&hardware->deadline, &ignored) < 0)
+        log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_quote(ignored.message).text);
+    start(hardware);
+    return 0;
+}
+
+void hardware_await(struct pool *pool)
+{
+    struct hardware *hardware = pool->hardware;
+    int64_t patience = hardware->deadline + PROBE_LENIENCE;
+    int64_t until = loop_now(&pool->loop) +
+                    (patience < HARDWARE_START_PATIENCE ? patience : HARDWARE_START_PATIENCE);
+
+    while (hardware->is_asked) {
+        struct pollfd waiting[] = {
+            {.fd = hardware->probe.channel.descriptor, .events = POLLIN},
+            {.fd = pool->signals.descriptor, .events = POLLIN},
+        };
+        int64_t left = until - loop_now(&pool->loop);
+
+        if (left <= 0)
+            break;
+        poll(waiting, COUNT(waiting), (int)(left / 1000000) + 1);
+        if (waiting[1].revents != 0)
+            break;
+        receive(hardware);
+    }
+    if (!hardware->has_first)
+        log_line(&pool->log, pool_now(pool), "probe", "what=late");
+}
+
+size_t hardware_first_count(const struct pool *pool)
+{
+    return pool->hardware == NULL ? 0 : pool->hardware->first.machine.devices.count;
+}
+
+void hardware_take_first(struct pool *pool)
+{
+    struct hardware *hardware = pool->hardware;
+
+    if (hardware == NULL || !hardware->has_first)
+        return;
+    hardware->has_first = false;
+    take_devices(hardware, &hardware->first);
+}
+
+void hardware_finish(struct pool *pool)
+{
+    struct hardware *hardware = pool->hardware;
+
+    if (hardware == NULL)
+        return;
+    if (hardware->probe.is_open)
+        loop_remove(&pool->loop, &hardware->answers);
+    probe_finish(&hardware->probe);
+    timer_set_at(&pool->loop, &hardware->timer, LOOP_NEVER);
+    problem_list_finish(&hardware->problems);
+    report_finish(&hardware->first);
+    free(hardware);
+    pool->hardware = NULL;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/report.h"
+
+#include <string.h>
+
+#include "engine/state.h"
+
+static const struct device *device_in(const struct engine *engine, size_t slot)
+{
+    return &engine->machine.devices.items[slot];
+}
+
+static bool is_sick(const struct device *device)
+{
+    return device->health == HEALTH_SICK;
+}
+
+/* Whether somebody wants to hear of its health again. */
+static bool health_differs(const struct device *before, const struct device *now)
+{
+    if (is_sick(before) != is_sick(now))
+        return true;
+    return is_sick(now) && now->health_reason != NULL &&
+           (before->health_reason == NULL ||
+            strcmp(before->health_reason, now->health_reason) != 0);
+}
+
+/* Health and loads, and what nothing is decided by. */
+static void observe(struct engine *engine, uint32_t slot, struct device *from)
+{
+    engine_device_health(engine, slot, from->health);
+    if (from->old) {
+        /* Who uses it now nobody knows; what was known stays. */
+        device_process_list_finish(&from->processes);
+        from->processes = device_in(engine, slot)->processes;
+        engine->machine.devices.items[slot].processes = (struct device_process_list){0};
+        from->asleep = device_in(engine, slot)->asleep;
+    } else if (!load_equals(&device_in(engine, slot)->load, &from->load)) {
+        engine_load(engine, slot, &from->load);
+    }
+    engine_device_observe(engine, slot, from);
+}
+
+/* Takes in a device that has a slot. */
+static unsigned take_known(struct engine *engine, uint32_t slot, struct device *from, bool fixed)
+{
+    const struct device *before = device_in(engine, slot);
+    unsigned changes = health_differs(before, from) ? DEVICE_HEALTH : 0;
+    bool present = engine->status[slot].present;
+
+    if (!present)
+        changes |= DEVICE_BACK;
+    if (!fixed && !from->old && !device_facts_equal(before, from))
+        changes |= DEVICE_FACTS;
+    if ((changes & DEVICE_FACTS) != 0) {
+        struct load load = from->load;
+
+        /* The same id in the same host: it cannot fail. */
+        engine_device_add(engine, from, &slot, NULL);
+        engine_load(engine, slot, &load);
+        return changes;
+    }
+    if (!present)
+        engine_device_back(engine, slot);
+    observe(engine, slot, from);
+    return changes;
+}
+
+static int take(struct engine *engine, struct device *from, const struct report_taker *taker,
+                struct berth_error *error)
+{
+    size_t known = device_list_find(&engine->machine.devices, from->id);
+    uint32_t slot = (uint32_t)known;
+    unsigned changes = DEVICE_ADDED;
+    int code;
+
+    if (known < engine->machine.devices.count) {
+        changes = take_known(engine, slot, from, taker->fixed);
+    } else {
+        bool sick = is_sick(from);
+
+        if (taker->fixed)
+            return 0;
+        code = engine_device_add(engine, from, &slot, error);
+        if (code < 0)
+            return code;
+        changes |= sick ? DEVICE_HEALTH : 0;
+    }
+    if (changes != 0 && taker->changed != NULL)
+        taker->changed(taker->context, slot, changes);
+    return 0;
+}
+
+static void take_missing(struct engine *engine, uint32_t slot, uint32_t listed,
+                         const struct report_taker *taker)
+{
+    if (!engine->status[slot].present)
+        return;
+    if ((listed & UINT32_C(1) << device_in(engine, slot)->id.vendor) == 0) {
+        engine_device_aged(engine, slot);
+        return;
+    }
+    engine_device_gone(engine, slot);
+    if (taker->changed != NULL)
+        taker->changed(taker->context, slot, DEVICE_GONE);
+}
+
+int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
+                  struct berth_error *error)
+{
+    struct device_list *found = &report->machine.devices;
+    struct device *device;
+    int code = 0;
+
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        if (device_list_find(found, device_in(engine, slot)->id) == found->count)
+            take_missing(engine, slot, report->listed, taker);
+    }
+    vector_for_each (device, found) {
+        int failure = take(engine, device, taker, code < 0 ? NULL : error);
+
+        if (code == 0)
+            code = failure;
+    }
+    report_finish(report);
+    return code;
+}
+
+void engine_report_missing(struct engine *engine)
+{
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
+        engine_device_aged(engine, slot);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Intel's GPUs, by what i915 and xe show in sysfs. A GPU of several tiles is one device.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "hardware/drm_gpu.h"
+#include "hardware/hwmon.h"
+#include "hardware/pci_names.h"
+
+#define HERTZ_PER_MEGAHERTZ 1000000
+/* More than any GPU runs at, or has: larger numbers are lies. */
+#define MEGAHERTZ_MOST 100000
+#define TILES_MOST     64
+
+static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+{
+    return drm_gpu_list(context, &intel_table, sight, error);
+}
+
+/* The memory of all tiles, which xe shows one by one. */
+static struct optional_number tiles_memory(const struct root *root, const char *path)
+{
+    struct optional_number total = {0};
+
+    for (unsigned tile = 0; tile < TILES_MOST; tile++) {
+        struct optional_number size =
+            root_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
+
+        if (!size.known)
+            break;
+        if (size.value > INT64_MAX - total.value)
+            return (struct optional_number){0};
+        total = optional_number_of(total.value + size.value);
+    }
+    return total;
+}
+
+/* Local memory, which only some versions of the drivers show: the others tell it by ioctl alone.
+ * None is unknown too: what an integrated GPU uses is the machine's. */
+static void read_memory(const struct root *root, const struct drm_device *drm,
+                        struct device *device)
+{
+    struct optional_number total = tiles_memory(root, drm->path);
+    struct optional_number free_now = {0};
+
+    if (!total.known && drm->card != NULL) {
+        total = root_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
+        free_now = root_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
+    }
+    if (!total.known || total.value == 0 || total.value > INT64_MAX)
+        return;
+    device->memory_total = total;
+    if (free_now.known && free_now.value <= total.value)
+        device->load.memory_free =
+            figure_sampled((int64_t)free_now.value, clock_read(CLOCK_REALTIME));
+}
+
+/* Integrated GPUs are device 2 of the first bus, on every machine; what has memory of its own or
+ * is behind a bridge is a card. In a virtual machine a card may be anywhere on the first bus. */
+static enum device_kind kind_of(const struct device *device)
+{
+    if (device->memory_total.known || (device->pci.known && device->pci.bus != 0))
+        return DEVICE_KIND_DISCRETE;
+    return device->pci.known && device->pci.device == 2 ? DEVICE_KIND_INTEGRATED
+                                                        : DEVICE_KIND_UNKNOWN;
+}
+
+/* The frequency that the first engine really runs at: xe, i915 with a directory for each engine,
+ * i915 before that. */
+static void read_frequency(const struct root *root, const struct drm_device *drm, struct load *load)
+{
+    struct optional_number megahertz = root_number(root, "%s/tile0/gt0/freq0/act_freq", drm->path);
+
+    if (!megahertz.known && drm->card != NULL)
+        megahertz = root_number(root, "%s/drm/%s/gt/gt0/rps_act_freq_mhz", drm->path, drm->card);
+    if (!megahertz.known && drm->card != NULL)
+        megahertz = root_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
+    if (megahertz.known && megahertz.value <= MEGAHERTZ_MOST)
+        load->frequency = figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
+                                         clock_read(CLOCK_REALTIME));
+}
+
+static int read_device(struct vendor_context *context, const struct found *wanted,
+                       struct sight *sight, struct berth_error *error)
+{
+    static const char *const sensors[] = {"i915", "xe", NULL};
+    static const char *const labels[] = {"card", "pkg", NULL};
+    const struct root *root = context->root;
+    struct drm_device drm;
+    struct device *device;
+    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+
+    if (code < 0)
+        return code;
+    device->name = pci_name(root, drm.path);
+    if (!device->asleep) {
+        read_memory(root, &drm, device);
+        read_frequency(root, &drm, &device->load);
+        hwmon_read(root, drm.path, sensors, labels, &device->load);
+        device->health = HEALTH_OK; /* neither driver shows more than that it answers */
+    }
+    device->kind = kind_of(device);
+    drm_device_finish(&drm);
+    return 0;
+}
+
+static const char *const drivers[] = {"i915", "xe", NULL};
+
+const struct vendor_table intel_table = {
+    .vendor = VENDOR_INTEL,
+    .drivers = drivers,
+    .pci_vendor = 0x8086,
+    .patience = DRM_GPU_PATIENCE,
+    .lane = LANE_SYSFS,
+    .list = list,
+    .read = read_device,
+};

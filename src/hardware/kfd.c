@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/kfd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bitset.h"
+#include "base/count.h"
+#include "base/error.h"
+
+#define NODES "/sys/class/kfd/kfd/topology/nodes"
+
+/* Memory of the GPU itself, seen by the CPUs or not. */
+#define HEAP_PUBLIC  1
+#define HEAP_PRIVATE 2
+
+/* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
+#define CPU_LINKS_MOST 4
+
+/* A line of a properties file and where its number goes. */
+struct property {
+    const char *name;
+    size_t offset;
+};
+
+#define NODE_PROPERTY(member)                      \
+    {                                              \
+#member, offsetof(struct kfd_node, member) \
+    }
+static const struct property node_properties[] = {
+    NODE_PROPERTY(cpu_cores_count),  NODE_PROPERTY(simd_count),  NODE_PROPERTY(gfx_target_version),
+    NODE_PROPERTY(device_id),        NODE_PROPERTY(location_id), NODE_PROPERTY(domain),
+    NODE_PROPERTY(drm_render_minor), NODE_PROPERTY(unique_id),
+};
+
+#define LINK_PROPERTY(member)                      \
+    {                                              \
+#member, offsetof(struct kfd_link, member) \
+    }
+static const struct property link_properties[] = {
+    LINK_PROPERTY(type),
+    LINK_PROPERTY(node_to),
+    LINK_PROPERTY(min_bandwidth),
+    LINK_PROPERTY(max_bandwidth),
+};
+
+struct bank {
+    struct optional_number heap_type;
+    struct optional_number size_in_bytes;
+};
+
+#define BANK_PROPERTY(member)                  \
+    {                                          \
+#member, offsetof(struct bank, member) \
+    }
+static const struct property bank_properties[] = {
+    BANK_PROPERTY(heap_type),
+    BANK_PROPERTY(size_in_bytes),
+};
+
+/* Decimal digits and nothing else. */
+static struct optional_number parse_digits(const char *digits, size_t length)
+{
+    struct optional_number number = {.known = length > 0};
+
+    for (size_t i = 0; i < length && number.known; i++)
+        number.known =
+            digits[i] >= '0' && digits[i] <= '9' &&
+            !__builtin_mul_overflow(number.value, 10, &number.value) &&
+            !__builtin_add_overflow(number.value, (uint64_t)(digits[i] - '0'), &number.value);
+    return number.known ? number : (struct optional_number){0};
+}
+
+/* Of lines "name number", those that the table has; the first of each counts. */
+static void parse_lines(const char *text, size_t length, const struct property *table, size_t count,
+                        void *into)
+{
+    const char *end = text + length;
+    uint64_t seen = 0;
+
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = stop == NULL ? end : stop;
+        const char *blank = memchr(text, ' ', (size_t)(line_end - text));
+        size_t name = blank == NULL ? 0 : (size_t)(blank - text);
+
+        for (size_t i = 0; i < count && name > 0; i++)
+            if ((seen >> i & 1) == 0 && strlen(table[i].name) == name &&
+                memcmp(table[i].name, text, name) == 0) {
+                seen |= UINT64_C(1) << i;
+                *(struct optional_number *)((char *)into + table[i].offset) =
+                    parse_digits(blank + 1, (size_t)(line_end - blank - 1));
+            }
+        text = stop == NULL ? end : stop + 1;
+    }
+}
+
+void kfd_parse_node(const char *text, size_t length, struct kfd_node *node)
+{
+    parse_lines(text, length, node_properties, COUNT(node_properties), node);
+}
+
+void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link)
+{
+    *ret_link = (struct kfd_link){0};
+    parse_lines(text, length, link_properties, COUNT(link_properties), ret_link);
+}
+
+/* The length without a last line that may have been cut in a number. */
+static size_t whole_lines(const struct root_value *value)
+{
+    size_t length = value->length;
+
+    if (length < sizeof(value->text) - 1)
+        return length;
+    while (length > 0 && value->text[length - 1] != '\n')
+        length--;
+    return length;
+}
+
+static bool is_refusal(int number)
+{
+    return number == -EPERM || number == -EACCES;
+}
+
+/* Reads what is in a node's directory. */
+static int read_node_at(int directory, uint32_t number, struct kfd_node *ret_node)
+{
+    struct kfd_node node = {.number = number};
+    struct root_value value;
+    int of_id;
+    int of_properties;
+
+    of_id = root_read_at(directory, "gpu_id", &value);
+    if (of_id == 0)
+        node.gpu_id = parse_digits(value.text, value.length);
+    of_properties = is_refusal(of_id) ? of_id : root_read_at(directory, "properties", &value);
+    node.is_hidden = is_refusal(of_properties);
+    if (of_properties == 0)
+        kfd_parse_node(value.text, whole_lines(&value), &node);
+    else if (of_id != 0 && !node.is_hidden)
+        return of_properties;
+    *ret_node = node;
+    return 0;
+}
+
+int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node)
+{
+    int directory = root_open(root, NODES "/%" PRIu32, number);
+    int result;
+
+    if (directory < 0)
+        return directory;
+    result = read_node_at(directory, number, ret_node);
+    close(directory);
+    return result;
+}
+
+/* A number as the kernel names directories: without zeros in front, so that each is there once. */
+static bool parse_name(const char *name, uint32_t *ret_number)
+{
+    struct optional_number number = parse_digits(name, strlen(name));
+
+    if (!number.known || number.value > UINT32_MAX || (name[0] == '0' && name[1] != '\0'))
+        return false;
+    *ret_number = (uint32_t)number.value;
+    return true;
+}
+
+/* The names are in order: what is no number is in between. */
+int kfd_list(const struct root *root, struct kfd_node_list *ret_nodes, struct berth_error *error)
+{
+    struct string_list names = {0};
+    int result = root_list(root, &names, NODES);
+    int code = 0;
+    char **name;
+
+    if (result < 0 && result != -ENOENT && result != -ENOTDIR)
+        code = error_set_errno(error, -result, "wanted the nodes of KFD in %s", NODES);
+    vector_for_each (name, &names) {
+        struct kfd_node *node;
+        struct kfd_node found;
+        uint32_t number;
+
+        if (code < 0)
+            break;
+        if (!parse_name(*name, &number) || kfd_read_node(root, number, &found) < 0)
+            continue;
+        node = vector_append(ret_nodes);
+        if (node == NULL)
+            code = error_set_memory(error);
+        else
+            *node = found;
+    }
+    string_list_finish(&names);
+    return code;
+}
+
+/* By the same word as AMD's runtime; a recorded machine may have no more than properties. */
+bool kfd_is_gpu(const struct kfd_node *node)
+{
+    if (node->gpu_id.known)
+        return node->gpu_id.value != 0;
+    return node->simd_count.known && node->simd_count.value > 0;
+}
+
+bool kfd_has_cpus(const struct kfd_node *node)
+{
+    return node->cpu_cores_count.known && node->cpu_cores_count.value > 0;
+}
+
+/* The number of a partition is in bits 28 to 31, where a GPU has several. For a while the kernel
+ * put it in place of the function instead, for gfx94x only. */
+struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
+                           uint32_t *ret_partition)
+{
+    uint64_t location = node->location_id.value;
+    struct pci_address pci = {
+        .known = node->location_id.known && (location & 0xffff) != 0 &&
+                 (location & ~UINT64_C(0xf000ffff)) == 0 &&
+                 (!node->domain.known || node->domain.value <= UINT32_MAX),
+        .domain = node->domain.known ? (uint32_t)node->domain.value : 0,
+        .bus = (uint8_t)(location >> 8 & 0xff),
+        .device = (uint8_t)(location >> 3 & 0x1f),
+        .function = (uint8_t)(location & 7),
+    };
+
+    *ret_partition = 0;
+    if (!pci.known)
+        return (struct pci_address){0};
+    *ret_partition = (uint32_t)(location >> 28);
+    if (*ret_partition == 0 && pci.function != 0 && node->gfx_target_version.known &&
+        node->gfx_target_version.value / 100 == 904 &&
+        /* A function that is there is meant, a virtual machine's for instance. */
+        !root_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
+        *ret_partition = pci.function;
+        pci.function = 0;
+    }
+    return pci;
+}
+
+/* Adds one bank, if it is the GPU's own. */
+static void add_bank(const struct root *root, uint32_t number, const char *name, bool with_used,
+                     struct kfd_memory *memory)
+{
+    struct optional_number used = {0};
+    struct bank bank = {0};
+    struct root_value value;
+    uint64_t total;
+
+    if (root_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
+        return;
+    memory->is_listed = true;
+    parse_lines(value.text, whole_lines(&value), bank_properties, COUNT(bank_properties), &bank);
+    if (!bank.heap_type.known || !bank.size_in_bytes.known || bank.size_in_bytes.value == 0 ||
+        (bank.heap_type.value != HEAP_PUBLIC && bank.heap_type.value != HEAP_PRIVATE) ||
+        __builtin_add_overflow(memory->total.value, bank.size_in_bytes.value, &total))
+        return;
+    memory->total = optional_number_of(total);
+    if (with_used)
+        used = root_number(root, NODES "/%" PRIu32 "/mem_banks/%s/used_memory", number, name);
+    /* The driver says in each bank what is used of all. */
+    if (used.known)
+        memory->used = used;
+}
+
+void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
+                     struct kfd_memory *ret_memory)
+{
+    struct string_list names = {0};
+    uint32_t bank;
+    char **name;
+
+    *ret_memory = (struct kfd_memory){0};
+    if (root_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
+        vector_for_each (name, &names)
+            if (parse_name(*name, &bank))
+                add_bank(root, number, *name, with_used, ret_memory);
+    string_list_finish(&names);
+}
+
+int kfd_read_links(const struct root *root, uint32_t number, size_t most,
+                   struct kfd_link_list *ret_links)
+{
+    int directory = root_open(root, NODES "/%" PRIu32 "/io_links", number);
+    struct string_list names = {0};
+    size_t taken = 0;
+    int result = 0;
+    char **name;
+
+    if (directory < 0)
+        return 0;
+    result = root_list(root, &names, NODES "/%" PRIu32 "/io_links", number);
+    vector_for_each (name, &names) {
+        char path[sizeof("4294967295/properties")];
+        struct root_value value;
+        struct kfd_link *link;
+        uint32_t link_number;
+
+        if (result == -ENOMEM || taken == most)
+            break;
+        if (!parse_name(*name, &link_number))
+            continue;
+        snprintf(path, sizeof(path), "%" PRIu32 "/properties", link_number);
+        if (root_read_at(directory, path, &value) < 0)
+            continue;
+        link = vector_append(ret_links);
+        if (link == NULL)
+            result = -ENOMEM;
+        else
+            kfd_parse_link(value.text, whole_lines(&value), link);
+        taken++;
+    }
+    string_list_finish(&names);
+    close(directory);
+    return result == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The number of the node with CPUs that this one is linked with. */
+static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *ret_number)
+{
+    struct kfd_link_list links = {0};
+    struct kfd_link *link;
+    struct kfd_node other;
+    bool is_found = false;
+
+    kfd_read_links(root, number, CPU_LINKS_MOST, &links);
+    vector_for_each (link, &links) {
+        if (!link->node_to.known || link->node_to.value > UINT32_MAX ||
+            link->node_to.value == number ||
+            kfd_read_node(root, (uint32_t)link->node_to.value, &other) < 0 || !kfd_has_cpus(&other))
+            continue;
+        *ret_number = other.number;
+        is_found = true;
+        break;
+    }
+    vector_finish(&links);
+    return is_found;
+}
+
+/* KFD makes a node of each NUMA node that has CPUs, in order, before it makes any of GPUs. */
+static struct optional_number numa_of_ordinal(const struct root *root, size_t ordinal)
+{
+    struct optional_number numa = optional_number_of(ordinal);
+    struct root_value value;
+    struct bitset with_cpus;
+
+    if (root_read(root, &value, "/sys/devices/system/node/has_cpu") < 0 ||
+        bitset_parse_ranges(value.text, ROOT_NAMES_MOST, &with_cpus, NULL) < 0)
+        return numa;
+    numa.known = false;
+    bitset_for_each (node, &with_cpus)
+        if (ordinal-- == 0)
+            numa = optional_number_of(node);
+    bitset_finish(&with_cpus);
+    return numa;
+}
+
+struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node)
+{
+    uint32_t cpu_node = node->number;
+    struct kfd_node other;
+    size_t ordinal = 0;
+
+    if (!kfd_has_cpus(node) && !find_cpu_node(root, node->number, &cpu_node))
+        return (struct optional_number){0};
+    for (uint32_t number = 0; number < cpu_node; number++) {
+        if (kfd_read_node(root, number, &other) < 0)
+            return (struct optional_number){0};
+        ordinal += kfd_has_cpus(&other);
+    }
+    return numa_of_ordinal(root, ordinal);
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pool of a machine's hardware in a sandbox, where the hardware is what a script says.
+
+The daemon is the real one; berth-probe is support/scripted_probe.py, whose answers the test rewrites.
+"""
+import json
+import os
+import secrets
+from pathlib import Path
+
+import processes
+import wire
+from pool import Pool
+from waiting import until
+
+PROBE = Path(__file__).resolve().parent / "scripted_probe.py"
+HEALTHY, SICK = 1, 2
+
+
+class HardwarePool(Pool):
+    """Every berth started in the sandbox meets in this pool; `devices` are those of the first look."""
+
+    def __init__(self, sandbox, devices=(), **script):
+        self.sandbox = sandbox
+        self.runtime = self.directory = sandbox.directory / "run"
+        self.socket = self.directory / "berth.sock"
+        self.log = self.directory / "log"
+        self.state = sandbox.home / ".local/state/berth"
+        self.script = sandbox.directory / "probe.json"
+        # Names of devices are the kernel's, and so everybody's: no two tests may mean the same.
+        self.domain = secrets.randbits(32) | 0x10000
+        self.probe_log = Path(f"{self.script}.log")
+        sandbox.environment.update({"BERTH_PROBE": str(PROBE), "BERTH_PROBE_SCRIPT": str(self.script)})
+        sandbox.environment["BERTH_RUNTIME_DIR"] = str(self.runtime)
+        self.says(devices, **script)
+
+    def device(self, index, **facts):
+        """A device as the probe reports it."""
+        return {
+            "id": f"nvidia{index}",
+            "name": "NVIDIA A100",
+            "uuid": f"GPU-{index}",
+            "memory_total": 80 << 30,
+            "pci": f"{self.domain:08x}:{index:02x}:00.0",
+            "health": HEALTHY,
+            "nodes": [f"/dev/nvidia{index}"],
+            "utilization": 0,
+            **facts,
+        }
+
+    def says(self, devices=(), **script):
+        """What the probe answers from the next request on; a number stands for the device of that index."""
+        made = [self.device(device) if isinstance(device, int) else device for device in devices]
+        new = self.script.with_suffix(".new")
+        new.write_text(json.dumps({"devices": made, **script}))
+        os.replace(new, self.script)
+
+    def requests(self):
+        """How often probes were asked."""
+        return self._count("ask ")
+
+    def starts(self):
+        """How many probes were started."""
+        return self._count("start ")
+
+    def _count(self, word):
+        text = self.probe_log.read_text() if self.probe_log.exists() else ""
+        return sum(line.startswith(word) for line in text.splitlines())
+
+    def look(self):
+        """The pool's slots by the ids of their devices; looking makes the daemon look at the hardware, too."""
+        with wire.connect(str(self.socket)) as client:
+            page = client.look()
+        self.problems = page.get("problems", [])
+        return {slot["device"]["id"]: slot for slot in page.get("slots", [])}
+
+    def until(self, condition, what):
+        """Looks until the slots are as wanted, and returns them."""
+
+        def look():
+            slots = self.look()
+            return (slots,) if condition(slots) else None
+
+        return until(look, what)[0]
+
+    def until_state(self, device, state):
+        return self.until(
+            lambda slots: device in slots and slots[device].get("state", 0) == wire.STATES[state],
+            f"state {state} of {device}",
+        )
+
+    def close(self):
+        super().close()
+        processes.await_probes()

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The supervisor of berth-probe with vendors that do what hardware does on bad days. It runs in a
+ * process of its own; the stage, on which a test sets what the vendors do, is memory that all
+ * share.
+ */
+#ifndef TESTS_SUPERVISED_H
+#define TESTS_SUPERVISED_H
+
+#include "support/unit.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "hardware/supervisor.h"
+#include "probe/probe.h"
+
+#define MILLISECOND INT64_C(1000000)
+
+/* Enough for all that do not hang. */
+#define SHORT (400 * MILLISECOND)
+
+enum { NOBODY = -1 };
+
+/* What one vendor does. */
+struct act {
+    atomic_int count;   /* devices, from index 0 */
+    atomic_int missing; /* the index that is not there; NOBODY */
+    atomic_int hangs;   /* reading this index */
+    atomic_int crashes; /* so does this */
+    atomic_int fails;   /* this fails in an ordinary way */
+    atomic_int lies;    /* this says that it is another */
+    atomic_bool list_hangs;
+    atomic_bool list_crashes;
+    atomic_bool list_fails;
+    atomic_bool links_hang;
+    atomic_int lists; /* how often it was listed */
+    atomic_int reads;
+    atomic_int links;
+};
+
+struct stage {
+    struct act nvidia;
+    struct act amd;
+};
+
+struct fixture {
+    struct stage *stage;
+    struct probe probe;
+    pid_t supervisor;
+};
+
+static struct stage *stage; /* of the process */
+
+/* ---- The vendors ---- */
+
+static void hang(const atomic_bool *while_true, const atomic_int *while_index, int index)
+{
+    while (while_true != NULL ? atomic_load(while_true) : atomic_load(while_index) == index)
+        usleep(1000);
+}
+
+static int list(struct act *act, enum vendor vendor, struct sight *sight, struct berth_error *error)
+{
+    atomic_fetch_add(&act->lists, 1);
+    hang(&act->list_hangs, NULL, 0);
+    if (atomic_load(&act->list_crashes))
+        raise(SIGSEGV);
+    if (atomic_load(&act->list_fails))
+        return error_set(error, BERTH_ERROR_INVALID, "the driver is another version");
+    for (int i = 0; i < atomic_load(&act->count); i++) {
+        struct found *found;
+        char *key;
+
+        if (i == atomic_load(&act->missing))
+            continue;
+        found =
+            found_list_add(&sight->found, (struct device_id){vendor, (uint32_t)i, DEVICE_NO_MIG});
+        if (found == NULL || asprintf(&key, "%d", i) < 0)
+            return error_set_memory(error);
+        found->key = key;
+        /* The later vendor has the lower addresses. */
+        found->device->pci = (struct pci_address){
+            .known = true, .bus = (uint8_t)(vendor == VENDOR_AMD ? 1 + i : 64 + i)};
+    }
+    return 0;
+}
+
+static int read_one(struct act *act, const struct found *wanted, struct sight *sight,
+                    struct berth_error *error)
+{
+    int index = (int)wanted->device->id.index;
+    struct device_id id = wanted->device->id;
+    struct found *found;
+
+    atomic_fetch_add(&act->reads, 1);
+    hang(NULL, &act->hangs, index);
+    if (index == atomic_load(&act->crashes))
+        raise(SIGSEGV);
+    if (index == atomic_load(&act->fails))
+        return error_set(error, BERTH_ERROR_INVALID, "GPU is lost");
+    if (index == atomic_load(&act->lies))
+        id.index = 77;
+    found = found_list_add(&sight->found, id);
+    if (found == NULL)
+        return error_set_memory(error);
+    found->device->pci = wanted->device->pci;
+    found->device->name = strdup("Test GPU");
+    found->device->health = HEALTH_OK;
+    found->device->load.utilization =
+        figure_sampled(atomic_load(&act->reads), clock_read(CLOCK_REALTIME));
+    device_process_need(&found->device->processes, (uint64_t)getppid());
+    return 0;
+}
+
+static int nvidia_list(struct vendor_context *context, struct sight *sight,
+                       struct berth_error *error)
+{
+    (void)context;
+    return list(&stage->nvidia, VENDOR_NVIDIA, sight, error);
+}
+
+static int nvidia_read(struct vendor_context *context, const struct found *wanted,
+                       struct sight *sight, struct berth_error *error)
+{
+    (void)context;
+    return read_one(&stage->nvidia, wanted, sight, error);
+}
+
+/* A chain. */
+static int nvidia_links(struct vendor_context *context, const struct found_list *devices,
+                        struct sight *sight, struct berth_error *error)
+{
+    (void)context;
+    atomic_fetch_add(&stage->nvidia.links, 1);
+    hang(&stage->nvidia.links_hang, NULL, 0);
+    for (size_t i = 1; i < devices->count; i++) {
+        struct link *link = vector_append(&sight->links);
+
+        if (link == NULL)
+            return error_set_memory(error);
+        *link = (struct link){.between = {i - 1, i}, .kind = LINK_NVLINK, .lanes = 4};
+    }
+    return 0;
+}
+
+static int amd_list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+{
+    (void)context;
+    return list(&stage->amd, VENDOR_AMD, sight, error);
+}
+
+static int amd_read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
+                    struct berth_error *error)
+{
+    (void)context;
+    return read_one(&stage->amd, wanted, sight, error);
+}
+
+static const struct vendor_table test_nvidia = {
+    .vendor = VENDOR_NVIDIA,
+    .lane = LANE_NVIDIA,
+    .patience = 30 * MILLISECOND,
+    .list = nvidia_list,
+    .read = nvidia_read,
+    .links = nvidia_links,
+};
+
+static const struct vendor_table test_amd = {
+    .vendor = VENDOR_AMD,
+    .lane = LANE_SYSFS,
+    .patience = 30 * MILLISECOND,
+    .list = amd_list,
+    .read = amd_read,
+};
+
+static const struct vendor_table *const test_tables[] = {&test_nvidia, &test_amd, NULL};
+
+/* ---- Setting up ---- */
+
+static void act_init(struct act *act, int count)
+{
+    act->count = count;
+    act->missing = act->hangs = act->crashes = act->fails = act->lies = NOBODY;
+}
+
+static void supervise(int socket)
+{
+    struct root root = {.prefix = strdup("")};
+    int code;
+
+    signal(SIGSEGV, SIG_DFL); /* which cmocka handles */
+    code = supervisor_run(socket, &root, test_tables, NULL);
+
+    root_finish(&root);
+    _exit(code == 0 ? 0 : 1);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    int ends[2];
+
+    assert_non_null(fixture);
+    stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(stage, MAP_FAILED);
+    act_init(&stage->nvidia, 4);
+    act_init(&stage->amd, 2);
+    fixture->stage = stage;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    fixture->supervisor = fork();
+    assert_true(fixture->supervisor >= 0);
+    if (fixture->supervisor == 0) {
+        close(ends[0]);
+        supervise(ends[1]);
+    }
+    close(ends[1]);
+    channel_init(&fixture->probe.channel, ends[0]);
+    fixture->probe.is_open = true;
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    int status;
+
+    probe_finish(&fixture->probe);
+    if (fixture->supervisor > 0) {
+        assert_int_equal(waitpid(fixture->supervisor, &status, 0), fixture->supervisor);
+        assert_int_equal(status, 0);
+    }
+    munmap(fixture->stage, sizeof(*fixture->stage));
+    free(fixture);
+    return 0;
+}
+
+/* ---- Looking ---- */
+
+static struct report look(struct fixture *fixture, int64_t deadline)
+{
+    struct probe_request request = {.deadline = (uint64_t)deadline};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct report report;
+    int64_t began = clock_now();
+
+    if (probe_look(&fixture->probe, &request, &report, &error) < 0)
+        fail_msg("%s", error.message);
+    /* Generous: the machine may have more to do. */
+    if (clock_now() - began > deadline + 2000 * MILLISECOND)
+        fail_msg("wanted an answer within %lld ms, found %lld ms",
+                 (long long)(deadline / MILLISECOND),
+                 (long long)((clock_now() - began) / MILLISECOND));
+    return report;
+}
+
+/* One that has all the time it needs. */
+static struct report look_well(struct fixture *fixture)
+{
+    return look(fixture, 60000 * MILLISECOND);
+}
+
+static const struct device *device_of(const struct report *report, const char *id)
+{
+    struct device_id wanted;
+
+    assert_int_equal(device_id_parse(id, &wanted, NULL), 0);
+    for (size_t i = 0; i < report->machine.devices.count; i++) {
+        if (device_id_equals(report->machine.devices.items[i].id, wanted))
+            return &report->machine.devices.items[i];
+    }
+    fail_msg("wanted %s, found none", id);
+    return NULL;
+}
+
+static void assert_well(const struct report *report, const char *id)
+{
+    const struct device *device = device_of(report, id);
+
+    assert_int_equal(device->health, HEALTH_OK);
+    assert_string_equal(device->name, "Test GPU");
+    assert_false(device->old);
+    assert_true(device->load.utilization.known);
+}
+
+static void assert_problem(const struct report *report, const char *backend, const char *words)
+{
+    const struct problem *problem;
+
+    vector_for_each (problem, &report->problems) {
+        if (strcmp(problem->backend, backend) == 0 && strstr(problem->message, words) != NULL)
+            return;
+    }
+    vector_for_each (problem, &report->problems)
+        print_message("%s: %s\n", problem->backend, problem->message);
+    fail_msg("wanted a problem of %s with '%s', found none", backend, words);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/supervised.h"
+
+static void all_is_well(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_int_equal(report.listed, 1U << VENDOR_NVIDIA | 1U << VENDOR_AMD);
+    assert_int_equal(report.problems.count, 0);
+    /* By PCI address. */
+    assert_string_equal(device_id_format(report.machine.devices.items[0].id).text, "amd0");
+    assert_string_equal(device_id_format(report.machine.devices.items[2].id).text, "nvidia0");
+    assert_well(&report, "nvidia3");
+    assert_int_equal(report.machine.links.count, 3);
+    assert_int_equal(report.machine.links.items[0].between[0], 2);
+    assert_int_equal(report.machine.links.items[0].between[1], 3);
+    assert_int_equal(report.machine.links.items[0].lanes, 4);
+    report_finish(&report);
+}
+
+static void processes_are_described(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+    const struct device_process_list *processes = &device_of(&report, "nvidia1")->processes;
+
+    assert_int_equal(processes->count, 1);
+    assert_int_equal(processes->items[0].pid, fixture->supervisor);
+    assert_true(processes->items[0].uid.known);
+    assert_int_equal(processes->items[0].uid.value, geteuid());
+    assert_non_null(strstr(processes->items[0].command, "test-supervisor"));
+    report_finish(&report);
+}
+
+static void nobody_asks_for_processes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct probe_request request = {.deadline = 10000 * MILLISECOND, .without_processes = true};
+    struct report report;
+
+    assert_int_equal(probe_look(&fixture->probe, &request, &report, NULL), 0);
+    assert_int_equal(device_of(&report, "nvidia1")->processes.count, 0);
+    report_finish(&report);
+}
+
+static void a_hanging_device_costs_itself_only(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct device *device;
+    struct report report;
+
+    fixture->stage->nvidia.hangs = 1;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 6);
+    device = device_of(&report, "nvidia1");
+    assert_int_equal(device->health, HEALTH_SICK);
+    assert_string_equal(device->health_reason, "does not answer");
+    assert_true(device->pci.known);
+    assert_null(device->name);
+    assert_false(device->old);
+    assert_well(&report, "nvidia0");
+    assert_well(&report, "nvidia2");
+    assert_well(&report, "nvidia3");
+    assert_well(&report, "amd1");
+    assert_problem(&report, "nvidia", "nvidia1 (0000:41:00.0): does not answer");
+    /* The others are linked all the same. */
+    assert_int_equal(report.machine.links.count, 2);
+    report_finish(&report);
+
+    /* It is not waited for again, and once it answers it is well. */
+    report = look_well(fixture);
+    assert_int_equal(device_of(&report, "nvidia1")->health, HEALTH_SICK);
+    report_finish(&report);
+    fixture->stage->nvidia.hangs = NOBODY;
+    for (int64_t until = clock_now() + 10000 * MILLISECOND;; report_finish(&report)) {
+        report = look_well(fixture);
+        if (device_of(&report, "nvidia1")->health == HEALTH_OK)
+            break;
+        assert_true(clock_now() < until);
+    }
+    assert_well(&report, "nvidia1");
+    assert_int_equal(report.problems.count, 0);
+    report_finish(&report);
+}
+
+static void what_was_known_of_a_hanging_device_is_old(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+    int64_t sampled = device_of(&report, "amd1")->load.utilization.sampled_at;
+    const struct device *device;
+
+    report_finish(&report);
+    fixture->stage->amd.hangs = 1;
+    report = look(fixture, SHORT);
+    device = device_of(&report, "amd1");
+    assert_true(device->old);
+    assert_int_equal(device->health, HEALTH_SICK);
+    assert_string_equal(device->name, "Test GPU");
+    assert_int_equal(device->load.utilization.sampled_at, sampled);
+    assert_well(&report, "amd0");
+    report_finish(&report);
+}
+
+static void many_devices_hang(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    /* Every device of amd: the list comes first, then each is waited for beside the others. */
+    fixture->stage->amd.count = 8;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 12);
+    report_finish(&report);
+    fixture->stage->amd.hangs = 3;
+    report = look(fixture, SHORT);
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+
+        snprintf(id, sizeof(id), "amd%d", i);
+        if (i == 3)
+            assert_int_equal(device_of(&report, id)->health, HEALTH_SICK);
+        else
+            assert_well(&report, id);
+    }
+    report_finish(&report);
+}
+
+static void a_crash_costs_its_device_only(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.crashes = 2;
+    report = look_well(fixture);
+    assert_int_equal(device_of(&report, "nvidia2")->health, HEALTH_SICK);
+    assert_string_equal(device_of(&report, "nvidia2")->health_reason, "crashed (SIGSEGV)");
+    assert_well(&report, "nvidia0");
+    assert_well(&report, "nvidia1");
+    assert_well(&report, "nvidia3");
+    assert_problem(&report, "nvidia", "crashed (SIGSEGV)");
+    report_finish(&report);
+}
+
+static void a_crash_is_not_tried_again_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+    int reads;
+
+    fixture->stage->nvidia.crashes = 0;
+    fixture->stage->nvidia.count = 1;
+    report = look_well(fixture);
+    report_finish(&report);
+    reads = fixture->stage->nvidia.reads;
+    report = look_well(fixture);
+    assert_int_equal(fixture->stage->nvidia.reads, reads);
+    assert_int_equal(device_of(&report, "nvidia0")->health, HEALTH_SICK);
+    report_finish(&report);
+}
+
+static void a_failure_is_told_and_tried_again(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.fails = 0;
+    report = look_well(fixture);
+    assert_string_equal(device_of(&report, "nvidia0")->health_reason, "GPU is lost");
+    assert_problem(&report, "nvidia", "nvidia0 (0000:40:00.0): GPU is lost");
+    report_finish(&report);
+    fixture->stage->nvidia.fails = NOBODY;
+    report = look_well(fixture);
+    assert_well(&report, "nvidia0");
+    report_finish(&report);
+}
+
+static void another_device_for_an_answer_is_no_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->amd.lies = 1;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_int_equal(device_of(&report, "amd1")->health, HEALTH_SICK);
+    assert_problem(&report, "amd", "makes no sense");
+    report_finish(&report);
+}
+
+static void a_list_that_hangs_costs_its_vendor_only(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.list_hangs = true;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 2);
+    assert_int_equal(report.listed, 1U << VENDOR_AMD);
+    assert_well(&report, "amd0");
+    assert_problem(&report, "nvidia", "wanted its devices, found: does not answer");
+    report_finish(&report);
+    fixture->stage->nvidia.list_hangs = false;
+    for (int64_t until = clock_now() + 10000 * MILLISECOND;; report_finish(&report)) {
+        report = look_well(fixture);
+        if (report.machine.devices.count == 6)
+            break;
+        assert_true(clock_now() < until);
+    }
+    report_finish(&report);
+}
+
+static void devices_stay_while_their_list_fails(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+
+    report_finish(&report);
+    fixture->stage->nvidia.list_fails = true;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_int_equal(report.listed, 1U << VENDOR_AMD);
+    assert_well(&report, "nvidia1");
+    assert_problem(&report, "nvidia", "the driver is another version");
+    report_finish(&report);
+    fixture->stage->nvidia.list_fails = false;
+    fixture->stage->nvidia.list_hangs = true;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_well(&report, "nvidia1");
+    report_finish(&report);
+}
+
+static void a_list_that_crashes_is_named(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.list_crashes = true;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 2);
+    assert_problem(&report, "nvidia", "crashed (SIGSEGV)");
+    report_finish(&report);
+}
+
+static void links_that_hang_leave_the_devices(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.links_hang = true;
+    report = look(fixture, SHORT);
+    assert_well(&report, "nvidia0");
+    assert_int_equal(report.machine.links.count, 0);
+    assert_problem(&report, "nvidia", "wanted the links of its devices");
+    report_finish(&report);
+}
+
+static void links_are_asked_for_when_devices_change(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+
+    report_finish(&report);
+    report = look_well(fixture);
+    assert_int_equal(fixture->stage->nvidia.links, 1);
+    report_finish(&report);
+    fixture->stage->nvidia.missing = 3;
+    report = look_well(fixture);
+    assert_int_equal(fixture->stage->nvidia.links, 2);
+    assert_int_equal(report.machine.links.count, 2);
+    report_finish(&report);
+}
+
+static void devices_come_and_go(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report = look_well(fixture);
+
+    report_finish(&report);
+    fixture->stage->nvidia.missing = 0;
+    fixture->stage->amd.count = 3;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_well(&report, "amd2");
+    assert_well(&report, "nvidia1");
+    assert_int_equal(report.problems.count, 0);
+    report_finish(&report);
+    fixture->stage->nvidia.missing = NOBODY;
+    report = look_well(fixture);
+    assert_well(&report, "nvidia0");
+    report_finish(&report);
+}
+
+static void a_device_that_goes_while_it_hangs_is_forgotten(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->amd.hangs = 1;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 6);
+    report_finish(&report);
+    fixture->stage->amd.missing = 1;
+    report = look_well(fixture);
+    assert_int_equal(report.machine.devices.count, 5);
+    assert_int_equal(report.problems.count, 0);
+    report_finish(&report);
+}
+
+static void only_some_are_looked_at(void **state)
+{
+    struct fixture *fixture = *state;
+    struct probe_request request = {.deadline = 10000 * MILLISECOND};
+    struct report report = look_well(fixture);
+    int lists = fixture->stage->nvidia.lists;
+    int reads = fixture->stage->nvidia.reads + fixture->stage->amd.reads;
+
+    report_finish(&report);
+    assert_int_equal(device_id_list_parse(&request.only, "nvidia2,amd0", NULL), 0);
+    assert_int_equal(probe_look(&fixture->probe, &request, &report, NULL), 0);
+    assert_int_equal(report.machine.devices.count, 6);
+    assert_int_equal(fixture->stage->nvidia.reads + fixture->stage->amd.reads, reads + 2);
+    assert_int_equal(fixture->stage->nvidia.lists, lists);
+    report_finish(&report);
+    vector_finish(&request.only);
+}
+
+static void it_ends_with_whoever_asks(void **state)
+{
+    struct fixture *fixture = *state;
+    struct probe_request request = {.deadline = 60000 * MILLISECOND};
+    int status;
+
+    fixture->stage->amd.hangs = 0;
+    assert_int_equal(probe_ask(&fixture->probe, &request, NULL), 0);
+    probe_finish(&fixture->probe);
+    assert_int_equal(waitpid(fixture->supervisor, &status, 0), fixture->supervisor);
+    assert_int_equal(status, 0);
+    fixture->supervisor = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_is_well),
+        TEST(processes_are_described),
+        TEST(nobody_asks_for_processes),
+        TEST(a_hanging_device_costs_itself_only),
+        TEST(what_was_known_of_a_hanging_device_is_old),
+        TEST(many_devices_hang),
+        TEST(a_crash_costs_its_device_only),
+        TEST(a_crash_is_not_tried_again_at_once),
+        TEST(a_failure_is_told_and_tried_again),
+        TEST(another_device_for_an_answer_is_no_answer),
+        TEST(a_list_that_hangs_costs_its_vendor_only),
+        TEST(devices_stay_while_their_list_fails),
+        TEST(a_list_that_crashes_is_named),
+        TEST(links_that_hang_leave_the_devices),
+        TEST(links_are_asked_for_when_devices_change),
+        TEST(devices_come_and_go),
+        TEST(a_device_that_goes_while_it_hangs_is_forgotten),
+        TEST(only_some_are_looked_at),
+        TEST(it_ends_with_whoever_asks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
