@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/count.h"
+#include "hardware/locality.h"
 
 #define NODE_DIRECTORY "/dev/dri/"
 
@@ -75,7 +76,7 @@ static void look_at_node(struct node *node, const struct root *root)
 
     node->path = root_resolve(root, "/sys/class/drm/%s/device", node->name);
     if (node->path != NULL)
-        (void)pci_parse(strrchr(node->path, '/') + 1, &node->pci, NULL);
+        node->pci = locality_pci_of(node->path, NULL);
     if (snprintf(path, sizeof(path), "%s" NODE_DIRECTORY "%s", root->prefix, node->name) <
             (int)sizeof(path) &&
         stat(path, &status) == 0 && S_ISCHR(status.st_mode)) {
