@@ -10,22 +10,28 @@ from fake_machine import FakeMachine
 # /dev/full can be opened by everybody, and does no harm.
 HARMLESS_DEVICE = os.makedev(1, 7)
 
-# /dev with all that is in it but GPUs, and /sys with nothing but what is true of every machine.
+# /dev with what every program may need, and no GPU but the machine's; /sys with nothing but what is true of
+# every machine.
 SETUP = """
 set -e
-mkdir -p dev-before sys/devices/system sys/fs
+mkdir -p dev-before sys/devices/system
 mount --rbind /dev dev-before
 mount -t tmpfs -o mode=755 none /dev
-for entry in dev-before/* ; do
-    name=${{entry##*/}}
-    case $name in dri|kfd|nvidia*) continue ;; esac
-    if test -L "$entry"; then cp -P "$entry" "/dev/$name"
-    elif test -d "$entry"; then mkdir "/dev/$name" && mount --rbind "$entry" "/dev/$name"
-    else : >"/dev/$name" && mount --bind "$entry" "/dev/$name"; fi
+for name in null zero full random urandom tty ptmx; do
+    : >"/dev/$name"
+    mount --bind "dev-before/$name" "/dev/$name"
 done
+for name in pts shm; do
+    mkdir "/dev/$name"
+    mount --rbind "dev-before/$name" "/dev/$name"
+done
+ln -s /proc/self/fd /dev/fd
 mkdir /dev/dri
 mount --bind dev/dri /dev/dri
-if test -e dev/kfd; then : >/dev/kfd; mount --bind dev/kfd /dev/kfd; fi
+if test -e dev/kfd; then
+    : >/dev/kfd
+    mount --bind dev/kfd /dev/kfd
+fi
 mount --rbind /sys/devices/system sys/devices/system
 mount --rbind sys /sys
 """
@@ -49,11 +55,12 @@ class Namespace:
             pytest.skip("no mount namespaces here: " + self.holder.text("stderr").strip())
         self.outside = Path(f"/proc/{self.holder.pid}/root{self.directory}")
         self.inside = ["nsenter", "-t", str(self.holder.pid), "-m", f"--wd={sandbox.directory}"]
+        sandbox.environment.pop("BERTH_SYSROOT", None)
         self.machine = FakeMachine(self.outside, HARMLESS_DEVICE)
 
     def enter(self):
         """Puts the machine in the place of the real one, for what `inside` starts from now on."""
-        script = f"cd {shlex.quote(str(self.directory))}\n" + SETUP.format()
+        script = f"cd {shlex.quote(str(self.directory))}\n" + SETUP
         done = self.sandbox.run([*self.inside, "sh", "-c", script])
         assert done.code == 0, done
 
