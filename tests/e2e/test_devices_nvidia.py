@@ -55,7 +55,7 @@ def messages(sight):
 def test_all_is_well(nvidia):
     sight = nvidia.devices()
     assert column(sight, "health") == dict.fromkeys(["nvidia0", "nvidia1", "nvidia2"], "ok")
-    assert column(sight, "utilization") == {"nvidia0": 0, "nvidia1": 10, "nvidia2": 20}
+    assert column(sight, "utilization") == {"nvidia0": 0, "nvidia1": 0.1, "nvidia2": 0.2}
     assert sight["problems"] == []
 
 
@@ -66,7 +66,7 @@ def test_one_card_costs_itself_only(nvidia, action, why):
     nvidia.machine.gpus[1].call("nvmlDeviceGetPowerUsage", action)
     sight = nvidia.devices()
     assert column(sight, "health") == {"nvidia0": "ok", "nvidia1": "sick", "nvidia2": "ok"}
-    assert column(sight, "utilization")["nvidia2"] == 20
+    assert column(sight, "utilization")["nvidia2"] == 0.2
     assert nvidia.took < DEADLINE + ROOM
     if why is not None:
         assert column(sight, "health_reason")["nvidia1"] == why
@@ -116,7 +116,7 @@ def test_one_that_sleeps_is_not_woken(nvidia):
     nvidia.device_file(1, "power/control").write_text("auto\n")
     sight = nvidia.devices()
     assert column(sight, "asleep") == {"nvidia0": False, "nvidia1": True, "nvidia2": False}
-    assert column(sight, "utilization") == {"nvidia0": 0, "nvidia1": None, "nvidia2": 20}
+    assert column(sight, "utilization") == {"nvidia0": 0, "nvidia1": None, "nvidia2": 0.2}
     log = nvidia.log.read_text().splitlines()
     assert "attach 0" in log and "attach 2" in log
     assert not [line for line in log if line.endswith(" 1")]
