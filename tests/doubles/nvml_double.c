@@ -304,15 +304,14 @@ EXPORTED int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nv
 
 EXPORTED int nvmlDeviceGetTopologyCommonAncestor(nvml_device device, nvml_device other, int *level)
 {
-    struct call there;
+    struct call there = {0};
     struct call call;
-    int code = call_begin_device(__func__, other, &there);
+    int code = call_begin_device(__func__, device, &call);
 
-    if (code == NVML_SUCCESS)
-        code = call_begin_device(__func__, device, &call);
     if (code != NVML_SUCCESS)
         return code;
-    if (level == NULL)
+    there.machine = call.machine;
+    if (level == NULL || !call_find_unit(other, &there))
         return NVML_ERROR_INVALID_ARGUMENT;
     *level = call.lies ? 4711 : call.machine->levels[call.gpu][there.gpu];
     if (*level < 0)
