@@ -13,30 +13,29 @@
 static const struct {
     const char *word;
     enum fact_name name;
-    unsigned least;
-    unsigned most;
+    unsigned count;
 } facts[] = {
-    {"minor", FACT_MINOR, 1, 1},
-    {"memory", FACT_MEMORY, 3, 3}, /* total, free, reserved */
-    {"bar1", FACT_BAR1, 2, 2},     /* total, free */
-    {"utilization", FACT_UTILIZATION, 2, 2},
-    {"temperature", FACT_TEMPERATURE, 1, 1},
-    {"power", FACT_POWER, 1, 1}, /* milliwatts */
-    {"power-limit", FACT_POWER_LIMIT, 1, 1},
-    {"clocks", FACT_CLOCKS, 4, 4}, /* graphics, SM, memory, video */
-    {"max-clocks", FACT_MAX_CLOCKS, 4, 4},
-    {"capability", FACT_CAPABILITY, 2, 2},
-    {"ecc", FACT_ECC, 2, 2},           /* corrected, uncorrected; since the driver was loaded */
-    {"remapped", FACT_REMAPPED, 4, 4}, /* corrected, uncorrected, pending, failed */
-    {"retired-pending", FACT_RETIRED_PENDING, 1, 1},
-    {"mig", FACT_MIG, 2, 2}, /* current and pending mode */
-    {"mig-most", FACT_MIG_MOST, 1, 1},
-    {"gpu-instance", FACT_GPU_INSTANCE, 1, 1},
-    {"compute-instance", FACT_COMPUTE_INSTANCE, 1, 1},
-    {"pcie", FACT_PCIE, 4, 4}, /* generation and width: most, current */
-    {"fan", FACT_FAN, 1, 1},
-    {"nvlink-version", FACT_NVLINK_VERSION, 1, 1},
-    {"architecture", FACT_ARCHITECTURE, 1, 1},
+    {"minor", FACT_MINOR, 1},
+    {"memory", FACT_MEMORY, 3}, /* total, free, reserved */
+    {"bar1", FACT_BAR1, 2},     /* total, free */
+    {"utilization", FACT_UTILIZATION, 2},
+    {"temperature", FACT_TEMPERATURE, 1},
+    {"power", FACT_POWER, 1}, /* milliwatts */
+    {"power-limit", FACT_POWER_LIMIT, 1},
+    {"clocks", FACT_CLOCKS, 4}, /* graphics, SM, memory, video */
+    {"max-clocks", FACT_MAX_CLOCKS, 4},
+    {"capability", FACT_CAPABILITY, 2},
+    {"ecc", FACT_ECC, 2},           /* corrected, uncorrected; since the driver was loaded */
+    {"remapped", FACT_REMAPPED, 4}, /* corrected, uncorrected, pending, failed */
+    {"retired-pending", FACT_RETIRED_PENDING, 1},
+    {"mig", FACT_MIG, 2}, /* current and pending mode */
+    {"mig-most", FACT_MIG_MOST, 1},
+    {"gpu-instance", FACT_GPU_INSTANCE, 1},
+    {"compute-instance", FACT_COMPUTE_INSTANCE, 1},
+    {"pcie", FACT_PCIE, 4}, /* generation and width: most, current */
+    {"fan", FACT_FAN, 1},
+    {"nvlink-version", FACT_NVLINK_VERSION, 1},
+    {"architecture", FACT_ARCHITECTURE, 1},
 };
 
 /* What is being read. */
@@ -264,7 +263,7 @@ static bool take_fact(const struct reading *reading, const char *word, char **re
         if (strcmp(word, facts[i].word) != 0)
             continue;
         fact->known = true;
-        for (unsigned k = 0; k < facts[i].most; k++)
+        for (unsigned k = 0; k < facts[i].count; k++)
             fact->values[k] = next_number(reading, rest);
         return true;
     }
