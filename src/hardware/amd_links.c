@@ -119,7 +119,7 @@ static size_t find_end(const struct linking *linking, uint64_t node)
 /* Whether a node that is none of the devices is CPUs. Each is looked at once. */
 static bool has_cpus(struct linking *linking, uint64_t number)
 {
-    struct kfd_node node;
+    struct kfd_node node = {0};
     struct other *other;
 
     vector_for_each (other, &linking->others)

@@ -199,18 +199,19 @@ static int read_nodes(const struct root *root, struct patient *patient, const st
     struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
     bool *done = calloc(pieces->count + 1, sizeof(*done));
     struct root *shared = copy_root(root);
-    int code;
+    int code = BERTH_ERROR_MEMORY;
 
-    if (outcomes == NULL || done == NULL || shared == NULL) {
-        if (shared != NULL)
-            finish_root(shared);
-        code = error_set_memory(error);
-    } else {
+    if (outcomes != NULL && done != NULL && shared != NULL) {
         code = patient_run(patient, &reading, shared, pieces->items, pieces->count, PATIENCE,
                            outcomes, done, error);
+        shared = NULL;
+        if (code == 0)
+            code = add_nodes(pieces, outcomes, done, nodes, error);
+    } else {
+        error_set_memory(error);
     }
-    if (code == 0)
-        code = add_nodes(pieces, outcomes, done, nodes, error);
+    if (shared != NULL)
+        finish_root(shared);
     free(outcomes);
     free(done);
     return code;
@@ -374,7 +375,7 @@ static bool find_cpus_among(const struct root *root, uint32_t number,
                             const struct kfd_link_list *links, uint32_t *ret_number)
 {
     const struct kfd_link *link;
-    struct kfd_node other;
+    struct kfd_node other = {0};
 
     vector_for_each (link, links) {
         if (!link->node_to.known || link->node_to.value > UINT32_MAX ||
@@ -422,7 +423,7 @@ static struct optional_number numa_of_ordinal(const struct root *root, size_t or
 struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node)
 {
     uint32_t cpu_node = node->number;
-    struct kfd_node other;
+    struct kfd_node other = {0};
     size_t ordinal = 0;
 
     if (!kfd_has_cpus(node) && !find_cpu_node(root, node->number, &cpu_node))
