@@ -3,9 +3,9 @@
  * A small transcoder: threads that share the GPUs of a pool, with the CPU where there are none.
  *
  *     cc -o transcode transcode.c $(pkg-config --cflags --libs berth)
+ *     ./transcode                         # this machine's GPUs
  *     ./transcode workstation.yaml        # the devices of an inventory
  *     ./transcode workstation.yaml RTX    # videos only on those with RTX in their name
- *     ./transcode                         # a machine without GPUs
  *
  * Workers take videos from a counter; each claims a device, encodes, and gives the device back.
  * Meanwhile a helper makes thumbnails on a device that is spare, until a worker waits for it.
@@ -228,7 +228,7 @@ static int open_pool(const char *inventory, const char *model, struct berth_erro
     int code;
 
     if (inventory == NULL)
-        code = berth_pool_open_devices(NULL, 0, &options, &pool, error);
+        code = berth_pool_open(&options, &pool, error);
     else
         code = berth_pool_open_inventory(inventory, &options, &pool, error);
     if (code == 0)

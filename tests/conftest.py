@@ -13,6 +13,7 @@ from hardware_pool import HardwarePool  # noqa: E402
 from machine_pool import MachinePool  # noqa: E402
 from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
+from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
 
@@ -125,3 +126,14 @@ def namespace_pool(sandbox, namespace):
 def pool(pool_of, source_root):
     """A pool of eight devices: examples/dgx-a100.yaml."""
     return pool_of((source_root / "examples/dgx-a100.yaml").read_text())
+
+
+@pytest.fixture
+def recorded_machine(sandbox, source_root):
+    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/recorded.py."""
+
+    def make(name):
+        archive = data_file(source_root, f"machines/{name}")
+        return Machine(sandbox, unpack(archive, sandbox.directory / "machine"))
+
+    return make

@@ -6,7 +6,7 @@
  *     struct berth_lease lease;
  *     struct berth_error error = BERTH_ERROR_INIT;
  *
- *     berth_pool_open_inventory("machine.yaml", NULL, &pool, &error);
+ *     berth_pool_open(NULL, &pool, &error);
  *     if (berth_claim(pool, NULL, BERTH_FOR_EVER, &lease, &error) == 0) {
  *         ... work on the device ...
  *         berth_release(pool, lease, &error);
@@ -18,10 +18,11 @@
  *
  * Every call may be made from any thread, also from within a callback, unless its comment says
  * otherwise. Callbacks run without the pool's lock, in a thread that is in a call on the pool or in
- * the pool's own: "berth-keeper", which is started when something first has to happen by the clock
- * and takes no signals. A callback that is caused from within a callback runs when that one ends or
- * blocks, so they do not pile up. After fork() the child has no leases: there every call but
- * berth_pool_close fails with BERTH_ERROR_FORKED, and the parent's pool is as it was.
+ * the pool's own: "berth-keeper", which is started when something first has to happen by the clock,
+ * and "berth-looker", which looks at the hardware. They take no signals. A callback that is caused
+ * from within a callback runs when that one ends or blocks, so they do not pile up. After fork()
+ * the child has no leases: there every call but berth_pool_close fails with BERTH_ERROR_FORKED, and
+ * the parent's pool is as it was.
  *
  * Calls return 0 (or what their comment says) on success and a negative code of berth/error.h on
  * failure. The last parameter, which may be NULL, then holds one line for people. Outputs are
@@ -105,7 +106,8 @@ struct berth_pool_options {
 
     /* Samples one device; called for each device before the pool opens and then every
      * `sample_interval` nanoseconds (0: 250 ms) in a thread of the pool. Figures it does not know
-     * it sets to BERTH_UNKNOWN. NULL: no sampling. It must not call the pool. */
+     * it sets to BERTH_UNKNOWN. It must not call the pool. NULL: no sampling, but for the pool of
+     * the hardware, which is looked at every `sample_interval` (0: 1 s) then. */
     void (*sample)(void *data, size_t slot, struct berth_load *ret_load);
     void *sample_data;
     int64_t sample_interval;
@@ -131,6 +133,22 @@ struct berth_pool_options {
 };
 
 struct berth_pool;
+
+/* Opens a pool of this machine's GPUs, or of the devices of the inventory file that BERTH_INVENTORY
+ * names. What an inherited mask hides (CUDA_VISIBLE_DEVICES and its like) is not in it. None is
+ * fine, as below. `options` may be NULL.
+ *
+ * The hardware is looked at by a helper program, berth-probe, so that a driver that hangs or a
+ * library that crashes does so there: opening takes 3 s at most, or what BERTH_PROBE_DEADLINE says.
+ * Then the pool goes on looking, unless the program samples by itself: loads are those of the last
+ * look, a device that fell ill or is gone is not granted until it recovers or is back, and while
+ * nobody answers the pool goes on with what it knows. Devices that are new are not taken in. The
+ * program is not forked, gets no SIGCHLD and no child.
+ *
+ * Fails with BERTH_ERROR_IO (no berth-probe, or none that answers in time), _INVALID (an unknown
+ * policy), _SYNTAX or _RANGE (of the inventory, or of BERTH_PROBE_DEADLINE), or _MEMORY. */
+int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                    struct berth_error *error);
 
 /* Opens a pool of these devices, in this order: device number i has slot i. None is fine: every
  * claim is then refused at once with BERTH_ERROR_NO_DEVICE. Everything is copied. `options` may be
@@ -158,6 +176,33 @@ size_t berth_pool_pending(const struct berth_pool *pool);
 /* What the device of a slot is. Fails with BERTH_ERROR_RANGE. */
 int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_device *ret_device,
                       struct berth_error *error);
+
+enum berth_health {
+    BERTH_HEALTH_UNKNOWN = 0,
+    BERTH_HEALTH_OK = 1,
+    BERTH_HEALTH_SICK = 2,
+};
+
+#define BERTH_REASON_SIZE 128
+
+/* How a device is doing, as of the last look or report. Figures may be BERTH_UNKNOWN. */
+struct berth_device_state {
+    size_t size;  /* sizeof(struct berth_device_state), set by the caller: the members it knows */
+    bool present; /* false: it is gone; leases on it go on until they are released */
+    bool old;     /* nobody answers for it now: the rest was so before */
+    bool asleep;  /* powered down; its figures are not looked at, so that it stays so */
+    enum berth_health health;       /* what is sick is not granted */
+    int64_t sampled_at;             /* of the oldest figure, nanoseconds since 1970 UTC */
+    int64_t memory_free;            /* bytes */
+    int64_t utilization;            /* thousandths, 0 to 1000 */
+    int64_t temperature;            /* thousandths of a degree Celsius */
+    int64_t power;                  /* milliwatts */
+    char reason[BERTH_REASON_SIZE]; /* why it is sick, for people; empty: not known */
+};
+
+/* Fails with BERTH_ERROR_RANGE, _INVALID (`size` is none) or _FORKED. */
+int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
+                            struct berth_device_state *ret_state, struct berth_error *error);
 
 /* ---- What is wanted ---- */
 

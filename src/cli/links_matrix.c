@@ -298,14 +298,17 @@ static int groups_init(struct groups *groups, const struct matrix *matrix)
     return 0;
 }
 
-/* Whether all lines of a table, which are of one length but for their ends, fit. */
+/* Whether all lines fit; one that is incomplete for want of memory may have no end. */
 static bool fits(const struct text *out, const struct terminal *terminal)
 {
     const char *line = text_string(out);
 
-    for (; terminal->width > 0 && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        if (strcspn(line, "\n") > terminal->width)
+    while (terminal->width > 0 && *line != '\0') {
+        size_t length = strcspn(line, "\n");
+
+        if (length > terminal->width)
             return false;
+        line += length + (line[length] == '\n');
     }
     return true;
 }
@@ -351,6 +354,7 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
     struct matrix matrix = {0};
     struct groups groups = {0};
     bool written = false;
+    bool is_possible = false;
 
     if (machine->links.count == 0)
         return;
@@ -360,10 +364,12 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
             out->failed = true;
         else
             written = write_matrix(&matrix, &groups, terminal, out);
+        is_possible = groups.count <= MATRIX_MOST;
         groups_finish(&groups);
         free(matrix.best);
     }
     if (!written)
-        text_append_format(out, "%zu %s (--json lists them)\n", machine->links.count,
-                           machine->links.count == 1 ? "link" : "links");
+        text_append_format(out, "%zu %s (%s--json lists them)\n", machine->links.count,
+                           machine->links.count == 1 ? "link" : "links",
+                           is_possible ? "a wider terminal shows them, " : "");
 }

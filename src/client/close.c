@@ -58,6 +58,8 @@ void pool_free(struct berth_pool *pool)
         compiled_finish(pool);
         engine_destroy(pool->engine);
     }
+    if (!fork_happened(pool->generation))
+        looker_finish(&pool->looker);
     news_finish(&pool->news);
     id_map_finish(&pool->collectors);
     free_callbacks(pool->callbacks);
@@ -84,6 +86,7 @@ void berth_pool_close(struct berth_pool *pool)
     cancel_all(pool);
     pool_leave(pool);
     arbiters_stop(pool);
+    looker_stop(&pool->looker);
     keeper_stop(pool);
     pool_await_guests(pool);
     pool_free(pool);

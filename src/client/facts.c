@@ -4,6 +4,9 @@
  */
 #include "client/facts.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "client/pool.h"
 
@@ -56,6 +59,61 @@ int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_d
         .cap_major = device->cap.known ? device->cap.major : 0,
         .cap_minor = device->cap.known ? device->cap.minor : 0,
     };
+    return 0;
+}
+
+static int64_t figure_or_unknown(const struct figure *figure)
+{
+    return figure->known ? figure->value : BERTH_UNKNOWN;
+}
+
+static struct berth_device_state state_of(const struct berth_pool *pool, size_t slot)
+{
+    const struct device *device = device_of(pool, slot);
+    struct slot_view view;
+    struct berth_device_state state = {
+        .old = device->old,
+        .asleep = device->asleep,
+        .sampled_at = BERTH_UNKNOWN,
+        .memory_free = figure_or_unknown(&device->load.memory_free),
+        .utilization = figure_or_unknown(&device->load.utilization),
+        .temperature = figure_or_unknown(&device->load.temperature),
+        .power = figure_or_unknown(&device->load.power),
+    };
+
+    engine_slot(pool->engine, (uint32_t)slot, &view);
+    state.present = view.present;
+    if (device->health == HEALTH_OK || device->health == HEALTH_SICK)
+        state.health = (enum berth_health)device->health;
+    load_sampled_at(&device->load, &state.sampled_at);
+    if (device->health == HEALTH_SICK && device->health_reason != NULL)
+        snprintf(state.reason, sizeof(state.reason), "%s", device->health_reason);
+    return state;
+}
+
+int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
+                            struct berth_device_state *ret_state, struct berth_error *error)
+{
+    struct berth_pool *self = writable(pool);
+    struct berth_device_state state;
+    size_t size = ret_state->size;
+    int code;
+
+    if (size < sizeof(size))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "state: wanted its size in bytes in `size`, found %zu", size);
+    code = pool_enter(self, error);
+    if (code < 0)
+        return code;
+    code = pool_check_slot(self, slot, error);
+    if (code == 0)
+        state = state_of(self, slot);
+    lock_give(&self->lock);
+    if (code < 0)
+        return code;
+    memset(ret_state, 0, size);
+    state.size = size;
+    memcpy(ret_state, &state, size < sizeof(state) ? size : sizeof(state));
     return 0;
 }
 

@@ -55,7 +55,7 @@ int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uin
 int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
                       struct berth_error *error)
 {
-    struct load figures = load_of(load, clock_now());
+    struct load figures = load_of(load, clock_read(CLOCK_REALTIME));
     int code;
 
     if (load->memory_free != BERTH_UNKNOWN && load->memory_free < 0)
@@ -81,7 +81,7 @@ void keeper_sample(struct berth_pool *pool)
         struct load figures;
 
         pool->sample(pool->sample_data, slot, &load);
-        figures = load_of(&load, clock_now());
+        figures = load_of(&load, clock_read(CLOCK_REALTIME));
         lock_take(&pool->lock);
         engine_load(pool->engine, (uint32_t)slot, &figures);
         pool_leave(pool);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening pools, from devices or an inventory file.
+ * Opening pools, from the hardware, devices or an inventory file.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "client/facts.h"
 #include "client/own_policy.h"
 #include "client/pool.h"
 #include "engine/policies.h"
+#include "launch/mask.h"
 #include "spec/inventory.h"
 
-enum { SAMPLE_INTERVAL = 250000000 };
+/* How often a program's own function samples, and how often the hardware is looked at. */
+enum { SAMPLE_INTERVAL = 250000000, LOOK_INTERVAL = 1000000000 };
 
 /* Pools are numbered through, so that a lease tells whose it is. */
 static atomic_uint_least32_t last_serial;
@@ -161,8 +164,9 @@ static int read_options(struct berth_pool *pool, const struct berth_pool_options
         return code;
     pool->sample = options.sample;
     pool->sample_data = options.sample_data;
-    pool->sample_interval =
-        options.sample_interval == 0 ? SAMPLE_INTERVAL : options.sample_interval;
+    pool->sample_interval = options.sample_interval;
+    if (pool->sample_interval == 0)
+        pool->sample_interval = pool->sample == NULL ? LOOK_INTERVAL : SAMPLE_INTERVAL;
     pool->expired = options.expired;
     pool->expired_data = options.expired_data;
     pool->choose = options.choose;
@@ -225,6 +229,11 @@ static int begin(struct berth_pool *pool, struct berth_error *error)
     if (code < 0)
         return code;
     pool_publish(pool);
+    /* What has no devices now has none later: there is nothing to look at. Who measures by itself
+     * needs nobody else to. */
+    if (pool->looker.is_open && pool->sample == NULL && pool->capacity > 0)
+        return looker_start(pool, error);
+    looker_finish(&pool->looker);
     if (pool->sample == NULL || pool->capacity == 0)
         return 0;
     keeper_sample(pool);
@@ -234,14 +243,19 @@ static int begin(struct berth_pool *pool, struct berth_error *error)
     return code;
 }
 
-/* Takes the machine over, also on failure. */
-static int open_machine(struct machine *machine, const struct berth_pool_options *options,
-                        struct berth_pool **ret_pool, struct berth_error *error)
+/* Takes the machine over, also on failure, and so the looker (NULL: it is not the hardware's). */
+static int open_machine(struct machine *machine, struct looker *looker,
+                        const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                        struct berth_error *error)
 {
     struct engine_settings settings;
     struct berth_pool *pool = create();
     int code = pool == NULL ? error_set_memory(error) : fork_watch(error);
 
+    if (looker != NULL && pool != NULL)
+        pool->looker = *looker;
+    else if (looker != NULL)
+        looker_finish(looker);
     lock_prepare();
     if (code == 0)
         lock_favour_first(&pool->lock);
@@ -270,7 +284,7 @@ int berth_pool_open_devices(const struct berth_device *devices, size_t count,
     struct machine machine;
     int code = make_machine(devices, count, &machine, error);
 
-    return code < 0 ? code : open_machine(&machine, options, ret_pool, error);
+    return code < 0 ? code : open_machine(&machine, NULL, options, ret_pool, error);
 }
 
 int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
@@ -279,5 +293,41 @@ int berth_pool_open_inventory(const char *path, const struct berth_pool_options 
     struct machine machine;
     int code = inventory_read(path, &machine, error);
 
-    return code < 0 ? code : open_machine(&machine, options, ret_pool, error);
+    return code < 0 ? code : open_machine(&machine, NULL, options, ret_pool, error);
+}
+
+/* Takes out what a mask that the program has inherited hides. */
+static int leave_visible(struct machine *machine, struct berth_error *error)
+{
+    struct string_list masks = {0};
+    struct bitset visible;
+    int code = mask_collect(environ, &masks, error);
+
+    if (code == 0)
+        code = mask_find_visible(&masks, machine, &visible, error);
+    string_list_finish(&masks);
+    if (code < 0)
+        return code;
+    code = machine_keep(machine, &visible, NULL, error);
+    bitset_finish(&visible);
+    return code;
+}
+
+int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                    struct berth_error *error)
+{
+    const char *inventory = getenv("BERTH_INVENTORY");
+    bool is_real = inventory == NULL || *inventory == '\0';
+    struct looker looker = {0};
+    struct machine machine = {0};
+    int code = is_real ? looker_open(&looker, &machine, error)
+                       : inventory_read(inventory, &machine, error);
+
+    if (code == 0)
+        code = leave_visible(&machine, error);
+    if (code == 0)
+        return open_machine(&machine, is_real ? &looker : NULL, options, ret_pool, error);
+    looker_finish(&looker);
+    machine_finish(&machine);
+    return code;
 }

@@ -23,6 +23,7 @@
 #include "client/fork.h"
 #include "client/keeper.h"
 #include "client/lock.h"
+#include "client/looker.h"
 #include "client/news.h"
 #include "engine/engine.h"
 #include "model/policy.h"
@@ -101,6 +102,7 @@ struct berth_pool {
     size_t arbiter_news;      /* how many an arbiter's leases may cause at once */
 
     struct keeper keeper;
+    struct looker looker; /* of the hardware's pool */
     struct list arbiters; /* struct berth_arbiter, in_pool */
 
     /* The program's. */

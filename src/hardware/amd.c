@@ -2,8 +2,9 @@
  *
  * Finding AMD's devices. KFD's order is the order in which AMD's runtime counts, so all nodes have
  * to be looked at to number one: by their `gpu_id`, and by the `properties` for those that share a
- * GPU, or lack their device file here. Both are KFD's own memory; amdgpu is not asked. A node whose
- * properties make no sense is still counted, and is found to be sick when it is read.
+ * GPU, or lack their device file here. Both are KFD's own memory; amdgpu is not asked. Should one
+ * hang all the same, or make no sense, its node is still counted, and is found to be sick when it
+ * is read.
  */
 #include "hardware/amd.h"
 
@@ -335,7 +336,9 @@ static int tell_unreachable(struct listing *listing, struct berth_error *error)
 static int amd_list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
 {
     struct listing listing = {.root = context->root, .sight = sight};
-    int code = kfd_list(context->root, &listing.nodes, error);
+    struct patient *patient = amd_patient(context, error);
+    int code = patient == NULL ? BERTH_ERROR_MEMORY
+                               : kfd_list(context->root, patient, &listing.nodes, error);
 
     if (code == 0)
         code = collect_parts(&listing, error);
@@ -349,6 +352,21 @@ static int amd_list(struct vendor_context *context, struct sight *sight, struct 
     return code;
 }
 
+struct patient *amd_patient(struct vendor_context *context, struct berth_error *error)
+{
+    struct patient *patient = context->own;
+
+    if (patient == NULL && patient_create(&patient, error) == 0)
+        context->own = patient;
+    return patient;
+}
+
+static void amd_close(struct vendor_context *context)
+{
+    patient_destroy(context->own);
+    context->own = NULL;
+}
+
 static const char *const drivers[] = {"amdgpu", NULL};
 
 const struct vendor_table amd_table = {
@@ -360,4 +378,5 @@ const struct vendor_table amd_table = {
     .list = amd_list,
     .read = amd_read,
     .links = amd_links,
+    .close = amd_close,
 };

@@ -32,6 +32,7 @@ struct fabric {
 
 struct linking {
     const struct root *root;
+    struct patient *patient;
     struct sight *sight;
     struct kfd_node_list nodes;
     struct end *ends;
@@ -68,7 +69,7 @@ static size_t node_place(const struct kfd_node_list *nodes, uint64_t number)
 static int linking_init(struct linking *linking, const struct found_list *devices,
                         struct berth_error *error)
 {
-    int code = kfd_list(linking->root, &linking->nodes, error);
+    int code = kfd_list(linking->root, linking->patient, &linking->nodes, error);
 
     if (code < 0)
         return code;
@@ -206,7 +207,8 @@ int amd_links(struct vendor_context *context, const struct found_list *devices, 
     if (devices->count > LINKED_MOST)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d AMD devices, found %zu",
                          LINKED_MOST, devices->count);
-    code = linking_init(&linking, devices, error);
+    linking.patient = amd_patient(context, error);
+    code = linking.patient == NULL ? BERTH_ERROR_MEMORY : linking_init(&linking, devices, error);
     if (code == 0)
         code = read_links(&linking, error);
     if (code == 0)

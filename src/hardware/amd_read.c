@@ -30,7 +30,7 @@ struct reading {
 /* Node numbers are given anew when GPUs come and go, or are partitioned. */
 static int read_node(struct reading *reading, struct berth_error *error)
 {
-    const struct amd_key *key = &reading->key;
+    struct amd_key *key = &reading->key;
     int result = kfd_read_node(reading->root, key->node, &reading->node);
 
     if (result < 0)
@@ -38,14 +38,15 @@ static int read_node(struct reading *reading, struct berth_error *error)
     if (reading->node.is_hidden)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "wanted KFD node %" PRIu32 ", found no permission", key->node);
-    if (reading->node.gpu_id.known != key->gpu_id.known ||
-        reading->node.gpu_id.value != key->gpu_id.value)
+    if (key->gpu_id.known &&
+        (!reading->node.gpu_id.known || reading->node.gpu_id.value != key->gpu_id.value))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted the same GPU in KFD node %" PRIu32 " as before, found another",
                          key->node);
     if (!reading->node.location_id.known && !reading->node.simd_count.known)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted properties of KFD node %" PRIu32 ", found none", key->node);
+    key->gpu_id = reading->node.gpu_id;
     return 0;
 }
 

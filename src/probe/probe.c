@@ -66,6 +66,8 @@ int probe_start(struct probe *probe, struct berth_error *error)
     if (named == NULL || *named == '\0') {
         program_find("berth-probe", found, sizeof(found));
         detached.program = found;
+    } else if (*named != '/' && realpath(named, found) != NULL) {
+        detached.program = found; /* it starts elsewhere */
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set_errno(error, errno, "socketpair");
@@ -83,8 +85,11 @@ int probe_start(struct probe *probe, struct berth_error *error)
 
 void probe_finish(struct probe *probe)
 {
-    if (probe->is_open)
+    if (probe->is_open) {
+        /* A child that was forked meanwhile may have a copy of the descriptor. */
+        shutdown(probe->channel.descriptor, SHUT_RDWR);
         channel_finish(&probe->channel);
+    }
     probe->is_open = false;
 }
 
@@ -112,9 +117,10 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
     size_t length;
     int code = channel_receive(&probe->channel, &bytes, &length);
 
-    if (code == 1)
-        code = probe_answer_decode(bytes, length, ret_answer, error) < 0 ? BERTH_ERROR_SYNTAX : 1;
-    else if (code == BERTH_ERROR_MEMORY)
+    if (code == 1) {
+        code = probe_answer_decode(bytes, length, ret_answer, error);
+        return code < 0 ? error_wrap(error, code, "berth-probe") : 1;
+    } else if (code == BERTH_ERROR_MEMORY)
         error_set_memory(error);
     else if (code < 0)
         is_gone(error);

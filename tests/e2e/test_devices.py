@@ -25,7 +25,7 @@ def devices(sandbox, source_root):
 def test_nothing_found(sandbox):
     done = sandbox.run(["berth", "devices"])
     assert (done.code, done.stderr) == (0, "")
-    assert done.stdout.startswith("No device found") and done.stdout.count("\n") == 1
+    assert done.stdout.startswith("No GPU found") and done.stdout.count("\n") == 1
 
 
 def test_nothing_found_as_json(sandbox):
@@ -53,6 +53,7 @@ def test_unknown_is_null_and_never_0(devices):
             "vendor": "amd",
             "index": 3,
             "name": None,
+            "kind": None,
             "uuid": None,
             "pci": None,
             "parent": None,
@@ -64,7 +65,11 @@ def test_unknown_is_null_and_never_0(devices):
             "utilization": None,
             "temperature_c": None,
             "power_w": None,
+            "frequency_hz": None,
             "health": None,
+            "health_reason": None,
+            "asleep": False,
+            "old": False,
             "sampled_at": None,
             "nodes": [],
             "processes": [],
@@ -92,6 +97,7 @@ def test_every_field_as_json(devices):
         "vendor": "nvidia",
         "index": 7,
         "name": 'Ünïcode "GPU"',
+        "kind": None,
         "uuid": "MIG-1",
         "pci": "10000:ff:1f.7",
         "parent": "GPU-1",
@@ -103,7 +109,11 @@ def test_every_field_as_json(devices):
         "utilization": 0.5,
         "temperature_c": 41.25,
         "power_w": 0.001,
+        "frequency_hz": None,
         "health": "sick",
+        "health_reason": None,
+        "asleep": False,
+        "old": False,
         "sampled_at": None,
         "nodes": ["/dev/nvidia9", "/dev/nvidiactl"],
         "processes": [],
@@ -145,7 +155,7 @@ def test_bad_inventory_says_where(devices, sandbox):
 def test_whole_table_where_nobody_looks(devices):
     """In a pipe nothing is cut and nothing is coloured."""
     done = devices("workstation.yaml")
-    assert "NVIDIA GeForce RTX 4090" in done.stdout and "0000:01:00.0" in done.stdout
+    assert "  GeForce RTX 4090  " in done.stdout and "0000:01:00.0" in done.stdout
     assert "\x1b" not in done.stdout
 
 
@@ -169,7 +179,8 @@ def test_table_fits_and_lines_up(devices, example, columns):
 
 
 def test_without_unicode(devices):
-    done = devices("workstation.yaml", env={"COLUMNS": "60", "LANG": "C"})
+    text = "devices: [{vendor: dri, index: 0, name: A GPU with a name that goes on and on}]\n"
+    done = devices(text, env={"COLUMNS": "40", "LANG": "C"})
     assert "~" in done.stdout and done.stdout.isascii()
 
 
@@ -213,6 +224,14 @@ def test_64_devices(devices):
 
 
 def test_more_devices_than_a_matrix_shows(devices):
+    """Those that are linked alike are shown together; where none are, there is only a number."""
     text = "devices:\n" + "".join(f"  - {{vendor: amd, index: {i}}}\n" for i in range(65))
-    text += "links: [{between: [amd0, amd64], kind: xgmi}]\n"
-    assert devices(text).stdout.splitlines()[-1] == "1 link (--json lists them)"
+    assert devices(text + "links: [{between: [amd0, amd64], kind: xgmi}]\n").stdout.splitlines()[-5:] == [
+        "",
+        "LINKS  DEVICES     A     B",
+        "A      amd0,amd64  xgmi  -",
+        "B      amd1-63     -     -",
+        "xgmi: Infinity Fabric",
+    ]
+    chain = "links:\n" + "".join(f"  - {{between: [amd{i}, amd{i + 1}], kind: pix}}\n" for i in range(64))
+    assert devices(text + chain).stdout.splitlines()[-1] == "64 links (--json lists them)"

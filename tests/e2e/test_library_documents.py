@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hardware_pool import SICK
 
 BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
 VIDEOS = 60
@@ -175,6 +176,7 @@ def thumbnails_of(table):
 
 
 def transcode(sandbox, *args):
+    sandbox.environment.setdefault("BERTH_PROBE", str(BUILD / "berth-probe"))
     done = sandbox.run([BUILD / "tests/example-transcode", *args], timeout=100)
     assert (done.code, done.stderr) == (0, "")
     return done.stdout
@@ -195,6 +197,14 @@ def test_example_without_a_gpu(sandbox, source_root):
     assert thumbnails_of(table) == 0
     with_devices = transcode(sandbox, source_root / "examples/mig.yaml")
     assert with_devices.splitlines()[-1] == table.splitlines()[-1]  # the same videos
+
+
+def test_example_on_the_hardware(sandbox, hardware_of):
+    pool = hardware_of()
+    pool.says([pool.device(0, name="A"), pool.device(1, name="B", health=SICK), pool.device(2, name="C")])
+    videos = videos_of(transcode(sandbox))
+    assert sum(videos.values()) == VIDEOS
+    assert videos["1 B"] == 0 and videos["0 A"] > 0 and videos["2 C"] > 0
 
 
 def test_example_where_no_device_could_do(sandbox, source_root):

@@ -95,6 +95,14 @@ static inline void machine_value(const char *directory, const char *name, const 
     free(content);
 }
 
+/* A pipe in place of a file: whoever opens it hangs, as with a driver that does not answer. */
+static inline void machine_pipe(const char *path)
+{
+    machine_parent(path);
+    unlink(path + 1);
+    assert_int_equal(mkfifo(path + 1, 0600), 0);
+}
+
 /* A link to a path of the machine, relative as sysfs makes them. */
 static inline void machine_link(const char *path, const char *target)
 {

@@ -24,6 +24,8 @@ static const enum wire_type sample_types[] = {
 /* Fills a zeroed device. */
 static inline void device_fill(struct device *device, struct device_id id)
 {
+    struct device_process *process;
+
     *device = (struct device){
         .id = id,
         .name = copy_of("NVIDIA A100-SXM4-80GB"),
@@ -40,8 +42,24 @@ static inline void device_fill(struct device *device, struct device_id id)
         .load = {.memory_free = figure_declared(1),
                  .utilization = figure_sampled(2, 3),
                  .temperature = figure_sampled(-4, 5),
-                 .power = figure_sampled(6, -7)},
+                 .power = figure_sampled(6, -7),
+                 .frequency = figure_sampled(8, 9)},
+        .health_reason = copy_of("it fell off the bus"),
+        .asleep = true,
+        .old = true,
+        .kind = DEVICE_KIND_DISCRETE,
     };
+    process = device_process_need(&device->processes, 4711);
+    assert_non_null(process);
+    *process = (struct device_process){
+        .pid = 4711,
+        .uid = optional_number_of(1000),
+        .memory = optional_number_of(GIB),
+        .command = copy_of("python train.py"),
+        .container = copy_of("d2c94e258dcb"),
+        .lease = 12,
+    };
+    assert_non_null(device_process_need(&device->processes, 1));
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidiactl"), 0);
 }
@@ -125,6 +143,12 @@ static inline void fill_claims(struct wire_message *message)
     assert_non_null(vector_append(&message->claims));
 }
 
+static inline void fill_problems(struct wire_message *message)
+{
+    assert_int_equal(problem_list_add(&message->problems, "nvidia", "the driver hangs"), 0);
+    assert_int_equal(problem_list_add(&message->problems, "", "%s", ""), 0);
+}
+
 /* A message with every member set, also such as its type does not use. The caller finishes it. */
 static inline void message_fill(struct wire_message *message, enum wire_type type)
 {
@@ -171,6 +195,7 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
     fill_slots(message);
     fill_leases(message);
     fill_claims(message);
+    fill_problems(message);
 }
 
 /* A message of any type with any members. The caller finishes it. */
@@ -221,6 +246,8 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         fill_leases(message);
     if ((bits & 32) != 0)
         fill_claims(message);
+    if ((bits & 64) != 0)
+        fill_problems(message);
 }
 
 #endif

@@ -10,7 +10,8 @@ What it answers is in the JSON file that BERTH_PROBE_SCRIPT names, read anew for
     problems    a list of {backend, message}
     behaviour   "answer" (or none), "hang", "die", "garbage", "old number" or "late" (after `delay` seconds)
 
-Each start and each request is a line in the script's path with .log at its end: "start PID", "ask NUMBER".
+Each start and each request is a line in the script's path with .log at its end: "start PID", "ask NUMBER",
+"hang" once it does.
 It ends when nobody is at the other end of its input, also while it hangs.
 """
 import json
@@ -115,6 +116,7 @@ class Probe:
                 script = json.load(file)
             behaviour = script.get("behaviour", "answer")
             if behaviour == "hang":
+                self.log("hang")
                 self.sleep(None)
             elif behaviour == "die":
                 return

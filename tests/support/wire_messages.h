@@ -52,7 +52,25 @@ static inline bool same_load(const struct load *one, const struct load *other)
     return same_figure(one->memory_free, other->memory_free) &&
            same_figure(one->utilization, other->utilization) &&
            same_figure(one->temperature, other->temperature) &&
-           same_figure(one->power, other->power);
+           same_figure(one->power, other->power) && same_figure(one->frequency, other->frequency);
+}
+
+static inline bool same_process(const struct device_process *one,
+                                const struct device_process *other)
+{
+    return one->pid == other->pid && same_maybe(one->uid, other->uid) &&
+           same_maybe(one->memory, other->memory) && same_text(one->command, other->command) &&
+           same_text(one->container, other->container) && one->lease == other->lease;
+}
+
+static inline bool same_processes(const struct device_process_list *one,
+                                  const struct device_process_list *other)
+{
+    bool same = one->count == other->count;
+
+    for (size_t i = 0; same && i < one->count; i++)
+        same = same_process(&one->items[i], &other->items[i]);
+    return same;
 }
 
 /* But for the host, which no message has. */
@@ -65,7 +83,10 @@ static inline bool same_device(const struct device *one, const struct device *ot
            same_maybe(one->numa, other->numa) && same_maybe(one->minor, other->minor) &&
            same_capability(one->cap, other->cap) && one->health == other->health &&
            one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes) &&
-           same_load(&one->load, &other->load);
+           same_load(&one->load, &other->load) &&
+           same_text(one->health_reason, other->health_reason) && one->asleep == other->asleep &&
+           one->old == other->old && one->kind == other->kind &&
+           same_processes(&one->processes, &other->processes);
 }
 
 static inline bool same_slot(const struct wire_slot *one, const struct wire_slot *other)
@@ -137,7 +158,8 @@ static inline bool wire_message_equals(const struct wire_message *one,
     bool same =
         same_question(one, other) && same_answer(one, other) &&
         one->devices.count == other->devices.count && one->slots.count == other->slots.count &&
-        one->leases.count == other->leases.count && one->claims.count == other->claims.count;
+        one->leases.count == other->leases.count && one->claims.count == other->claims.count &&
+        one->problems.count == other->problems.count;
 
     for (size_t i = 0; same && i < one->devices.count; i++)
         same = same_device(&one->devices.items[i], &other->devices.items[i]);
@@ -147,6 +169,9 @@ static inline bool wire_message_equals(const struct wire_message *one,
         same = same_lease(&one->leases.items[i], &other->leases.items[i]);
     for (size_t i = 0; same && i < one->claims.count; i++)
         same = same_claim(&one->claims.items[i], &other->claims.items[i]);
+    for (size_t i = 0; same && i < one->problems.count; i++)
+        same = same_text(one->problems.items[i].backend, other->problems.items[i].backend) &&
+               same_text(one->problems.items[i].message, other->problems.items[i].message);
     return same;
 }
 
@@ -177,8 +202,15 @@ static inline size_t ids_memory(const struct device_id_list *list)
 /* Of what a device owns. */
 static inline size_t device_memory(const struct device *device)
 {
-    return text_memory(device->name) + text_memory(device->uuid) + text_memory(device->parent) +
-           text_memory(device->cpus) + strings_memory(&device->nodes);
+    size_t sum = text_memory(device->name) + text_memory(device->uuid) +
+                 text_memory(device->parent) + text_memory(device->cpus) +
+                 text_memory(device->health_reason) + strings_memory(&device->nodes) +
+                 device->processes.capacity * sizeof(*device->processes.items);
+
+    for (size_t i = 0; i < device->processes.count; i++)
+        sum += text_memory(device->processes.items[i].command) +
+               text_memory(device->processes.items[i].container);
+    return sum;
 }
 
 static inline size_t request_memory(const struct request *request)
@@ -200,7 +232,8 @@ static inline size_t wire_message_memory(const struct wire_message *message)
                  message->devices.capacity * sizeof(*message->devices.items) +
                  message->slots.capacity * sizeof(*message->slots.items) +
                  message->leases.capacity * sizeof(*message->leases.items) +
-                 message->claims.capacity * sizeof(*message->claims.items);
+                 message->claims.capacity * sizeof(*message->claims.items) +
+                 message->problems.capacity * sizeof(*message->problems.items);
 
     for (size_t i = 0; i < message->devices.count; i++)
         sum += device_memory(&message->devices.items[i]);
@@ -217,6 +250,9 @@ static inline size_t wire_message_memory(const struct wire_message *message)
         sum += text_memory(claim->name) + text_memory(claim->command) +
                text_memory(claim->request) + text_memory(claim->why);
     }
+    for (size_t i = 0; i < message->problems.count; i++)
+        sum += text_memory(message->problems.items[i].backend) +
+               text_memory(message->problems.items[i].message);
     return sum;
 }
 

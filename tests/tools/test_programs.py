@@ -43,7 +43,7 @@ def test_environment_is_clean(sandbox, monkeypatch):
         monkeypatch.setenv(name, "1")
     names = {line.split("=")[0] for line in sandbox.run(["env"]).stdout.splitlines()}
     kept = {name for name in names if not name.endswith("SAN_OPTIONS")}
-    assert kept == {"PATH", "HOME", "LANG", "BERTH_RUNTIME_DIR"}
+    assert kept == {"PATH", "HOME", "LANG", "BERTH_RUNTIME_DIR", "BERTH_SYSROOT"}
 
 
 def test_environment_can_be_changed(sandbox):

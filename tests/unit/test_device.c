@@ -176,6 +176,75 @@ static void finishing_a_machine_frees_all_and_leaves_none(void **state)
     machine_finish(&machine);
 }
 
+/* Whether a change of one member counts as another fact. */
+#define check_fact(member, value, is_fact)                               \
+    do {                                                                 \
+        struct device one = {.id = {VENDOR_NVIDIA, 0, DEVICE_NO_MIG}};   \
+        struct device other = {.id = {VENDOR_NVIDIA, 0, DEVICE_NO_MIG}}; \
+                                                                         \
+        furnish(&one);                                                   \
+        furnish(&other);                                                 \
+        assert_true(device_facts_equal(&one, &other));                   \
+        other.member = (value);                                          \
+        assert_int_equal(!device_facts_equal(&one, &other), (is_fact));  \
+        assert_int_equal(!device_facts_equal(&other, &one), (is_fact));  \
+        other.member = one.member; /* it may be a text of ours */        \
+        device_finish(&one);                                             \
+        device_finish(&other);                                           \
+    } while (0)
+
+static void facts_are_what_stays(void **state)
+{
+    static char text[] = "another";
+    const struct optional_number unknown = {0};
+
+    (void)state;
+    check_fact(id.index, 1, true);
+    check_fact(pci.bus, 9, true);
+    check_fact(pci.known, false, true);
+    check_fact(memory_total, optional_number_of(1), true);
+    check_fact(numa, unknown, true);
+    check_fact(minor.value, 3, true);
+    check_fact(cap.minor, 6, true);
+    check_fact(cap.known, false, true);
+    check_fact(kind, DEVICE_KIND_DISCRETE, true);
+    check_fact(partitioned, false, true);
+    check_fact(host, 1, true);
+    check_fact(health, HEALTH_SICK, false);
+    check_fact(asleep, true, false);
+    check_fact(old, true, false);
+    check_fact(load.power, figure_declared(9), false);
+    check_fact(health_reason, text, false);
+}
+
+static void texts_and_files_are_facts(void **state)
+{
+    struct device one = {0};
+    struct device other = {0};
+    char **const texts[] = {&other.name, &other.uuid, &other.parent, &other.cpus};
+
+    (void)state;
+    furnish(&one);
+    furnish(&other);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        char *before = *texts[i];
+
+        *texts[i] = NULL;
+        assert_false(device_facts_equal(&one, &other));
+        *texts[i] = copy_of("another");
+        assert_false(device_facts_equal(&one, &other));
+        free(*texts[i]);
+        *texts[i] = before;
+        assert_true(device_facts_equal(&one, &other));
+    }
+    assert_int_equal(string_list_append(&other.nodes, "/dev/nvidia-uvm"), 0);
+    assert_false(device_facts_equal(&one, &other));
+    assert_int_equal(string_list_append(&one.nodes, "/dev/nvidia-uvm-tools"), 0);
+    assert_false(device_facts_equal(&one, &other));
+    device_finish(&one);
+    device_finish(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +256,8 @@ int main(void)
         cmocka_unit_test(a_device_is_found_by_its_whole_id),
         cmocka_unit_test(random_ids_are_found_at_their_slot),
         cmocka_unit_test(finishing_a_machine_frees_all_and_leaves_none),
+        cmocka_unit_test(facts_are_what_stays),
+        cmocka_unit_test(texts_and_files_are_facts),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

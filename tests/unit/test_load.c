@@ -3,6 +3,8 @@
 
 #include "model/load.h"
 
+#include "base/count.h"
+
 #include "support/random.h"
 #include "support/steps.h"
 
@@ -137,6 +139,30 @@ static void random_loads_give_their_oldest_sample(void **state)
     }
 }
 
+static void loads_are_equal_when_all_is(void **state)
+{
+    struct load one = {.power = figure_sampled(1, 2)};
+    struct load other = one;
+    struct figure *const figures[] = {&other.memory_free, &other.utilization, &other.temperature,
+                                      &other.power, &other.frequency};
+
+    (void)state;
+    assert_true(load_equals(&one, &other));
+    for (size_t i = 0; i < COUNT(figures); i++) {
+        struct figure before = *figures[i];
+
+        *figures[i] = figure_sampled(7, 2);
+        assert_false(load_equals(&one, &other));
+        assert_false(load_equals(&other, &one));
+        *figures[i] = before;
+    }
+    other.power.sampled_at = 3;
+    assert_false(load_equals(&one, &other));
+    other.power = one.power;
+    other.frequency.value = 9; /* of what is not known it says nothing */
+    assert_true(load_equals(&one, &other));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +173,7 @@ int main(void)
         cmocka_unit_test(every_figure_counts),
         cmocka_unit_test(any_time_is_a_time),
         cmocka_unit_test(random_loads_give_their_oldest_sample),
+        cmocka_unit_test(loads_are_equal_when_all_is),
     };
 
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);

@@ -294,7 +294,7 @@ static void json_has_the_members_of_the_contract(void **state)
     (void)state;
     check_json(view_of(0),
                "{\"schema\":\"berth.status/1\",\"pool\":{\"capacity\":0,\"pending\":0,");
-    check_json(view_of(0), "\"devices\":[],\"leases\":[],\"queue\":[]}\n");
+    check_json(view_of(0), "\"devices\":[],\"leases\":[],\"queue\":[],\"problems\":[]}\n");
     check_json(busy_view(4), "\"capacity\":4,\"pending\":2,\"socket\":\"");
     check_json(busy_view(4),
                "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\",\"leases\":[12]}");
@@ -424,6 +424,66 @@ static void users_have_names_or_numbers(void **state)
     user_names_finish(&users);
 }
 
+/* A pool of hardware where not all is well. */
+static struct pool_view troubled_view(void)
+{
+    struct pool_view view = view_of(4);
+
+    view.look.slots.items[0].device->asleep = true;
+    view.look.slots.items[0].state = WIRE_STATE_ASLEEP;
+    view.look.slots.items[1].device->health = HEALTH_SICK;
+    view.look.slots.items[1].device->health_reason = view_text("it fell off the bus");
+    view.look.slots.items[1].state = WIRE_STATE_SICK;
+    view.look.slots.items[2].device->old = true;
+    view_lease(&view, 1, 3, 4);
+    view.look.slots.items[3].device->old = true;
+    assert_int_equal(problem_list_add(&view.look.problems, "nvidia", "wanted an answer"), 0);
+    assert_int_equal(problem_list_add(&view.look.problems, "amd", "no\x1b[31m such file"), 0);
+    return view;
+}
+
+static void what_is_wrong_with_the_hardware_is_said(void **state)
+{
+    (void)state;
+    check_picture(troubled_view(), none,
+                  "4 devices, 2 free, nobody waits\n"
+                  "your own pool, all NVIDIA A100-SXM4-80GB\n"
+                  "\n"
+                  "DEVICE   MEMORY  STATE   LEASE  USER         HELD  NOTE                 JOB\n"
+                  "nvidia0  80 GiB  asleep\n"
+                  "nvidia1  80 GiB  sick                              it fell off the bus\n"
+                  "nvidia2  80 GiB  free                              does not answer now\n"
+                  "nvidia3  80 GiB  leased      1  4000000000  2h10m  does not answer now  -\n"
+                  "\n"
+                  "nvidia: wanted an answer\n"
+                  "amd: no\xEF\xBF\xBD[31m such file\n");
+    check_json(troubled_view(),
+               "\"problems\":[{\"backend\":\"nvidia\",\"message\":\"wanted an answer\"},");
+}
+
+static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
+{
+    struct pool_view all = {0};
+    struct pool_view calm = view_of(2);
+    struct pool_view last = troubled_view();
+    uint64_t before;
+
+    (void)state;
+    assert_int_equal(pool_view_add_page(&all, &calm.look, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &last.look, NULL), 0);
+    assert_int_equal(all.look.problems.count, 2);
+    assert_int_equal(last.look.problems.count, 0);
+    before = pool_view_fingerprint(&all);
+    assert_int_equal(problem_list_add(&all.look.problems, "amd", "another"), 0);
+    assert_false(pool_view_fingerprint(&all) == before);
+    before = pool_view_fingerprint(&all);
+    all.look.slots.items[0].device->old = true;
+    assert_false(pool_view_fingerprint(&all) == before);
+    pool_view_finish(&all);
+    pool_view_finish(&calm);
+    pool_view_finish(&last);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +503,8 @@ int main(void)
         cmocka_unit_test(the_fingerprint_tells_changes),
         cmocka_unit_test(without_memory_the_text_is_failed),
         cmocka_unit_test(users_have_names_or_numbers),
+        cmocka_unit_test(what_is_wrong_with_the_hardware_is_said),
+        cmocka_unit_test(problems_come_with_the_last_page_and_count_as_a_change),
     };
 
     return cmocka_run_group_tests_name("status_output", tests, NULL, NULL);

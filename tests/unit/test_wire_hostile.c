@@ -130,7 +130,7 @@ static void later_versions_are_understood_as_far_as_known(void **state)
     struct wire_message message;
 
     (void)state;
-    append_field(&fields, 37, "later", 5);
+    append_field(&fields, 60, "later", 5);
     append_number_field(&fields, WIRE_TAG_ID, 7, 1);
     append_field(&fields, 0x7FFF, "later", 5);
     append_field(&inner, 500, "later", 5);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The hardware of a pool: the first look that it is opened with, and a thread that goes on looking.
+ * It is one of its own, not the keeper, because an answer may take as long as a driver hangs, and
+ * time limits are not to wait for that.
+ */
+#ifndef CLIENT_LOOKER_H
+#define CLIENT_LOOKER_H
+
+#include <berth/berth.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/machine.h"
+#include "probe/probe.h"
+
+/* A probe that was lost is started again after the first of these, then after twice as long each
+ * time, up to the second. */
+#define LOOKER_RESTART_FIRST INT64_C(1000000000)
+#define LOOKER_RESTART_LAST  INT64_C(60000000000)
+
+/* Zeroed memory is one that was never opened. */
+struct looker {
+    struct probe probe;
+    int64_t deadline; /* how long a look may take */
+    int end;          /* an eventfd: becomes readable when the thread is to end */
+    bool is_open;
+    bool is_running;
+    pthread_t thread;
+};
+
+/* Looks for the first time. The caller finishes *ret_machine and the looker, also on failure: with
+ * BERTH_ERROR_IO when nobody answers, _SYNTAX or _RANGE for a wrong BERTH_PROBE_DEADLINE, or
+ * _MEMORY. */
+int looker_open(struct looker *looker, struct machine *ret_machine, struct berth_error *error);
+
+/* Starts the thread, which looks every pool->sample_interval. Fails with BERTH_ERROR_MEMORY. */
+int looker_start(struct berth_pool *pool, struct berth_error *error);
+
+/* Ends the thread. Without the lock. */
+void looker_stop(struct looker *looker);
+
+/* Lets go of the probe, which ends then. Not in a child of fork(): the probe is the parent's, and
+ * its thread may have been in the midst of something. */
+void looker_finish(struct looker *looker);
+
+#endif
