@@ -60,7 +60,7 @@ deps: ## install what building, testing and benchmarking need
 
 run: ## build, then show berth at work, on a virtual machine where it finds no GPU
 	$(call need,build)
-	$(call build,$(BUILD),$(setup_options),berth berthd)
+	$(call build,$(BUILD),$(setup_options),berth berthd berth-probe)
 	@BERTH='$(CURDIR)/$(BUILD)/berth' tools/demo
 
 test: ## build, then run every test

@@ -8,8 +8,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+from fake_machine import FakeMachine  # noqa: E402
 from hardware_pool import HardwarePool  # noqa: E402
+from machine_pool import MachinePool  # noqa: E402
+from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
+from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 
 
@@ -60,6 +64,50 @@ def hardware_of(sandbox):
 
 
 @pytest.fixture
+def machine(sandbox):
+    """A made-up machine without devices as yet, which berth takes for this one; see support/fake_machine.py."""
+    made = FakeMachine(sandbox.directory / "machine")
+    sandbox.environment.update({"BERTH_SYSROOT": str(made.root), "BERTH_PROBE_DEADLINE": "1s"})
+    return made
+
+
+@pytest.fixture
+def machine_pool(sandbox, machine):
+    """The pool of that machine's devices."""
+    pool = MachinePool(sandbox)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def namespace(sandbox):
+    """A namespace where a made-up machine can be put in the place of the real one; see support/namespaces.py."""
+    place = Namespace(sandbox)
+    sandbox.environment["BERTH_PROBE_DEADLINE"] = "1s"
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def namespace_pool(sandbox, namespace):
+    """The pool of its devices."""
+    pool = MachinePool(sandbox, namespace.inside)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
 def pool(pool_of, source_root):
     """A pool of eight devices: examples/dgx-a100.yaml."""
     return pool_of((source_root / "examples/dgx-a100.yaml").read_text())
+
+
+@pytest.fixture
+def recorded_machine(sandbox, source_root):
+    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/recorded.py."""
+
+    def make(name):
+        archive = data_file(source_root, f"machines/{name}")
+        return Machine(sandbox, unpack(archive, sandbox.directory / "machine"))
+
+    return make

@@ -298,14 +298,17 @@ static int groups_init(struct groups *groups, const struct matrix *matrix)
     return 0;
 }
 
-/* Whether all lines of a table, which are of one length but for their ends, fit. */
+/* Whether all lines fit; one that is incomplete for want of memory may have no end. */
 static bool fits(const struct text *out, const struct terminal *terminal)
 {
     const char *line = text_string(out);
 
-    for (; terminal->width > 0 && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        if (strcspn(line, "\n") > terminal->width)
+    while (terminal->width > 0 && *line != '\0') {
+        size_t length = strcspn(line, "\n");
+
+        if (length > terminal->width)
             return false;
+        line += length + (line[length] == '\n');
     }
     return true;
 }

@@ -32,10 +32,13 @@ static int list(struct vendor_context *context, struct sight *sight, struct bert
 /* "Apple M1 (agx-g13g)"; "Apple AGX g99" for one that came later. NULL: no memory. */
 static char *name_of(const struct root *root, const char *path)
 {
-    char *compatible = drm_gpu_compatible(root, path, COMPATIBLE_PREFIX, false);
-    const char *model = compatible == NULL ? NULL : compatible + strlen(COMPATIBLE_PREFIX);
+    char *compatible = drm_gpu_compatible(root, path, COMPATIBLE_PREFIX "g", false);
     struct text name = {0};
+    const char *model;
 
+    if (compatible == NULL)
+        compatible = drm_gpu_compatible(root, path, COMPATIBLE_PREFIX, false);
+    model = compatible == NULL ? NULL : compatible + strlen(COMPATIBLE_PREFIX);
     for (size_t i = 0; model != NULL && i < COUNT(chips) && name.length == 0; i++)
         if (strcmp(model, chips[i].chip) == 0 || strcmp(model, chips[i].design) == 0)
             text_append_format(&name, "Apple %s (agx-%s)", chips[i].name, model);

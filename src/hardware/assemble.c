@@ -262,9 +262,9 @@ static int add_uses(struct assembly *assembly)
 
 /* ---- Links ---- */
 
-static bool is_linkable(const struct entry *entry)
+static bool is_linkable(const struct device *device)
 {
-    return entry->device.id.mig == DEVICE_NO_MIG;
+    return device->id.mig == DEVICE_NO_MIG;
 }
 
 static int add_link(struct report *report, size_t one, size_t other, enum link_kind kind,
@@ -317,7 +317,7 @@ static int add_paths(struct assembly *assembly, const bool *has_path)
             enum link_kind kind;
 
             if (has_path[i * count + j] || one->path == NULL || other->path == NULL ||
-                !is_linkable(one) || !is_linkable(other))
+                !is_linkable(&devices[i]) || !is_linkable(&devices[j]))
                 continue;
             if (locality_between(one->path, devices[i].numa, other->path, devices[j].numa, &kind))
                 code = add_link(&assembly->report, i, j, kind, 0);

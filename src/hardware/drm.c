@@ -237,7 +237,7 @@ static int list_nodes(const struct root *root, struct drm_list *list, struct ber
 
     if (number == 0)
         code = list_class(root, &names, list, error);
-    else if (number != -ENOENT)
+    else if (number != -ENOENT && number != -ENOTDIR)
         code = error_set_errno(error, -number, "/sys/class/drm");
     else if (root->recorded)
         code = walk_tree(root, list, error);

@@ -140,3 +140,13 @@ void hwmon_read(const struct root *root, const char *path, const char *const *na
     }
     free(directory);
 }
+
+bool hwmon_has(const struct root *root, const char *path, const char *const *names,
+               const char *file)
+{
+    char *directory = find_directory(root, path, names);
+    bool has = directory != NULL && root_has(root, "%s/%s", directory, file);
+
+    free(directory);
+    return has;
+}

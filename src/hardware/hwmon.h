@@ -5,6 +5,8 @@
 #ifndef HARDWARE_HWMON_H
 #define HARDWARE_HWMON_H
 
+#include <stdbool.h>
+
 #include "hardware/root.h"
 #include "model/load.h"
 
@@ -15,5 +17,9 @@
  * What is not there stays as it is. */
 void hwmon_read(const struct root *root, const char *path, const char *const *names,
                 const char *const *labels, struct load *load);
+
+/* Whether that hwmon directory has this file, which is not read. */
+bool hwmon_has(const struct root *root, const char *path, const char *const *names,
+               const char *file);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Intel's GPUs, by what i915 and xe show in sysfs. A GPU of several tiles is one device.
+ * Intel's GPUs, by what i915 and xe show in sysfs and, of their memory, when asked. A GPU of
+ * several tiles is one device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/quantity.h"
 #include "hardware/drm_gpu.h"
 #include "hardware/hwmon.h"
+#include "hardware/intel_memory.h"
 #include "hardware/pci_names.h"
 
 #define HERTZ_PER_MEGAHERTZ 1000000
@@ -40,34 +42,40 @@ static struct optional_number tiles_memory(const struct root *root, const char *
     return total;
 }
 
-/* Local memory, which only some versions of the drivers show: the others tell it by ioctl alone.
- * None is unknown too: what an integrated GPU uses is the machine's. */
+/* Local memory: by the files that some versions of the drivers have, else by asking the driver.
+ * None is unknown too, since what an integrated GPU uses is the machine's. */
 static void read_memory(const struct root *root, const struct drm_device *drm,
                         struct device *device)
 {
-    struct optional_number total = tiles_memory(root, drm->path);
-    struct optional_number free_now = {0};
+    struct intel_memory memory = {.total = tiles_memory(root, drm->path)};
 
-    if (!total.known && drm->card != NULL) {
-        total = root_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
-        free_now = root_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
+    if (!memory.total.known && drm->card != NULL) {
+        memory.total = root_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
+        memory.free_now = root_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
     }
-    if (!total.known || total.value == 0 || total.value > INT64_MAX)
+    if (!memory.total.known)
+        memory = intel_memory_read(root, drm);
+    if (memory.answered && !memory.total.known)
+        device->kind = DEVICE_KIND_INTEGRATED;
+    if (!memory.total.known || memory.total.value == 0 || memory.total.value > INT64_MAX)
         return;
-    device->memory_total = total;
-    if (free_now.known && free_now.value <= total.value)
+    device->kind = DEVICE_KIND_DISCRETE;
+    device->memory_total = memory.total;
+    if (memory.free_now.known && memory.free_now.value <= memory.total.value)
         device->load.memory_free =
-            figure_sampled((int64_t)free_now.value, clock_read(CLOCK_REALTIME));
+            figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
 }
 
-/* Integrated GPUs are device 2 of the first bus, on every machine; what has memory of its own or
- * is behind a bridge is a card. In a virtual machine a card may be anywhere on the first bus. */
-static enum device_kind kind_of(const struct device *device)
+/* By its place, where the driver does not tell: integrated GPUs are device 2 of the first bus, on
+ * every machine, and what is behind a bridge is a card. In a virtual machine a card may be anywhere
+ * on the first bus. */
+static enum device_kind kind_by_place(struct pci_address pci)
 {
-    if (device->memory_total.known || (device->pci.known && device->pci.bus != 0))
+    if (!pci.known)
+        return DEVICE_KIND_UNKNOWN;
+    if (pci.bus != 0)
         return DEVICE_KIND_DISCRETE;
-    return device->pci.known && device->pci.device == 2 ? DEVICE_KIND_INTEGRATED
-                                                        : DEVICE_KIND_UNKNOWN;
+    return pci.device == 2 ? DEVICE_KIND_INTEGRATED : DEVICE_KIND_UNKNOWN;
 }
 
 /* The frequency that the first engine really runs at: xe, i915 with a directory for each engine,
@@ -98,13 +106,13 @@ static int read_device(struct vendor_context *context, const struct found *wante
     if (code < 0)
         return code;
     device->name = pci_name(root, drm.path);
+    device->kind = kind_by_place(device->pci);
     if (!device->asleep) {
         read_memory(root, &drm, device);
         read_frequency(root, &drm, &device->load);
         hwmon_read(root, drm.path, sensors, labels, &device->load);
         device->health = HEALTH_OK; /* neither driver shows more than that it answers */
     }
-    device->kind = kind_of(device);
     drm_device_finish(&drm);
     return 0;
 }

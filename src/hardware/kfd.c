@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bitset.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/quantity.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 
@@ -17,8 +19,11 @@
 #define HEAP_PUBLIC  1
 #define HEAP_PRIVATE 2
 
-/* The first links of a node lead to CPUs; where these do not, nothing is known. */
-#define CPU_LINKS_MOST 16
+/* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
+#define CPU_LINKS_MOST 4
+
+/* How long a file of KFD's may take, when all are read; usually it is microseconds. */
+#define PATIENCE (DURATION_SECOND / 5)
 
 /* A line of a properties file and where its number goes. */
 struct property {
@@ -126,37 +131,53 @@ static bool is_refusal(int number)
     return number == -EPERM || number == -EACCES;
 }
 
-/* Reads what is in a node's directory. */
-static int read_node_at(int directory, uint32_t number, struct kfd_node *ret_node)
-{
-    struct kfd_node node = {.number = number};
-    struct root_value value;
-    int of_id;
-    int of_properties;
+/* What reading a part of a node came to. */
+struct outcome {
+    int number; /* 0 or a negative errno */
+    struct kfd_node node;
+};
 
-    of_id = root_read_at(directory, "gpu_id", &value);
-    if (of_id == 0)
-        node.gpu_id = parse_digits(value.text, value.length);
-    of_properties = is_refusal(of_id) ? of_id : root_read_at(directory, "properties", &value);
-    node.is_hidden = is_refusal(of_properties);
-    if (of_properties == 0)
-        kfd_parse_node(value.text, whole_lines(&value), &node);
-    else if (of_id != 0 && !node.is_hidden)
-        return of_properties;
+static void read_id(const struct root *root, uint32_t number, struct outcome *outcome)
+{
+    struct root_value value;
+
+    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
+    if (outcome->number == 0)
+        outcome->node.gpu_id = parse_digits(value.text, value.length);
+}
+
+static void read_properties(const struct root *root, uint32_t number, struct outcome *outcome)
+{
+    struct root_value value;
+
+    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/properties", number);
+    if (outcome->number == 0)
+        kfd_parse_node(value.text, whole_lines(&value), &outcome->node);
+}
+
+/* Makes one of both parts. Returns 0, or a negative errno when neither says anything. */
+static int join_parts(uint32_t number, const struct outcome *id, const struct outcome *properties,
+                      struct kfd_node *ret_node)
+{
+    struct kfd_node node = properties->node;
+
+    node.number = number;
+    node.gpu_id = id->node.gpu_id;
+    node.is_hidden = is_refusal(id->number) || is_refusal(properties->number);
+    if (properties->number != 0 && id->number != 0 && !node.is_hidden)
+        return properties->number;
     *ret_node = node;
     return 0;
 }
 
 int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node)
 {
-    int directory = root_open(root, NODES "/%" PRIu32, number);
-    int result;
+    struct outcome id = {0};
+    struct outcome properties = {0};
 
-    if (directory < 0)
-        return directory;
-    result = read_node_at(directory, number, ret_node);
-    close(directory);
-    return result;
+    read_id(root, number, &id);
+    read_properties(root, number, &properties);
+    return join_parts(number, &id, &properties, ret_node);
 }
 
 /* A number as the kernel names directories: without zeros in front, so that each is there once. */
@@ -170,10 +191,102 @@ static bool parse_name(const char *name, uint32_t *ret_number)
     return true;
 }
 
+/* Two for each node, the id and the properties. */
+static uint64_t piece_of(uint32_t number, bool is_properties)
+{
+    return (uint64_t)number << 1 | is_properties;
+}
+
+static void read_piece(const void *shared, uint64_t piece, void *result)
+{
+    uint32_t number = (uint32_t)(piece >> 1);
+
+    if (piece & 1)
+        read_properties(shared, number, result);
+    else
+        read_id(shared, number, result);
+}
+
+static void finish_root(void *shared)
+{
+    root_finish(shared);
+    free(shared);
+}
+
+static const struct patient_work reading = {
+    .run = read_piece,
+    .finish = finish_root,
+    .result_size = sizeof(struct outcome),
+};
+
+/* A root of its own, for who may use it longer than we do. */
+static struct root *copy_root(const struct root *root)
+{
+    struct root *copy = calloc(1, sizeof(*copy));
+
+    if (copy == NULL)
+        return NULL;
+    *copy = *root;
+    copy->prefix = strdup(root->prefix);
+    if (copy->prefix == NULL) {
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+struct pieces {
+    VECTOR_OF(uint64_t);
+};
+
+static int add_nodes(const struct pieces *pieces, const struct outcome *outcomes, const bool *done,
+                     struct kfd_node_list *nodes, struct berth_error *error)
+{
+    for (size_t i = 0; i < pieces->count; i += 2) {
+        uint32_t number = (uint32_t)(pieces->items[i] >> 1);
+        struct kfd_node found;
+        struct kfd_node *node;
+
+        if (join_parts(number, &outcomes[i], &outcomes[i + 1], &found) < 0)
+            continue;
+        node = vector_append(nodes);
+        if (node == NULL)
+            return error_set_memory(error);
+        *node = found;
+        node->is_stuck = !done[i] || !done[i + 1];
+    }
+    return 0;
+}
+
+static int read_nodes(const struct root *root, struct patient *patient, const struct pieces *pieces,
+                      struct kfd_node_list *nodes, struct berth_error *error)
+{
+    struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
+    bool *done = calloc(pieces->count + 1, sizeof(*done));
+    struct root *shared = copy_root(root);
+    int code;
+
+    if (outcomes == NULL || done == NULL || shared == NULL) {
+        if (shared != NULL)
+            finish_root(shared);
+        code = error_set_memory(error);
+    } else {
+        code = patient_run(patient, &reading, shared, pieces->items, pieces->count, PATIENCE,
+                           outcomes, done, error);
+    }
+    if (code == 0)
+        code = add_nodes(pieces, outcomes, done, nodes, error);
+    free(outcomes);
+    free(done);
+    return code;
+}
+
 /* The names are in order: what is no number is in between. */
-int kfd_list(const struct root *root, struct kfd_node_list *ret_nodes, struct berth_error *error)
+int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_list *ret_nodes,
+             struct berth_error *error)
 {
     struct string_list names = {0};
+    struct pieces pieces = {0};
     int result = root_list(root, &names, NODES);
     int code = 0;
     char **name;
@@ -181,30 +294,31 @@ int kfd_list(const struct root *root, struct kfd_node_list *ret_nodes, struct be
     if (result < 0 && result != -ENOENT && result != -ENOTDIR)
         code = error_set_errno(error, -result, "wanted the nodes of KFD in %s", NODES);
     vector_for_each (name, &names) {
-        struct kfd_node *node;
-        struct kfd_node found;
         uint32_t number;
 
-        if (code < 0)
-            break;
-        if (!parse_name(*name, &number) || kfd_read_node(root, number, &found) < 0)
+        if (code < 0 || !parse_name(*name, &number))
             continue;
-        node = vector_append(ret_nodes);
-        if (node == NULL)
+        if (vector_reserve(&pieces, pieces.count + 2) < 0) {
             code = error_set_memory(error);
-        else
-            *node = found;
+            continue;
+        }
+        *vector_append(&pieces) = piece_of(number, false);
+        *vector_append(&pieces) = piece_of(number, true);
     }
+    if (code == 0 && pieces.count > 0)
+        code = read_nodes(root, patient, &pieces, ret_nodes, error);
+    vector_finish(&pieces);
     string_list_finish(&names);
     return code;
 }
 
-/* By the same word as AMD's runtime; a recorded machine may have no more than properties. */
+/* By the same word as AMD's runtime; a recorded machine may have no more than properties. CPUs have
+ * no driver that hangs. */
 bool kfd_is_gpu(const struct kfd_node *node)
 {
     if (node->gpu_id.known)
         return node->gpu_id.value != 0;
-    return node->simd_count.known && node->simd_count.value > 0;
+    return node->is_stuck || (node->simd_count.known && node->simd_count.value > 0);
 }
 
 bool kfd_has_cpus(const struct kfd_node *node)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
+#include "hardware/patient.h"
 #include "hardware/root.h"
 #include "model/optional.h"
 #include "model/pci.h"
@@ -20,6 +21,7 @@
 struct kfd_node {
     uint32_t number; /* that its directory is called by */
     bool is_hidden;  /* it is there, but not for us: a container that was not given it */
+    bool is_stuck;   /* a file of its does not answer */
     struct optional_number gpu_id; /* 0: CPUs */
 
     /* Out of its properties; all unknown when they cannot be read. */
@@ -39,7 +41,8 @@ struct kfd_node_list {
 
 /* Adds all nodes, by number. A machine without KFD has none. Fails with BERTH_ERROR_IO or _MEMORY.
  */
-int kfd_list(const struct root *root, struct kfd_node_list *ret_nodes, struct berth_error *error);
+int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_list *ret_nodes,
+             struct berth_error *error);
 
 /* Reads one node. Returns 0, or a negative errno when nothing can be known of it. */
 int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node);

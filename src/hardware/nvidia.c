@@ -17,12 +17,6 @@ static struct device_id gpu_id(size_t index)
     return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
 }
 
-static int add_problem(struct sight *sight, struct berth_error *error, const char *message)
-{
-    return problem_list_add(&sight->problems, "nvidia", "%s", message) < 0 ? error_set_memory(error)
-                                                                           : 0;
-}
-
 /* `path` may be NULL; a copy is kept. */
 static int add_found(struct sight *sight, size_t index, struct pci_address pci, const char *path,
                      struct found **ret_found, struct berth_error *error)
@@ -222,39 +216,46 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
 }
 
 /* Having no NVIDIA GPU is ordinary; having some that cannot be looked at is not. */
-static int explain_absence(int code, const struct nvidia_gpu_list *gpus, struct sight *sight,
+static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why, struct sight *sight,
                            struct berth_error *error)
 {
-    struct text message = {0};
-    int result = 0;
+    size_t awake = gpus->count - nvidia_gpu_list_asleep(gpus);
 
-    if (code == BERTH_ERROR_NO_DEVICE || gpus->count == nvidia_gpu_list_asleep(gpus))
+    if (awake > 0 &&
+        problem_list_add(&sight->problems, "nvidia",
+                         "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s", awake,
+                         awake == 1 ? "" : "s", why) < 0)
+        return error_set_memory(error);
+    return 0;
+}
+
+/* Starts NVML for a look at these; *ret_nvml stays NULL where there is no need to or no way. */
+static int begin_list(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                      const struct nvml **ret_nvml, struct sight *sight, struct berth_error *error)
+{
+    struct berth_error why = BERTH_ERROR_INIT;
+    int code;
+
+    /* If all sleep, NVML has nothing to say. */
+    if (gpus->count > 0 && nvidia_gpu_list_asleep(gpus) == gpus->count)
         return 0;
-    text_append_format(&message, "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s",
-                       gpus->count, gpus->count == 1 ? "" : "s",
-                       error == NULL ? "no NVML" : error->message);
-    result = text_failed(&message) ? error_set_memory(error)
-                                   : add_problem(sight, error, text_string(&message));
-    text_finish(&message);
-    return result;
+    code = nvidia_begin(context, gpus, ret_nvml, &why);
+    if (code == BERTH_ERROR_NO_DEVICE)
+        return 0;
+    if (code == BERTH_ERROR_NOT_FOUND)
+        return explain_absence(gpus, why.message, sight, error);
+    return code < 0 ? error_set(error, code, "%s", why.message) : 0;
 }
 
 static int list_gpus(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
                      struct sight *sight, struct berth_error *error)
 {
-    size_t asleep = nvidia_gpu_list_asleep(gpus);
     const struct nvml *nvml = NULL;
-    int code;
+    int code = begin_list(context, gpus, &nvml, sight, error);
 
-    /* If all sleep, NVML has nothing to say. */
-    if (gpus->count > 0 && asleep == gpus->count)
-        return list_some_asleep(NULL, gpus, sight, error);
-    code = nvidia_begin(context, gpus, &nvml, error);
-    if (code == BERTH_ERROR_NOT_FOUND || code == BERTH_ERROR_NO_DEVICE)
-        code = explain_absence(code, gpus, sight, error);
     if (code < 0)
         return code;
-    if (asleep > 0)
+    if (nvidia_gpu_list_asleep(gpus) > 0)
         code = list_some_asleep(nvml, gpus, sight, error);
     else if (nvml != NULL)
         code = list_all(context, nvml, gpus, sight, error);
@@ -283,17 +284,32 @@ static bool is_partitioned(struct nvidia_asked *asked)
     return nvidia_ask(asked, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
 }
 
+/* Where NVML says that the GPU is, which is not known yet of one that could not be reached when it
+ * was listed. */
+static void settle_place(const struct nvidia_asked *asked, struct found *found)
+{
+    struct pci_address pci = ask_pci(asked->nvml, asked->handle);
+
+    if (!pci.known || (found->device->pci.known && pci_compare(found->device->pci, pci) == 0))
+        return;
+    found->device->pci = pci;
+    free(found->path);
+    found->path = locality_pci_path(asked->root, pci);
+}
+
 static int read_awake(const struct vendor_context *context, const struct nvml *nvml,
                       const struct found *wanted, struct found *found, struct sight *sight,
                       struct berth_error *error)
 {
     struct nvidia_asked asked = {.root = context->root, .nvml = nvml, .device = found->device};
     struct nvidia_use_list uses = {0};
-    char *path = found->path; /* stays where it is when the list of found ones grows */
     int code = nvidia_handle(nvml, wanted, &asked.handle, error);
+    const char *path;
 
     if (code < 0)
         return code;
+    settle_place(&asked, found);
+    path = found->path; /* the list may move, but not this */
     code = nvidia_read_gpu(&asked, path, error);
     if (code == 0)
         code = nvidia_uses_read(&asked, &uses, error);

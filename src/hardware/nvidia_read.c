@@ -130,13 +130,10 @@ int nvidia_read_identity(struct nvidia_asked *asked, struct berth_error *error)
 static void read_numbers(struct nvidia_asked *asked)
 {
     struct device *device = asked->device;
-    struct nvml_pci_info info = {0};
     unsigned minor = 0;
     int cap_major = 0;
     int cap_minor = 0;
 
-    if (!device->pci.known && nvidia_ask(asked, pci, &info))
-        device->pci = nvidia_pci(&info);
     if (nvidia_ask(asked, minor, &minor) && minor <= MINOR_MOST)
         device->minor = optional_number_of(minor);
     if (nvidia_ask(asked, capability, &cap_major, &cap_minor) && cap_major > 0 &&

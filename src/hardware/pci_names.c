@@ -65,7 +65,8 @@ static int hex_digit(char character)
     return -1;
 }
 
-/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what follows it. */
+/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what
+ * follows it. */
 static bool take_id(struct slice line, uint32_t *ret_id, struct slice *ret_name)
 {
     uint32_t id = 0;
@@ -189,10 +190,12 @@ char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
 {
     const struct pci_ids_vendor *known = find_vendor(ids, vendor);
     const char *maker = short_name(vendor);
-    struct slice found = known == NULL ? (struct slice){0} : find_device(ids, known, device);
+    struct slice found = {0};
     struct text own = {0};
     struct text name = {0};
 
+    if (known != NULL)
+        found = find_device(ids, known, device);
     if (found.length > 0)
         append_name(&own, in_brackets(found));
     if (maker != NULL)
@@ -213,12 +216,29 @@ char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
     return text_take(&name);
 }
 
-/* The file that was read, and below which root. */
+/* A name that was asked for. Machines have many devices of a few models. */
+struct known_name {
+    uint32_t vendor;
+    uint32_t device;
+    char *name;
+};
+
+#define KNOWN_NAMES_MOST 64
+
+/* The file that was read, below which root, and what was found in it. */
 static struct pci_ids kept;
 static char *kept_prefix;
+static struct {
+    VECTOR_OF(struct known_name);
+} known_names;
 
 void pci_names_finish(void)
 {
+    struct known_name *known;
+
+    vector_for_each (known, &known_names)
+        free(known->name);
+    vector_finish(&known_names);
     pci_ids_finish(&kept);
     free(kept_prefix);
     kept_prefix = NULL;
@@ -260,13 +280,31 @@ static bool keep_ids(const struct root *root)
     return kept_prefix != NULL;
 }
 
+char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
+{
+    struct known_name *known;
+    char *name;
+
+    if (!keep_ids(root))
+        return NULL;
+    vector_for_each (known, &known_names)
+        if (known->vendor == vendor && known->device == device)
+            return strdup(known->name);
+    name = pci_ids_name(&kept, vendor, device);
+    if (name == NULL || known_names.count >= KNOWN_NAMES_MOST)
+        return name;
+    known = vector_append(&known_names);
+    if (known != NULL)
+        *known = (struct known_name){.vendor = vendor, .device = device, .name = name};
+    return known == NULL ? name : strdup(name);
+}
+
 char *pci_name(const struct root *root, const char *path)
 {
     struct optional_number vendor = root_number(root, "%s/vendor", path);
     struct optional_number device = root_number(root, "%s/device", path);
 
-    if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff ||
-        !keep_ids(root))
+    if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff)
         return NULL;
-    return pci_ids_name(&kept, (uint32_t)vendor.value, (uint32_t)device.value);
+    return pci_name_by_ids(root, (uint32_t)vendor.value, (uint32_t)device.value);
 }

@@ -19,6 +19,9 @@
  * NULL when there is no vendor or device file, or no memory. The caller frees it. */
 char *pci_name(const struct root *root, const char *path);
 
+/* The same by ids, for a device whose directory is not there. NULL: no memory. */
+char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device);
+
 /* Forgets the file that was read. */
 void pci_names_finish(void);
 

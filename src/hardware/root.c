@@ -76,6 +76,9 @@ static ssize_t read_bytes(int directory, const char *path, char *buffer, size_t 
             length += (size_t)got;
         else if (got < 0 && errno == EINTR)
             got = 1;
+        /* A short answer that ends a line is all there is: thousands of files are small. */
+        if (got > 0 && length < size && buffer[length - 1] == '\n')
+            break;
     }
     if (got < 0)
         got = -errno;
@@ -142,19 +145,18 @@ int root_read_long(const struct root *root, size_t most, struct text *out, const
     return length < 0 ? (int)length : 0;
 }
 
-/* A whole number and nothing else. Returns whether it is one. */
+/* A whole number and nothing else: strtoull alone would take blanks, signs and 0x too. Returns
+ * whether it is one. */
 static bool parse_number(const struct root_value *value, const char *digits, int base,
                          uint64_t *ret_number)
 {
-    char *end;
+    size_t length = strspn(digits, base == 16 ? "0123456789abcdefABCDEF" : "0123456789");
 
-    /* strtoull takes blanks and signs too. */
-    if (strlen(value->text) != value->length || strchr("0123456789abcdefABCDEF", *digits) == NULL ||
-        *digits == '\0')
+    if (length == 0 || digits + length != value->text + value->length)
         return false;
     errno = 0;
-    *ret_number = strtoull(digits, &end, base);
-    return errno == 0 && *end == '\0' && end != digits;
+    *ret_number = strtoull(digits, NULL, base);
+    return errno == 0;
 }
 
 static bool parse_unsigned(const struct root_value *value, uint64_t *ret_number)

@@ -313,7 +313,7 @@ int look_take(struct look *look, const struct root *root, struct berth_error *er
     *look = (struct look){.began_at = clock_now(), .is_whole = true};
     walk->look = look;
     walk->root = root;
-    code = look_at_all(walk, error);
+    code = node_list_is_pointless(root) ? 0 : look_at_all(walk, error);
     if (code == 0 && node_list_add_present(&walk->nodes, root, look) < 0)
         code = error_set_memory(error);
     if (look->uses.count > 0)

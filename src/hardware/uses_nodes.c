@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/count.h"
+#include "hardware/locality.h"
 
 #define NODE_DIRECTORY "/dev/dri/"
 
@@ -29,6 +30,28 @@ static bool is_node_name(const char *name)
         return digits > 0 && digits <= NUMBER_LONGEST && name[length + digits] == '\0';
     }
     return false;
+}
+
+static bool has_node_name(const struct string_list *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        if (is_node_name(names->items[i]))
+            return true;
+    }
+    return false;
+}
+
+bool node_list_is_pointless(const struct root *root)
+{
+    struct string_list names = {0};
+    /* A recorded machine may be incomplete. */
+    bool is_pointless = !root->recorded && root_has(root, "/sys/class");
+
+    if (is_pointless)
+        is_pointless = root_list(root, &names, "/sys/class/drm") != -ENOMEM &&
+                       root_list(root, &names, "/dev/dri") != -ENOMEM && !has_node_name(&names);
+    string_list_finish(&names);
+    return is_pointless;
 }
 
 /* The name of the device file that a link leads to; NULL: it is none. In a recorded machine the
@@ -53,7 +76,7 @@ static void look_at_node(struct node *node, const struct root *root)
 
     node->path = root_resolve(root, "/sys/class/drm/%s/device", node->name);
     if (node->path != NULL)
-        (void)pci_parse(strrchr(node->path, '/') + 1, &node->pci, NULL);
+        node->pci = locality_pci_of(node->path, NULL);
     if (snprintf(path, sizeof(path), "%s" NODE_DIRECTORY "%s", root->prefix, node->name) <
             (int)sizeof(path) &&
         stat(path, &status) == 0 && S_ISCHR(status.st_mode)) {

@@ -29,6 +29,9 @@ struct node_list {
     VECTOR_OF(struct node);
 };
 
+/* Whether nobody can have a DRM device open, because the machine has none. */
+bool node_list_is_pointless(const struct root *root);
+
 /* The node that a descriptor's link leads to; NULL when that is no DRM device file. Good until the
  * next call. Fails with BERTH_ERROR_MEMORY. */
 int node_list_need(struct node_list *list, const struct root *root, const char *target,

@@ -2,9 +2,5 @@
 #include "hardware/vendors.h"
 
 const struct vendor_table *const vendor_tables[] = {
-    &nvidia_table,
-    &intel_table,
-    &apple_table,
-    &dri_table,
-    NULL,
+    &nvidia_table, &amd_table, &intel_table, &apple_table, &dri_table, NULL,
 };

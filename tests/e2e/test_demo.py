@@ -34,6 +34,7 @@ def test_demo_runs(sandbox, demo):
     assert "the virtual machine of examples/dgx-a100.yaml" in done.stdout
     assert "exit code" not in done.stdout
     in_order = [
+        r"\$ berth devices\nID +MODEL",
         r"\$ berth run -n 4 -- printenv BERTH_DEVICES\nnvidia0,nvidia1,nvidia2,nvidia3\n",
         r"--name train sleep 60 &\nberth: lease ",
         r"--name wide sleep 2 &\nberth: waiting, 1st of 1: ",
@@ -51,18 +52,23 @@ def test_demo_runs(sandbox, demo):
     assert re.search(".*".join(f"(?s:{words})" for words in in_order), done.stdout, re.DOTALL), done.stdout
 
 
-def test_demo_on_what_is_here(sandbox, demo, pool_of):
-    """With devices that are found without an inventory, few as they may be, it uses those."""
-    inventory = pool_of(3).inventory
-    path = sandbox.directory / "berth.sock"
-    with sandbox.start(["berth", "daemon", "--socket", path, "--inventory", inventory]) as daemon:
-        daemon.wait_for_line(" started ", "stderr")
-        done = sandbox.run(demo, env={"BERTH_SOCKET": path}, timeout=DEMO_TIMEOUT)
-        daemon.kill()
-        assert daemon.wait() == 0
+def test_demo_on_what_is_here(sandbox, demo, hardware_of):
+    """With GPUs in the machine, few as they may be, it uses those."""
+    hardware_of([0, 1, 2])
+    done = sandbox.run(demo, timeout=DEMO_TIMEOUT)
     assert (done.code, done.stderr) == (0, ""), done.stdout
     assert done.stdout.startswith("On this machine's GPUs, as far as they are free: 3.\n")
+    assert re.search(r"\$ berth devices\nID +MODEL .*\nnvidia0 +A100 ", done.stdout)
     assert "now: nvidia0,nvidia1,nvidia2\n" in done.stdout
+
+
+def test_demo_where_nothing_is_free(sandbox, demo, hardware_of):
+    pool = hardware_of()
+    pool.says([pool.device(0, health=2), pool.device(1, health=2)])
+    with sandbox.start(demo) as program:
+        program.wait_for_line("^berth finds 2 GPUs here, but none that is free", timeout=DEMO_TIMEOUT)
+        program.kill(signal.SIGTERM)
+        assert program.wait(timeout=DEMO_TIMEOUT) == 143
 
 
 @pytest.mark.parametrize("words", ["--name train", "berth wait 3", "working on"])

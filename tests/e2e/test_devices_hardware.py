@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import signal
+import tarfile
 import time
 
 import pytest
@@ -185,6 +186,27 @@ def test_an_inventory_goes_before_the_hardware(hardware, source_root):
     done = hardware.berth("devices", "--inventory", source_root / "examples/mig.yaml")
     assert "nvidia0.2" in done.stdout
     assert not hardware.script.with_suffix(".json.log").exists()
+
+
+def test_many_partitions_of_a_recorded_machine(sandbox, source_root):
+    """By the real probe: eight MI300X as 63 partitions, all linked by the fabric."""
+    recorded = source_root.parent / "shared/data/machines/kfd-topo-mi300-cpx.tar.xz"
+    if not recorded.exists():
+        pytest.skip(f"no {recorded.name}")
+    kfd = sandbox.directory / "sysroot/sys/class/kfd/kfd"
+    kfd.mkdir(parents=True)
+    with tarfile.open(recorded) as archive:
+        archive.extractall(kfd)
+    done = sandbox.run(["berth", "devices"], env={"COLUMNS": "80"})
+    lines = done.stdout.splitlines()
+    assert done.code == 0
+    assert max(map(len, lines)) <= 80
+    assert lines[-3:] == ["LINKS  DEVICES  A", "A      amd0-62  xgmi", "xgmi: Infinity Fabric"]
+    document = json.loads(sandbox.run(["berth", "devices", "--json"]).stdout)
+    assert [device["slot"] for device in document["devices"]] == list(range(63))
+    assert len({device["parent"] for device in document["devices"]}) == 8
+    done = sandbox.run(["berth", "plan", "-n", "8"])
+    assert done.code == 0 and done.stdout.startswith("now: amd")
 
 
 # ---- Failures ----

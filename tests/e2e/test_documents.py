@@ -90,6 +90,7 @@ FILLED_IN = {
     "berth extend ID 2h": "berth extend $(berth reserve --for 1h) 2h",
     "berth VERB --help": "berth run --help",
     "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
+    "berth devices --watch": "timeout 1 berth devices --watch || [ $? = 124 ]",
 }
 NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
 
@@ -209,6 +210,7 @@ def test_installed_tree(sandbox, source_root):
     [program] = [stage / name for name in files if name.endswith("/bin/berth")]
     assert sandbox.run([program, "--version"]).code == 0
     assert sandbox.run([program, "daemon", "--check-config", "--own", "/"]).code == 0  # berthd is beside it
+    assert any(name.endswith("/bin/berth-probe") for name in files)
     assert any(name.endswith("include/berth/error.h") for name in files)
     assert any(name.endswith("include/berth/berth.h") for name in files)
     assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)
@@ -219,4 +221,5 @@ def test_installed_tree(sandbox, source_root):
         pages = {os.path.basename(name) for name in files if "/man/man" in name}
         assert pages == {path.stem for path in (source_root / "man").glob("*.scd")}
         assert any(name.endswith("man/man8/berthd.8") for name in files)
+        assert any(name.endswith("man/man8/berth-probe.8") for name in files)
     assert not any("/tests/" in name or name.endswith(".a") for name in files)

@@ -11,7 +11,10 @@ for package; do case " $INSTALLED " in *" $package "*) echo "installed $package"
 exit 1
 """
 APT = 'echo "apt $*" >>"$HOME/calls"; case "$*" in *"$BREAK"*) echo "E: cannot"; exit 100 ;; esac'
-ALL = "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc libcmocka-dev python3 python3-pytest"
+ALL = (
+    "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc"
+    " libcmocka-dev libhwloc-dev python3 python3-pytest python3-yaml"
+)
 
 
 @pytest.fixture

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Work in pieces of which one may hang while the others are needed: reading the files of several
+ * devices to number them, say. The pieces are done in a thread beside. One that takes too long is
+ * given up: its thread is left behind, and another goes on. For as long as a thread hangs in a
+ * piece, that piece is not tried again. Not for use by two threads at once.
+ */
+#ifndef HARDWARE_PATIENT_H
+#define HARDWARE_PATIENT_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is kept of the pieces that hang. */
+struct patient;
+
+int patient_create(struct patient **ret_patient, struct berth_error *error);
+/* Leaves threads that hang behind, with what they use. NULL is fine. */
+void patient_destroy(struct patient *patient);
+
+struct patient_work {
+    /* Does one piece. Runs in another thread, perhaps until long after, so that it must not use
+     * anything but what it is given. */
+    void (*run)(const void *shared, uint64_t piece, void *result);
+    /* Frees what is shared, when nobody uses it any more. */
+    void (*finish)(void *shared);
+    size_t result_size;
+};
+
+/* The most pieces that may hang at once: then nothing of it is to be believed. */
+#define PATIENT_HANGING_MOST 8
+
+/* Does the pieces, named by numbers, in order. `patience` (nanoseconds) is for each; up to twice as
+ * long is waited. Takes over `shared`, also on failure. ret_results has room for all results, those
+ * of pieces that were given up are zeroed; ret_done says which were not. A thread that only waits
+ * for its turn on a busy machine does not hang. Fails with BERTH_ERROR_IO (too many hang, or no
+ * thread) or _MEMORY. */
+int patient_run(struct patient *patient, const struct patient_work *work, void *shared,
+                const uint64_t *pieces, size_t count, int64_t patience, void *ret_results,
+                bool *ret_done, struct berth_error *error);
+
+#endif

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole tool on a machine that is made up, in a mount namespace where that is the real one."""
+import json
+import os
+import pwd
+
+import wire
+
+
+def look(namespace):
+    done = namespace.run("berth", "devices", "--json")
+    assert (done.code, done.stderr) == (0, ""), done
+    document = json.loads(done.stdout)
+    return {device["id"]: device for device in document["devices"]}, document
+
+
+def mixed(machine):
+    cards = {
+        "intel0": machine.add_intel_integrated(),
+        "intel1": machine.add_intel(3),
+        "amd0": machine.add_amd(4),
+        "amd1": machine.add_amd(5),
+        "dri0": machine.add_virtio(6),
+        "apple0": machine.add_asahi(),
+        "dri1": machine.add_vgem(),
+    }
+    machine.add_display_only(7)
+    return cards
+
+
+def test_mixed_vendors(namespace):
+    cards = mixed(namespace.machine)
+    namespace.enter()
+    devices, document = look(namespace)
+    assert document["problems"] == []
+    assert list(devices) == list(cards)
+    for name, card in cards.items():
+        assert devices[name]["health"] == "ok", name
+        assert {card.node_path("render"), card.node_path("card")} <= set(devices[name]["nodes"])
+    assert devices["amd0"]["nodes"][0] == "/dev/kfd"
+    assert devices["amd0"]["memory_total"] == 32 << 30
+    # The machine's own CPUs are still there.
+    assert namespace.run("test", "-e", "/sys/devices/system/cpu/online").code == 0
+
+
+def test_a_machine_with_nothing_but_a_screen(namespace):
+    namespace.machine.add_display_only(7)
+    namespace.enter()
+    done = namespace.run("berth", "devices")
+    assert done == (0, "No GPU found on this machine. To try berth without one: --inventory FILE\n", "")
+
+
+def test_a_card_without_its_device_file_is_named(namespace):
+    cards = mixed(namespace.machine)
+    (namespace.outside / "dev/dri" / cards["intel1"].render).unlink()
+    namespace.enter()
+    devices, document = look(namespace)
+    assert [name for name in devices if name.startswith("intel")] == ["intel0"]
+    [problem] = document["problems"]
+    assert problem["backend"] == "intel"
+    assert cards["intel1"].pci in problem["message"] and cards["intel1"].render in problem["message"]
+
+
+def test_a_card_that_goes_and_one_that_hangs(namespace):
+    cards = mixed(namespace.machine)
+    namespace.enter()
+    cards["amd1"].remove()
+    cards["intel1"].hang("tile0/gt0/freq0/act_freq")
+    devices, document = look(namespace)
+    assert list(devices) == [name for name in cards if name != "amd1"]
+    assert [name for name, device in devices.items() if device["health"] != "ok"] == ["intel1"]
+    assert devices["intel1"]["health"] == "sick"
+    [problem] = document["problems"]
+    assert problem["message"].startswith("intel1 (")
+    cards["amd1"].restore()
+    cards["intel1"].mend("tile0/gt0/freq0/act_freq")
+    devices, document = look(namespace)
+    assert list(devices) == list(cards)
+    assert document["problems"] == []
+
+
+def test_a_process_that_has_a_device_open(namespace):
+    cards = mixed(namespace.machine)
+    namespace.enter()
+    node = cards["amd1"].node_path()
+    with namespace.start("sh", "-c", f"exec 5<>{node}; echo open; exec cat") as user:
+        user.wait_for_line("^open$")
+        devices, document = look(namespace)
+        assert document["problems"] == []
+        [process] = devices["amd1"]["processes"]
+        assert process["command"] == "cat"
+        assert process["user"] == pwd.getpwuid(os.getuid()).pw_name
+        assert process["memory"] is None
+        assert process["lease"] is None
+        assert [name for name, device in devices.items() if device["processes"]] == ["amd1"]
+    assert look(namespace)[0]["amd1"]["processes"] == []
+
+
+def test_a_lease_and_who_uses_it(namespace, namespace_pool):
+    namespace.machine.add_intel(3)
+    namespace.machine.add_intel(4)
+    namespace.enter()
+    script = 'exec 5<>"${BERTH_DEVICE_NODES%%:*}"; echo $BERTH_LEASE $BERTH_DEVICES; exec cat'
+    holder = namespace_pool.start("run", "--device", "intel1", "--", "sh", "-c", script)
+    lease, device = holder.wait_for_line("intel").split()
+    assert device == "intel1"
+    devices, _ = look(namespace)
+    assert [process["lease"] for process in devices["intel1"]["processes"]] == [int(lease)]
+    done = namespace_pool.berth("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    assert (done.code, done.stdout) == (0, "intel0\n")
+    namespace_pool.let_go(holder)
+
+
+def test_the_daemon_goes_on_while_one_hangs(namespace, namespace_pool):
+    cards = mixed(namespace.machine)
+    del cards["apple0"], cards["dri1"]  # their names are not theirs alone
+    namespace.enter()
+    anywhere = ("--device", ",".join(cards), "--", "sh", "-c", "echo $BERTH_DEVICES")
+    assert namespace_pool.berth("run", *anywhere).stdout == "intel0\n"
+    cards["intel0"].hang("vendor")
+    namespace_pool.until_state("intel0", "SICK")
+    assert namespace_pool.berth("run", *anywhere).stdout == "intel1\n"
+    cards["intel1"].remove()
+    namespace_pool.until(lambda slots: slots["intel1"].get("state", 0) == wire.STATES["GONE"], "intel1 that is gone")
+    assert namespace_pool.berth("run", *anywhere).stdout == "amd0\n"
+    cards["intel0"].mend("vendor")
+    namespace_pool.until_state("intel0", "FREE")
+    assert namespace_pool.berth("run", *anywhere).stdout == "intel0\n"

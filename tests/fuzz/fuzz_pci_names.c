@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as a pci.ids: names are found in it or not, and are fit to be shown. The first four
+ * bytes are the ids that are looked for.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hardware/pci_names.h"
+#include "support/require.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A vendor with a short name, and those of the sample. */
+static const uint32_t vendors[] = {0x1002, 0x8086, 0xabcd, 0};
+
+static void try_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
+{
+    char *name = pci_ids_name(ids, vendor, device);
+
+    require(name != NULL);
+    require(name[0] != '\0' && strlen(name) < 1000);
+    require_inert(name, strlen(name));
+    free(name);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct text content = {0};
+    struct pci_ids ids;
+    uint32_t vendor;
+    uint32_t device;
+
+    if (size < 4)
+        return 0;
+    vendor = (uint32_t)data[0] << 8 | data[1];
+    device = (uint32_t)data[2] << 8 | data[3];
+    text_append_bytes(&content, data + 4, size - 4);
+    require(!text_failed(&content));
+    require(pci_ids_init(&ids, &content) == 0);
+    try_name(&ids, vendor, device);
+    for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
+        try_name(&ids, vendors[i], device);
+    pci_ids_finish(&ids);
+    return 0;
+}

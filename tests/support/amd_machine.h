@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * AMD devices in a made-up machine, and what the vendor's table makes of them.
+ */
+#ifndef TESTS_AMD_MACHINE_H
+#define TESTS_AMD_MACHINE_H
+
+#include "support/made_up_machine.h"
+
+#include "hardware/pci_names.h"
+#include "hardware/vendors.h"
+
+#define KFD_NODES "/sys/class/kfd/kfd/topology/nodes"
+
+/* The worker's, from step to step. */
+static struct vendor_context amd_context;
+
+/* Names come from here, not from what is installed. */
+static inline int amd_enter(void **state)
+{
+    if (machine_enter(state) < 0)
+        return -1;
+    amd_context.root = &machine;
+    machine_file("/usr/share/misc/pci.ids", "1002  Advanced Micro Devices, Inc. [AMD/ATI]\n"
+                                            "\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX]\n");
+    return 0;
+}
+
+static inline int amd_leave(void **state)
+{
+    pci_names_finish();
+    amd_table.close(&amd_context);
+    return machine_leave(state);
+}
+
+#define AMD_TEST(function) cmocka_unit_test_setup_teardown(function, amd_enter, amd_leave)
+
+/* A file of a node of KFD's, with a newline after its content. */
+static inline void kfd_file(unsigned node, const char *name, const char *value)
+{
+    char directory[128];
+
+    snprintf(directory, sizeof(directory), KFD_NODES "/%u", node);
+    machine_value(directory, name, value);
+}
+
+/* CPUs of a NUMA node. */
+static inline void kfd_cpus(unsigned node)
+{
+    kfd_file(node, "gpu_id", "0");
+    kfd_file(node, "properties", "cpu_cores_count 8\nsimd_count 0\nlocation_id 0");
+}
+
+/* A GPU: `more` are further properties, each on its own line. */
+static inline void kfd_gpu(unsigned node, const char *gpu_id, const char *more)
+{
+    char properties[512];
+
+    snprintf(properties, sizeof(properties), "cpu_cores_count 0\nsimd_count 192\n%s", more);
+    kfd_file(node, "gpu_id", gpu_id);
+    kfd_file(node, "properties", properties);
+}
+
+/* What leads from one node to another. */
+static inline void kfd_link(unsigned node, unsigned number, const char *properties)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "io_links/%u/properties", number);
+    kfd_file(node, name, properties);
+}
+
+/* A card of amdgpu's, with card and render node: "/sys/devices/pci0000:00/0000:03:00.0". */
+static inline void amd_card(const char *device, const char *card, const char *render)
+{
+    machine_pci(device, "1002:744c");
+    machine_driver(device, "pci", "amdgpu");
+    machine_drm_node(device, card);
+    machine_drm_node(device, render);
+}
+
+static inline void amd_list(struct sight *sight)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (amd_table.list(&amd_context, sight, &error) < 0)
+        fail_msg("%s", error.message);
+}
+
+/* Lists, and reads the device at this place; the caller finishes the sight. */
+static inline struct device *amd_look(size_t place, struct sight *sight)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct sight listed = {0};
+
+    amd_list(&listed);
+    assert_true(place < listed.found.count);
+    if (amd_table.read(&amd_context, &listed.found.items[place], sight, &error) < 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(sight->found.count, 1);
+    assert_true(
+        device_id_equals(sight->found.items[0].device->id, listed.found.items[place].device->id));
+    assert_string_equal(sight->found.items[0].key, listed.found.items[place].key);
+    sight_finish(&listed);
+    return sight->found.items[0].device;
+}
+
+#endif

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mount namespace in which a made-up machine is the real one."""
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from fake_machine import FakeMachine
+
+# /dev/full can be opened by everybody, and does no harm.
+HARMLESS_DEVICE = os.makedev(1, 7)
+
+# /dev with what every program may need, and no GPU but the machine's; /sys with nothing but what is true of
+# every machine.
+SETUP = """
+set -e
+mkdir -p dev-before sys/devices/system
+mount --rbind /dev dev-before
+mount -t tmpfs -o mode=755 none /dev
+for name in null zero full random urandom tty ptmx; do
+    : >"/dev/$name"
+    mount --bind "dev-before/$name" "/dev/$name"
+done
+for name in pts shm; do
+    mkdir "/dev/$name"
+    mount --rbind "dev-before/$name" "/dev/$name"
+done
+ln -s /proc/self/fd /dev/fd
+mkdir /dev/dri
+mount --bind dev/dri /dev/dri
+if test -e dev/kfd; then
+    : >/dev/kfd
+    mount --bind dev/kfd /dev/kfd
+fi
+mount --rbind /sys/devices/system sys/devices/system
+mount --rbind sys /sys
+"""
+
+
+class Namespace:
+    """`machine` is to be filled with devices, then made real by enter(); it can be changed after that, too."""
+
+    def __init__(self, sandbox):
+        if os.geteuid() != 0:
+            pytest.skip("only root can make device files")
+        self.sandbox = sandbox
+        self.directory = sandbox.directory / "machine"
+        self.directory.mkdir()
+        script = f"mount -t tmpfs -o mode=755 none {self.directory} && echo mounted && exec cat"
+        self.holder = sandbox.start(["unshare", "-m", "--propagation", "private", "sh", "-c", script])
+        try:
+            self.holder.wait_for_line("^mounted$")
+        except AssertionError:
+            self.holder.stop()
+            pytest.skip("no mount namespaces here: " + self.holder.text("stderr").strip())
+        self.outside = Path(f"/proc/{self.holder.pid}/root{self.directory}")
+        self.inside = ["nsenter", "-t", str(self.holder.pid), "-m", f"--wd={sandbox.directory}"]
+        sandbox.environment.pop("BERTH_SYSROOT", None)
+        self.machine = FakeMachine(self.outside, HARMLESS_DEVICE)
+
+    def enter(self):
+        """Puts the machine in the place of the real one, for what `inside` starts from now on."""
+        script = f"cd {shlex.quote(str(self.directory))}\n" + SETUP
+        done = self.sandbox.run([*self.inside, "sh", "-c", script])
+        assert done.code == 0, done
+
+    def run(self, *args, **options):
+        return self.sandbox.run([*self.inside, *args], **options)
+
+    def start(self, *args, **options):
+        return self.sandbox.start([*self.inside, *args], **options)
+
+    def close(self):
+        self.holder.stop()

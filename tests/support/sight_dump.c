@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs one vendor's table by itself, without the probe around it: lists, reads each device, asks
+ * for the links, and prints what came of it as JSON.
+ *
+ *     dump-sight VENDOR
+ *
+ * A device that cannot be read has no more than id, pci, parent and error. Every step has a
+ * vendor's context of its own, since with the probe it may be another worker's too.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "hardware/vendors.h"
+
+struct dump {
+    struct json json;
+    const struct vendor_table *table;
+    struct root root;
+};
+
+static void write_string(struct json *json, const char *key, const char *string)
+{
+    json_key(json, key);
+    json_string(json, string);
+}
+
+static void write_number(struct json *json, const char *key, struct optional_number number)
+{
+    json_key(json, key);
+    if (number.known)
+        json_unsigned(json, number.value);
+    else
+        json_null(json);
+}
+
+/* A figure that does not say when it was read is told apart. */
+static void write_figure(struct json *json, const char *key, const struct figure *figure)
+{
+    json_key(json, key);
+    if (!figure->known)
+        json_null(json);
+    else if (figure->sampled_at <= 0)
+        json_string(json, "no time");
+    else
+        json_signed(json, figure->value);
+}
+
+static void write_facts(struct json *json, const struct device *device)
+{
+    write_string(json, "name", device->name);
+    write_string(json, "uuid", device->uuid);
+    write_string(json, "cpus", device->cpus);
+    write_number(json, "memory_total", device->memory_total);
+    write_number(json, "numa", device->numa);
+    write_number(json, "minor", device->minor);
+    write_string(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
+    write_string(json, "kind", choice_name(device_kind_names, (int)device->kind));
+    write_string(json, "health", choice_name(health_names, (int)device->health));
+    write_string(json, "health_reason", device->health_reason);
+    json_key(json, "partitioned");
+    json_bool(json, device->partitioned);
+    json_key(json, "asleep");
+    json_bool(json, device->asleep);
+    write_figure(json, "memory_free", &device->load.memory_free);
+    write_figure(json, "utilization", &device->load.utilization);
+    write_figure(json, "temperature", &device->load.temperature);
+    write_figure(json, "power", &device->load.power);
+    write_figure(json, "frequency", &device->load.frequency);
+}
+
+static void write_lists(struct json *json, const struct device *device)
+{
+    const struct device_process *process;
+    char **node;
+
+    json_key(json, "nodes");
+    json_array_begin(json);
+    vector_for_each (node, &device->nodes)
+        json_string(json, *node);
+    json_array_end(json);
+    json_key(json, "processes");
+    json_array_begin(json);
+    vector_for_each (process, &device->processes) {
+        json_object_begin(json);
+        write_number(json, "pid", optional_number_of(process->pid));
+        write_number(json, "memory", process->memory);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void write_found(struct json *json, const struct found *found, const char *error)
+{
+    const struct device *device = found->device;
+
+    json_object_begin(json);
+    write_string(json, "id", device_id_format(device->id).text);
+    write_string(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
+    write_string(json, "parent", device->parent);
+    write_string(json, "path", found->path);
+    write_string(json, "error", error);
+    if (error == NULL) {
+        write_facts(json, device);
+        write_lists(json, device);
+    }
+    json_object_end(json);
+}
+
+static void write_problems(struct json *json, const struct problem_list *problems)
+{
+    const struct problem *problem;
+
+    json_key(json, "problems");
+    json_array_begin(json);
+    vector_for_each (problem, problems)
+        json_string(json, problem->message);
+    json_array_end(json);
+}
+
+static void write_links(struct json *json, const struct sight *sight,
+                        const struct found_list *devices)
+{
+    const struct link *link;
+
+    json_key(json, "links");
+    json_array_begin(json);
+    vector_for_each (link, &sight->links) {
+        json_array_begin(json);
+        for (size_t i = 0; i < 2; i++)
+            json_string(json, device_id_format(devices->items[link->between[i]].device->id).text);
+        json_string(json, choice_name(link_kind_names, (int)link->kind));
+        json_unsigned(json, link->lanes);
+        json_array_end(json);
+    }
+    json_array_end(json);
+}
+
+/* What a step works with; `end_step` closes it. */
+static struct vendor_context start_step(const struct dump *dump)
+{
+    return (struct vendor_context){.root = &dump->root};
+}
+
+static void end_step(const struct dump *dump, struct vendor_context *context)
+{
+    if (dump->table->close != NULL)
+        dump->table->close(context);
+}
+
+static void read_devices(struct dump *dump, const struct found_list *devices)
+{
+    const struct found *wanted;
+
+    json_key(&dump->json, "devices");
+    json_array_begin(&dump->json);
+    vector_for_each (wanted, devices) {
+        struct vendor_context context = start_step(dump);
+        struct berth_error error = BERTH_ERROR_INIT;
+        struct sight sight = {0};
+
+        if (wanted->key == NULL)
+            write_found(&dump->json, wanted, NULL);
+        else if (dump->table->read(&context, wanted, &sight, &error) < 0)
+            write_found(&dump->json, wanted, error.message);
+        else
+            for (size_t i = 0; i < sight.found.count; i++)
+                write_found(&dump->json, &sight.found.items[i], NULL);
+        sight_finish(&sight);
+        end_step(dump, &context);
+    }
+    json_array_end(&dump->json);
+}
+
+static int look(struct dump *dump)
+{
+    struct vendor_context context = start_step(dump);
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct sight listed = {0};
+    struct sight linked = {0};
+    int code = dump->table->list(&context, &listed, &error);
+
+    end_step(dump, &context);
+    json_object_begin(&dump->json);
+    read_devices(dump, &listed.found);
+    context = start_step(dump);
+    if (code == 0 && dump->table->links != NULL)
+        code = dump->table->links(&context, &listed.found, &linked, &error);
+    end_step(dump, &context);
+    write_links(&dump->json, &linked, &listed.found);
+    write_problems(&dump->json, &listed.problems);
+    write_string(&dump->json, "error", code < 0 ? error.message : NULL);
+    sight_finish(&linked);
+    sight_finish(&listed);
+    return code;
+}
+
+static const struct vendor_table *find_table(const char *name)
+{
+    for (const struct vendor_table *const *table = vendor_tables; *table != NULL; table++)
+        if (strcmp(vendor_name((*table)->vendor), name) == 0)
+            return *table;
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    struct dump dump = {.table = count == 2 ? find_table(arguments[1]) : NULL};
+    struct text out = {0};
+    int64_t start = clock_now();
+
+    if (dump.table == NULL || root_init(&dump.root, NULL) < 0) {
+        fprintf(stderr, "usage: dump-sight VENDOR\n");
+        return 2;
+    }
+    json_start(&dump.json, &out, JSON_COMPACT);
+    look(&dump);
+    write_number(&dump.json, "nanoseconds", optional_number_of((uint64_t)(clock_now() - start)));
+    json_object_end(&dump.json);
+    json_finish(&dump.json);
+    fputs(text_string(&out), stdout);
+    text_finish(&out);
+    root_finish(&dump.root);
+    return 0;
+}

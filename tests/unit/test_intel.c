@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/vendor_looks.h"
+
+#include "support/assert_error.h"
+
+#include "hardware/pci_names.h"
+
+#define IGPU "/sys/devices/pci0000:00/0000:00:02.0"
+#define CARD "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0"
+
+static void make_integrated(void)
+{
+    machine_pci(IGPU, "8086:5912");
+    machine_driver(IGPU, "pci", "i915");
+    machine_drm_node(IGPU, "card1");
+    machine_drm_node(IGPU, "renderD129");
+    machine_value(IGPU, "numa_node", "-1");
+    machine_value(IGPU, "local_cpulist", "0-7");
+    machine_value(IGPU, "power/runtime_status", "active");
+}
+
+static void make_discrete(void)
+{
+    machine_pci(CARD, "8086:56a0");
+    machine_driver(CARD, "pci", "xe");
+    machine_drm_node(CARD, "card0");
+    machine_drm_node(CARD, "renderD128");
+    machine_value(CARD, "numa_node", "0");
+    machine_value(CARD, "local_cpulist", "0-15");
+    machine_value(CARD, "power/runtime_status", "active");
+}
+
+static void make_names(void)
+{
+    machine_file("/usr/share/misc/pci.ids", "8086  Intel Corporation\n"
+                                            "\t56a0  DG2 [Arc A770]\n"
+                                            "\t5912  HD Graphics 630\n");
+}
+
+static void devices_are_counted_along_the_bus(void **state)
+{
+    struct sight sight;
+
+    (void)state;
+    make_discrete();
+    make_integrated();
+    sight = vendor_list(&intel_table);
+    assert_int_equal(sight.found.count, 2);
+    assert_int_equal(sight.found.items[0].device->id.index, 0);
+    assert_string_equal(sight.found.items[0].path, IGPU);
+    assert_string_equal(pci_format(sight.found.items[0].device->pci).text, "0000:00:02.0");
+    assert_int_equal(sight.found.items[1].device->id.index, 1);
+    assert_string_equal(sight.found.items[1].path, CARD);
+    assert_string_equal(pci_format(sight.found.items[1].device->pci).text, "0000:03:00.0");
+    sight_finish(&sight);
+}
+
+static void an_integrated_one_has_no_memory_of_its_own(void **state)
+{
+    struct sight sight;
+    struct device *device;
+
+    (void)state;
+    make_names();
+    make_integrated();
+    machine_value(IGPU, "drm/card1/gt_act_freq_mhz", "350");
+    machine_file("/dev/dri/renderD129", "");
+    machine_file("/dev/dri/card1", "");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_string_equal(device->name, "Intel HD Graphics 630");
+    assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
+    assert_false(device->memory_total.known);
+    assert_false(device->load.memory_free.known);
+    assert_false(device->load.utilization.known);
+    assert_false(device->load.temperature.known);
+    assert_false(device->load.power.known);
+    assert_sampled(device->load.frequency, 350000000);
+    assert_false(device->numa.known);
+    assert_string_equal(device->cpus, "0-7");
+    assert_int_equal(device->health, HEALTH_OK);
+    assert_false(device->asleep);
+    assert_null(device->uuid);
+    assert_false(device->cap.known);
+    assert_int_equal(device->nodes.count, 2);
+    assert_string_equal(device->nodes.items[0], "/dev/dri/renderD129");
+    assert_string_equal(device->nodes.items[1], "/dev/dri/card1");
+    sight_finish(&sight);
+    pci_names_finish();
+}
+
+static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
+{
+    struct sight sight;
+    struct device *device;
+
+    (void)state;
+    make_names();
+    make_discrete();
+    machine_value(CARD, "tile0/physical_vram_size_bytes", "17179869184");
+    machine_value(CARD, "tile1/physical_vram_size_bytes", "17179869184");
+    machine_value(CARD, "tile0/gt0/freq0/act_freq", "2400");
+    machine_value(CARD, "hwmon/hwmon3/name", "xe");
+    machine_value(CARD, "hwmon/hwmon3/temp2_input", "51000");
+    machine_value(CARD, "hwmon/hwmon3/temp2_label", "pkg");
+    machine_value(CARD, "hwmon/hwmon3/temp3_input", "60000");
+    machine_value(CARD, "hwmon/hwmon3/temp3_label", "vram");
+    machine_value(CARD, "hwmon/hwmon3/energy1_input", "123456789");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_string_equal(device->name, "Intel Arc A770");
+    assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
+    assert_true(device->memory_total.known);
+    assert_int_equal(device->memory_total.value, 34359738368);
+    assert_false(device->load.memory_free.known);
+    assert_sampled(device->load.frequency, 2400000000);
+    assert_sampled(device->load.temperature, 51000);
+    assert_false(device->load.power.known); /* energy alone is no power */
+    assert_int_equal(device->numa.value, 0);
+    assert_int_equal(device->nodes.count, 0);
+    sight_finish(&sight);
+    pci_names_finish();
+}
+
+static void a_card_of_i915_may_tell_what_is_free(void **state)
+{
+    struct sight sight;
+    struct device *device;
+
+    (void)state;
+    machine_pci(CARD, "8086:56a0");
+    machine_driver(CARD, "pci", "i915");
+    machine_drm_node(CARD, "card0");
+    machine_drm_node(CARD, "renderD128");
+    machine_value(CARD, "drm/card0/lmem_total_bytes", "0x400000000");
+    machine_value(CARD, "drm/card0/lmem_avail_bytes", "0x3f0000000");
+    machine_value(CARD, "drm/card0/gt/gt0/rps_act_freq_mhz", "0");
+    machine_value(CARD, "drm/card0/gt_act_freq_mhz", "999");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_int_equal(device->memory_total.value, 0x400000000);
+    assert_sampled(device->load.memory_free, 0x3f0000000);
+    assert_sampled(device->load.frequency, 0); /* at rest, which is known */
+    sight_finish(&sight);
+}
+
+static void lies_are_unknown(void **state)
+{
+    struct sight sight;
+    struct device *device;
+
+    (void)state;
+    make_discrete();
+    machine_value(CARD, "tile0/physical_vram_size_bytes", "18446744073709551615");
+    machine_value(CARD, "tile0/gt0/freq0/act_freq", "99999999999999");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_false(device->memory_total.known);
+    assert_false(device->load.frequency.known);
+    assert_int_equal(device->kind, DEVICE_KIND_DISCRETE); /* it is behind a bridge */
+    sight_finish(&sight);
+
+    machine_value(CARD, "tile0/physical_vram_size_bytes", "9223372036854775807");
+    machine_value(CARD, "tile1/physical_vram_size_bytes", "1");
+    machine_value(CARD, "drm/card0/lmem_total_bytes", "1000");
+    machine_value(CARD, "drm/card0/lmem_avail_bytes", "1001");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_int_equal(device->memory_total.value, 1000);
+    assert_false(device->load.memory_free.known);
+    sight_finish(&sight);
+}
+
+static void the_kind_is_unknown_where_nothing_tells(void **state)
+{
+    static const char path[] = "/sys/devices/pci0000:00/0000:00:06.0";
+    struct sight sight;
+
+    (void)state;
+    machine_pci(path, "8086:56a0");
+    machine_driver(path, "pci", "i915");
+    machine_drm_node(path, "card0");
+    machine_drm_node(path, "renderD128");
+    sight = vendor_read(&intel_table, 1, 0);
+    assert_int_equal(sight.found.items[0].device->kind, DEVICE_KIND_UNKNOWN);
+    sight_finish(&sight);
+}
+
+/* Files that would wake the device, and would wait for ever. */
+static void make_fifo(const char *path)
+{
+    machine_parent(path);
+    assert_int_equal(mkfifo(path + 1, 0600), 0);
+}
+
+static void a_sleeping_card_is_left_asleep(void **state)
+{
+    struct sight sight;
+    struct device *device;
+
+    (void)state;
+    make_names();
+    make_discrete();
+    machine_value(CARD, "power/runtime_status", "suspended");
+    make_fifo(CARD "/tile0/physical_vram_size_bytes");
+    make_fifo(CARD "/tile0/gt0/freq0/act_freq");
+    make_fifo(CARD "/hwmon/hwmon3/name");
+    make_fifo(CARD "/drm/card0/lmem_total_bytes");
+    sight = vendor_read(&intel_table, 1, 0);
+    device = sight.found.items[0].device;
+    assert_true(device->asleep);
+    assert_string_equal(device->name, "Intel Arc A770");
+    assert_int_equal(device->numa.value, 0);
+    assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
+    assert_false(device->memory_total.known);
+    assert_false(device->load.frequency.known);
+    assert_int_equal(device->health, HEALTH_UNKNOWN);
+    sight_finish(&sight);
+    pci_names_finish();
+}
+
+static void a_container_shows_what_it_was_given(void **state)
+{
+    struct sight sight;
+
+    (void)state;
+    make_integrated();
+    make_discrete();
+    machine.recorded = false;
+    machine_file("/dev/dri/renderD128", "");
+    sight = vendor_list(&intel_table);
+    assert_int_equal(sight.found.count, 1);
+    assert_string_equal(sight.found.items[0].path, CARD);
+    assert_int_equal(sight.found.items[0].device->id.index, 0);
+    assert_int_equal(sight.problems.count, 1);
+    assert_string_equal(sight.problems.items[0].backend, "intel");
+    assert_string_equal(sight.problems.items[0].message,
+                        IGPU ": wanted its device file /dev/dri/renderD129, found none here");
+    sight_finish(&sight);
+}
+
+static void one_that_is_gone_cannot_be_read(void **state)
+{
+    struct vendor_context context = {.root = &machine};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct device device = {.id = {.vendor = VENDOR_INTEL, .mig = DEVICE_NO_MIG}};
+    struct found wanted = {.device = &device, .key = (char[]){IGPU}};
+    struct sight sight = {0};
+
+    (void)state;
+    assert_fails(intel_table.read(&context, &wanted, &sight, &error), BERTH_ERROR_NOT_FOUND, &error,
+                 "wanted the device's directory " IGPU ", found none");
+    assert_int_equal(sight.found.count, 0);
+    sight_finish(&sight);
+}
+
+static void failed_allocations_are_said(void **state)
+{
+    (void)state;
+    make_names();
+    make_discrete();
+    machine_file("/dev/dri/renderD128", "");
+    machine_value(CARD, "hwmon/hwmon3/name", "xe");
+    machine_value(CARD, "hwmon/hwmon3/temp2_input", "51000");
+    vendor_look_with_failures(&intel_table);
+    pci_names_finish();
+}
+
+#define MACHINE_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, machine_enter, machine_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        MACHINE_TEST(devices_are_counted_along_the_bus),
+        MACHINE_TEST(an_integrated_one_has_no_memory_of_its_own),
+        MACHINE_TEST(a_card_of_xe_tells_tiles_sensors_and_frequency),
+        MACHINE_TEST(a_card_of_i915_may_tell_what_is_free),
+        MACHINE_TEST(lies_are_unknown),
+        MACHINE_TEST(the_kind_is_unknown_where_nothing_tells),
+        MACHINE_TEST(a_sleeping_card_is_left_asleep),
+        MACHINE_TEST(a_container_shows_what_it_was_given),
+        MACHINE_TEST(one_that_is_gone_cannot_be_read),
+        MACHINE_TEST(failed_allocations_are_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

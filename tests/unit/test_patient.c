@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "hardware/patient.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/count.h"
+#include "base/quantity.h"
+#include "support/failing_allocator.h"
+
+#define MILLISECOND (DURATION_SECOND / 1000)
+
+/* Pieces from here on hang until the gate opens. */
+enum { HANGING = 100 };
+
+/* One for each test, as threads may be in it longer than the test. */
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool is_open;
+};
+
+static struct gate gates[8];
+static atomic_int finished;
+
+static void wait_at(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->is_open)
+        pthread_cond_wait(&gate->opened, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void open_gate(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->is_open = true;
+    pthread_cond_broadcast(&gate->opened);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void square(const void *shared, uint64_t piece, void *result)
+{
+    struct gate *const *gate = shared;
+
+    if (piece >= HANGING)
+        wait_at(*gate);
+    *(uint64_t *)result = piece * piece;
+}
+
+static void count_finished(void *shared)
+{
+    free(shared);
+    finished++;
+}
+
+static const struct patient_work squares = {
+    .run = square,
+    .finish = count_finished,
+    .result_size = sizeof(uint64_t),
+};
+
+static int run(struct patient *patient, struct gate *gate, const uint64_t *pieces, size_t count,
+               uint64_t *results, bool *done)
+{
+    struct gate **shared = malloc(sizeof(*shared));
+
+    if (shared == NULL)
+        return BERTH_ERROR_MEMORY;
+    *shared = gate;
+    return patient_run(patient, &squares, shared, pieces, count, 20 * MILLISECOND, results, done,
+                       NULL);
+}
+
+static struct gate *fresh_gate(void)
+{
+    static size_t used;
+    struct gate *gate = &gates[used++];
+
+    assert_true(used <= COUNT(gates));
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->opened, NULL);
+    return gate;
+}
+
+/* Threads that were left behind end in their own time. */
+static void wait_until_finished(int wanted)
+{
+    int64_t until = clock_now() + 20 * DURATION_SECOND;
+
+    while (finished < wanted) {
+        assert_true(clock_now() < until);
+        sched_yield();
+    }
+}
+
+static void all_pieces_are_done(void **state)
+{
+    static const uint64_t pieces[] = {3, 1, 99};
+    struct gate *gate = fresh_gate();
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int before = finished;
+
+    (void)state;
+    assert_int_equal(patient_create(&patient, NULL), 0);
+    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
+    assert_int_equal(run(patient, gate, NULL, 0, NULL, NULL), 0);
+    wait_until_finished(before + 2);
+    patient_destroy(patient);
+}
+
+static void what_hangs_costs_itself(void **state)
+{
+    static const uint64_t pieces[] = {100, 2, 101, 3, 102};
+    struct gate *gate = fresh_gate();
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int before = finished;
+    int runs = 0;
+    int64_t start;
+
+    (void)state;
+    assert_int_equal(patient_create(&patient, NULL), 0);
+    for (; runs < 10; runs++) {
+        start = clock_now();
+        memset(results, 0xff, sizeof(results));
+        assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+        for (size_t i = 0; i < COUNT(pieces); i++) {
+            assert_int_equal(done[i], pieces[i] < HANGING);
+            assert_int_equal(results[i], done[i] ? pieces[i] * pieces[i] : 0);
+        }
+        if (runs == 0)
+            assert_true(clock_now() - start >= 3 * 20 * MILLISECOND);
+    }
+    open_gate(gate);
+    /* When the threads have come back, all can be had. */
+    start = clock_now();
+    do {
+        assert_true(clock_now() - start < 20 * DURATION_SECOND);
+        assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+        runs++;
+    } while (!done[0] || !done[2] || !done[4]);
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
+    patient_destroy(patient);
+    wait_until_finished(before + runs);
+}
+
+static void threads_may_outlive_it(void **state)
+{
+    static const uint64_t pieces[] = {1, 100};
+    struct gate *gate = fresh_gate();
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int before = finished;
+
+    (void)state;
+    assert_int_equal(patient_create(&patient, NULL), 0);
+    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    assert_true(done[0] && !done[1]);
+    patient_destroy(patient);
+    assert_int_equal(finished, before);
+    open_gate(gate);
+    wait_until_finished(before + 1);
+    patient_destroy(NULL);
+}
+
+static void when_all_hang_it_is_an_error(void **state)
+{
+    struct gate *gate = fresh_gate();
+    uint64_t pieces[PATIENT_HANGING_MOST + 1];
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int before = finished;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        pieces[i] = HANGING + i;
+    assert_int_equal(patient_create(&patient, NULL), 0);
+    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), BERTH_ERROR_IO);
+    open_gate(gate);
+    patient_destroy(patient);
+    wait_until_finished(before + 1);
+}
+
+static int run_once(void *context)
+{
+    static const uint64_t pieces[] = {1, 2};
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int code = patient_create(&patient, NULL);
+
+    if (code == 0) {
+        code = run(patient, context, pieces, COUNT(pieces), results, done);
+        patient_destroy(patient);
+    }
+    return code;
+}
+
+static void failed_allocations_are_said(void **state)
+{
+    (void)state;
+    assert_true(failing_allocator_try_all(run_once, fresh_gate()) >= 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_pieces_are_done),
+        cmocka_unit_test(what_hangs_costs_itself),
+        cmocka_unit_test(threads_may_outlive_it),
+        cmocka_unit_test(when_all_hang_it_is_an_error),
+        cmocka_unit_test(failed_allocations_are_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "hardware/uses.h"
+
+#include "base/count.h"
+#include "base/utf8.h"
+#include "model/device_tags.h"
+#include "support/failing_allocator.h"
+#include "support/process_tree.h"
+#include "support/temporary_directory.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void finish(struct device_process *process)
+{
+    free(process->command);
+    free(process->container);
+}
+
+static struct device_process describe(uint64_t pid)
+{
+    struct root root = process_tree_root();
+    struct device_process process = {.pid = pid, .memory = {true, 5}, .lease = 7};
+
+    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_int_equal(process.pid, pid);
+    assert_int_equal(process.memory.value, 5);
+    assert_int_equal(process.lease, 7);
+    root_finish(&root);
+    return process;
+}
+
+static void a_process_has_an_owner_a_command_and_a_container(void **state)
+{
+    static const char words[] = "python3\0train.py\0--name\0two words\0";
+    struct device_process process;
+
+    (void)state;
+    process_tree_file("proc/12/status", "Name:\tpython3\nUmask:\t0022\nPid:\t12\n"
+                                        "Uid:\t1000\t1001\t1002\t1003\nGid:\t1\t2\t3\t4\n");
+    process_tree_write("proc/12/cmdline", words, sizeof(words) - 1);
+    process_tree_file("proc/12/cgroup", "0::/system.slice/docker-" ID ".scope\n");
+    process = describe(12);
+    assert_true(process.uid.known);
+    assert_int_equal(process.uid.value, 1001);
+    assert_string_equal(process.command, "python3 train.py --name two words");
+    assert_string_equal(process.container, ID);
+    finish(&process);
+}
+
+static void what_is_not_there_is_unknown(void **state)
+{
+    struct device_process process;
+
+    (void)state;
+    process_tree_file("proc/12/status", "");
+    process = describe(12);
+    assert_false(process.uid.known);
+    assert_null(process.command);
+    assert_null(process.container);
+}
+
+static void without_words_there_is_a_name(void **state)
+{
+    struct device_process process;
+
+    (void)state;
+    process_tree_file("proc/2/status", "Name:\tkworker/0:1\nUid:\t0\t0\t0\t0\n");
+    process_tree_file("proc/2/cmdline", "");
+    process_tree_file("proc/2/cgroup", "0::/\n");
+    process = describe(2);
+    assert_string_equal(process.command, "kworker/0:1");
+    assert_int_equal(process.uid.value, 0);
+    assert_null(process.container);
+    finish(&process);
+}
+
+static void owners_that_are_none_are_unknown(void **state)
+{
+    static const char *const lines[] = {
+        "Uid:\n",
+        "Uid:\t1\n",
+        "Uid:\t1\t\n",
+        "Uid:\t1\t-1\t1\t1\n",
+        "Uid:\t1\tx\t1\t1\n",
+        "Uid:\t1\t4294967296\t1\t1\n",
+        "Uid:\t1\t99999999999999999999999\t1\t1\n",
+        "Uid:\t1\t2x\t1\t1\n",
+        "Uids:\t1\t2\t1\t1\n",
+        "Uid:\t1\t2\t1\t1",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        struct device_process process;
+
+        process_tree_file("proc/2/status", lines[i]);
+        process = describe(2);
+        assert_false(process.uid.known);
+        finish(&process);
+    }
+    process_tree_file("proc/2/status", "Uid:\t1\t4294967295\t1\t1\n");
+    assert_int_equal(describe(2).uid.value, UINT32_MAX);
+}
+
+static void what_could_steer_a_terminal_is_replaced(void **state)
+{
+    static const char words[] = "a\nb\x1b[2J\0\xff\0\0c\0\0";
+    struct device_process process;
+
+    (void)state;
+    process_tree_file("proc/2/status", "Name:\tx\n");
+    process_tree_write("proc/2/cmdline", words, sizeof(words) - 1);
+    process = describe(2);
+    assert_string_equal(process.command, "a\xEF\xBF\xBD"
+                                         "b\xEF\xBF\xBD[2J \xEF\xBF\xBD  c");
+    finish(&process);
+}
+
+static void long_commands_are_cut_between_characters(void **state)
+{
+    struct device_process process;
+    char words[5000];
+
+    (void)state;
+    process_tree_file("proc/2/status", "Name:\tx\n");
+    words[0] = 'x';
+    for (size_t i = 1; i + 1 < sizeof(words); i += 2)
+        memcpy(words + i, "\xc3\xbc", 2);
+    process_tree_write("proc/2/cmdline", words, sizeof(words) - 1);
+    process = describe(2);
+    assert_int_equal(strlen(process.command), PROCESS_TEXT_LONGEST - 1);
+    assert_true(utf8_is_valid(process.command, PROCESS_TEXT_LONGEST - 1));
+    assert_int_equal(memcmp(process.command, words, PROCESS_TEXT_LONGEST - 1), 0);
+    finish(&process);
+    memset(words, '\x01', sizeof(words));
+    process_tree_write("proc/2/cmdline", words, sizeof(words));
+    process = describe(2);
+    assert_int_equal(strlen(process.command), PROCESS_TEXT_LONGEST / 3 * 3);
+    finish(&process);
+}
+
+static void a_process_that_is_gone_is_not_found(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct root root = process_tree_root();
+    struct device_process process = {.pid = 4711};
+
+    (void)state;
+    assert_int_equal(uses_describe(&root, &process, &error), BERTH_ERROR_NOT_FOUND);
+    assert_string_equal(error.message, "wanted process 4711, found none");
+    root_finish(&root);
+}
+
+static void what_was_said_before_is_replaced(void **state)
+{
+    struct root root = process_tree_root();
+    struct device_process process = {.pid = 2, .command = strdup("x"), .container = strdup("y")};
+
+    (void)state;
+    process_tree_file("proc/2/status", "Name:\tz\n");
+    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_string_equal(process.command, "z");
+    assert_null(process.container);
+    finish(&process);
+    root_finish(&root);
+}
+
+static int try_to_describe(void *context)
+{
+    struct device_process process = {.pid = 12};
+    int code = uses_describe(context, &process, NULL);
+
+    finish(&process);
+    return code;
+}
+
+static void no_memory_is_said(void **state)
+{
+    struct root root = process_tree_root();
+
+    (void)state;
+    process_tree_file("proc/12/status", "Name:\tpython3\nUid:\t1000\t1001\t1002\t1003\n");
+    process_tree_file("proc/12/cmdline", "python3");
+    process_tree_file("proc/12/cgroup", "0::/docker/" ID "\n");
+    assert_true(failing_allocator_try_all(try_to_describe, &root) > 3);
+    root_finish(&root);
+}
+
+static void we_know_ourselves(void **state)
+{
+    struct root root = {.prefix = (char *)""};
+    struct device_process process = {.pid = (uint64_t)getpid()};
+
+    (void)state;
+    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_true(process.uid.known);
+    assert_int_equal(process.uid.value, geteuid());
+    assert_non_null(strstr(process.command, "test-uses_describe"));
+    finish(&process);
+}
+
+#define TREE_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, temporary_directory_enter, temporary_directory_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TREE_TEST(a_process_has_an_owner_a_command_and_a_container),
+        TREE_TEST(what_is_not_there_is_unknown),
+        TREE_TEST(without_words_there_is_a_name),
+        TREE_TEST(owners_that_are_none_are_unknown),
+        TREE_TEST(what_could_steer_a_terminal_is_replaced),
+        TREE_TEST(long_commands_are_cut_between_characters),
+        TREE_TEST(a_process_that_is_gone_is_not_found),
+        TREE_TEST(what_was_said_before_is_replaced),
+        TREE_TEST(no_memory_is_said),
+        cmocka_unit_test(we_know_ourselves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

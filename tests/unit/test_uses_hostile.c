@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "hardware/uses.h"
+
+#include "support/failing_allocator.h"
+#include "support/process_tree.h"
+#include "support/temporary_directory.h"
+
+#define RENDER "/dev/dri/renderD128"
+#define CLIENT "drm-driver: xe\ndrm-client-id: 9\ndrm-resident-vram0: 100\ndrm-engine-rcs: 1 ns\n"
+
+static struct sight scan_once(void)
+{
+    struct uses *uses;
+    struct sight sight;
+
+    assert_int_equal(uses_create(&uses, NULL), 0);
+    sight = process_tree_scan(uses);
+    uses_destroy(uses);
+    return sight;
+}
+
+static void names_that_are_no_pids_are_passed_over(void **state)
+{
+    static const char *const names[] = {
+        "12x",  "x12", "012",  "0",          "-1",         "+1",
+        " 1",   "1 ",  "1\n2", "4294967297", "2147483648", "99999999999999999999999999",
+        "self",
+    };
+    struct sight sight;
+    char path[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(path, sizeof(path), "proc/%s/fd/3", names[i]);
+        process_tree_link(path, RENDER);
+    }
+    process_tree_open(2147483647, 3, RENDER, CLIENT);
+    sight = scan_once();
+    assert_int_equal(sight.found.count, 1);
+    assert_int_equal(sight.found.items[0].device->processes.count, 1);
+    assert_int_equal(sight.found.items[0].device->processes.items[0].pid, 2147483647);
+    sight_finish(&sight);
+}
+
+static void things_that_are_not_what_they_should_be_are_passed_over(void **state)
+{
+    struct sight sight;
+
+    (void)state;
+    process_tree_file("proc/5", "a file for a process");
+    process_tree_file("proc/6/fd", "a file for a directory");
+    process_tree_file("proc/7/fd/3", "a file for a link");
+    process_tree_link("proc/8/fd", "/nowhere");
+    process_tree_link("proc/9/fd/name\nwith\nnewlines", RENDER);
+    process_tree_link("proc/10/fd/3", RENDER);
+    process_tree_file("proc/10/fdinfo/3/is/a/directory", "");
+    process_tree_link("proc/11/fd/3", RENDER);
+    process_tree_file("proc/11/fdinfo", "is a file");
+    process_tree_link("proc/12/fd/3\n4", "/dev/dri/renderD128\n");
+    process_tree_link("proc/13/fd/3", "/dev/dri/renderD99999999999999999999");
+    process_tree_link("proc/14/fd/3", "/dev/dri/../dri/renderD128");
+    sight = scan_once();
+    assert_int_equal(sight.found.count, 1);
+    assert_int_equal(sight.found.items[0].device->processes.count, 2);
+    assert_int_equal(sight.found.items[0].device->processes.items[0].pid, 10);
+    assert_int_equal(sight.found.items[0].device->processes.items[1].pid, 11);
+    assert_false(sight.found.items[0].device->processes.items[0].memory.known);
+    sight_finish(&sight);
+}
+
+static void thousands_of_descriptors_are_one_client(void **state)
+{
+    enum { MANY = 5000 };
+    struct sight sight;
+
+    (void)state;
+    process_tree_open(50, 3, RENDER, CLIENT);
+    for (int i = 4; i < MANY; i++) {
+        char path[64];
+
+        process_tree_open(50, i, RENDER, NULL);
+        snprintf(path, sizeof(path), "proc/50/fdinfo/%d", i);
+        assert_int_equal(link("proc/50/fdinfo/3", path), 0);
+    }
+    sight = scan_once();
+    assert_int_equal(sight.found.count, 1);
+    assert_int_equal(sight.found.items[0].device->processes.count, 1);
+    assert_int_equal(sight.found.items[0].device->processes.items[0].memory.value, 100);
+    sight_finish(&sight);
+}
+
+static void endless_facts_are_cut(void **state)
+{
+    size_t size = 1 << 20;
+    char *bytes = malloc(size);
+    struct sight sight;
+
+    (void)state;
+    assert_non_null(bytes);
+    memset(bytes, 'a', size);
+    memcpy(bytes, CLIENT, strlen(CLIENT));
+    process_tree_open(50, 3, RENDER, NULL);
+    process_tree_write("proc/50/fdinfo/3", bytes, size);
+    sight = scan_once();
+    assert_int_equal(sight.found.items[0].device->processes.items[0].memory.value, 100);
+    sight_finish(&sight);
+    free(bytes);
+}
+
+static void more_devices_than_there_can_be_are_bounded(void **state)
+{
+    struct sight sight;
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        char target[64];
+
+        snprintf(target, sizeof(target), "/dev/dri/renderD%d", i);
+        process_tree_open(50, i, target, NULL);
+    }
+    sight = scan_once();
+    assert_int_equal(sight.found.count, 4096);
+    sight_finish(&sight);
+}
+
+/* Whatever runs out, the scan fails as a whole or is whole. */
+static void memory_may_run_out_anywhere(void **state)
+{
+    struct root root = process_tree_root();
+    bool refused = true;
+
+    (void)state;
+    process_tree_open(1, 3, RENDER, CLIENT);
+    process_tree_open(2, 3, "/dev/dri/card0", CLIENT);
+    for (unsigned long n = 1; refused; n++) {
+        struct uses *uses = NULL;
+        struct sight sight = {0};
+        int code;
+
+        failing_allocator_start(n);
+        code = uses_create(&uses, NULL);
+        if (code == 0)
+            code = uses_scan(uses, &root, &sight, NULL);
+        refused = failing_allocator_stop();
+        assert_true(code == 0 || (refused && code == BERTH_ERROR_MEMORY));
+        if (code == 0)
+            assert_int_equal(sight.found.count, 2);
+        sight_finish(&sight);
+        uses_destroy(uses);
+    }
+    root_finish(&root);
+}
+
+#define TREE_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, temporary_directory_enter, temporary_directory_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TREE_TEST(names_that_are_no_pids_are_passed_over),
+        TREE_TEST(things_that_are_not_what_they_should_be_are_passed_over),
+        TREE_TEST(thousands_of_descriptors_are_one_client),
+        TREE_TEST(endless_facts_are_cut),
+        TREE_TEST(more_devices_than_there_can_be_are_bounded),
+        TREE_TEST(memory_may_run_out_anywhere),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
