@@ -77,7 +77,7 @@ static int list_index(const struct vendor_context *context, const struct nvml *n
 {
     nvml_device handle = NULL;
     struct pci_address pci = {0};
-    struct found *found;
+    struct found *found = NULL;
     char *path;
 
     if (nvml->by_index(index, &handle) == NVML_SUCCESS)
@@ -200,7 +200,7 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
     for (size_t i = 0; i < gpus->count && i < GPUS_MOST && code == 0; i++) {
         const struct nvidia_gpu *gpu = &gpus->items[i];
         size_t index = index_of(nvml, gpu, i);
-        struct found *found;
+        struct found *found = NULL;
 
         if (!gpu->asleep && nvml == NULL)
             continue;
