@@ -50,18 +50,6 @@ int64_t hardware_restart_after(unsigned failures)
 
 /* ---- What came of a look ---- */
 
-static bool has_problem(const struct problem_list *list, const struct problem *wanted)
-{
-    const struct problem *problem;
-
-    vector_for_each (problem, list) {
-        if (strcmp(problem->backend, wanted->backend) == 0 &&
-            strcmp(problem->message, wanted->message) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Those of the last look are forgotten; what is new is logged. */
 static void take_problems(struct hardware *hardware, struct problem_list *found)
 {
@@ -69,7 +57,7 @@ static void take_problems(struct hardware *hardware, struct problem_list *found)
     const struct problem *problem;
 
     vector_for_each (problem, found) {
-        if (!has_problem(&hardware->problems, problem))
+        if (!problem_list_has(&hardware->problems, problem->backend, problem->message))
             log_line(&pool->log, pool_now(pool), "problem", "backend=%s message=%s",
                      log_quote(problem->backend).text, log_quote(problem->message).text);
     }

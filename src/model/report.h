@@ -7,6 +7,7 @@
 #define MODEL_REPORT_H
 
 #include <berth/error.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vector.h"
@@ -28,6 +29,9 @@ struct problem_list {
 /* Adds a problem unless the same is there. Returns 0 or BERTH_ERROR_MEMORY. */
 int problem_list_add(struct problem_list *list, const char *backend, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Whether the same is there. */
+bool problem_list_has(const struct problem_list *list, const char *backend, const char *message);
 
 void problem_list_finish(struct problem_list *list);
 
