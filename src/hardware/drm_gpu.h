@@ -7,6 +7,7 @@
 
 #include <berth/error.h>
 
+#include "base/quantity.h"
 #include "hardware/drm.h"
 #include "hardware/sight.h"
 #include "hardware/vendors.h"

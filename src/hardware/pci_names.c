@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/pci_names.h"
 
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,6 +300,22 @@ char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
     return known == NULL ? name : strdup(name);
 }
 
+/* An id as the kernel writes it, four digits in upper case. */
+static bool parse_id(const char *digits, uint32_t *ret_id)
+{
+    uint32_t id = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int digit = hex_digit((char)tolower((unsigned char)digits[i]));
+
+        if (digit < 0)
+            return false;
+        id = id << 4 | (uint32_t)digit;
+    }
+    *ret_id = id;
+    return true;
+}
+
 /* The ids in a uevent, PCI_ID=8086:5912, for a directory of which little more was recorded. */
 static bool read_uevent(const struct root *root, const char *path, uint32_t *ret_vendor,
                         uint32_t *ret_device)
@@ -312,10 +327,13 @@ static bool read_uevent(const struct root *root, const char *path, uint32_t *ret
 
     if (root_read(root, &uevent, "%s/uevent", path) != 0)
         return false;
-    while ((line = strsep(&rest, "\n")) != NULL)
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        const char *ids = line + strlen(key);
+
         if (strncmp(line, key, strlen(key)) == 0)
-            return sscanf(line + strlen(key), "%4" SCNx32 ":%4" SCNx32, ret_vendor, ret_device) ==
-                   2;
+            return strlen(ids) == strlen("8086:5912") && ids[4] == ':' &&
+                   parse_id(ids, ret_vendor) && parse_id(ids + 5, ret_device);
+    }
     return false;
 }
 

@@ -141,6 +141,25 @@ static bool is_ours(const struct walk *walk, int descriptors, const char *name,
            S_ISCHR(status.st_mode) && status.st_rdev == node->number;
 }
 
+/* Whether we are a probe and the process is one too, of ours or of another's: a probe has a device
+ * open only to ask its driver. */
+static bool is_probe(const struct walk *walk, uint64_t pid)
+{
+    static const char program[] = "/berth-probe";
+    char path[PATH_MAX];
+    struct stat theirs;
+    struct stat own;
+    ssize_t length = readlinkat(walk->processes, "self/exe", path, sizeof(path));
+
+    if (length < (ssize_t)strlen(program) ||
+        memcmp(path + length - strlen(program), program, strlen(program)) != 0)
+        return false;
+    snprintf(path, sizeof(path), "%llu/exe", (unsigned long long)pid);
+    return fstatat(walk->processes, "self/exe", &own, 0) == 0 &&
+           fstatat(walk->processes, path, &theirs, 0) == 0 && own.st_dev == theirs.st_dev &&
+           own.st_ino == theirs.st_ino;
+}
+
 static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, const char *name)
 {
     ssize_t length = readlinkat(descriptors, name, walk->target, sizeof(walk->target) - 1);
@@ -160,7 +179,9 @@ static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, 
     else if ((length == -ENOENT || length == -ESRCH) && !walk->root->recorded)
         return 0; /* it was closed meanwhile */
     fdinfo_parse(walk->content, length < 0 ? 0 : (size_t)length, &fdinfo);
-    return is_ours(walk, descriptors, name, node, &fdinfo) ? add_use(walk, node, pid, &fdinfo) : 0;
+    if (!is_ours(walk, descriptors, name, node, &fdinfo) || is_probe(walk, pid))
+        return 0;
+    return add_use(walk, node, pid, &fdinfo);
 }
 
 static int look_at_process(struct walk *walk, uint64_t pid)

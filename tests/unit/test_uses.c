@@ -206,6 +206,29 @@ static void the_kernel_knows_better_than_the_name(void **state)
     sight_finish(&sight);
 }
 
+static void a_probe_only_asks(void **state)
+{
+    const struct device *device;
+    struct sight sight;
+
+    (void)state;
+    process_tree_file("bin/berth-probe", "");
+    process_tree_file("home/berth-probe", "");
+    process_tree_link("proc/self/exe", "../../bin/berth-probe");
+    process_tree_open(40, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t1\n");
+    process_tree_link("proc/40/exe", "../../bin/berth-probe");
+    process_tree_open(41, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t2\n");
+    process_tree_link("proc/41/exe", "../../home/berth-probe"); /* no more than its name */
+    process_tree_open(42, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t3\n");
+    sight = scan_once();
+    device = process_tree_device(&sight, RENDER);
+    assert_non_null(device);
+    assert_int_equal(device->processes.count, 2);
+    assert_int_equal(device->processes.items[0].pid, 41);
+    assert_int_equal(device->processes.items[1].pid, 42);
+    sight_finish(&sight);
+}
+
 static void utilization_is_known_from_the_second_scan_on(void **state)
 {
     struct uses *uses = make_uses();
@@ -371,6 +394,7 @@ int main(void)
         TREE_TEST(files_of_one_device_are_brought_together_by_sysfs),
         TREE_TEST(partitions_of_one_gpu_are_told_apart),
         TREE_TEST(the_kernel_knows_better_than_the_name),
+        TREE_TEST(a_probe_only_asks),
         TREE_TEST(utilization_is_known_from_the_second_scan_on),
         TREE_TEST(what_nobody_has_open_is_idle),
         TREE_TEST(a_client_that_cannot_be_told_makes_it_unknown),
