@@ -145,8 +145,8 @@ struct berth_pool;
  * nobody answers the pool goes on with what it knows. Devices that are new are not taken in. The
  * program is not forked, gets no SIGCHLD and no child.
  *
- * Fails with BERTH_ERROR_IO (no berth-probe, or none that answers in time), _INVALID (an unknown
- * policy), _SYNTAX or _RANGE (of the inventory, or of BERTH_PROBE_DEADLINE), or _MEMORY. */
+ * Fails with BERTH_ERROR_IO (no berth-probe, or none that answers in time), _SYNTAX or _RANGE (of
+ * BERTH_PROBE_DEADLINE), or as the two below. */
 int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
                     struct berth_error *error);
 

@@ -417,7 +417,7 @@ void names_add(struct pool *pool, uint32_t slot)
 {
     struct names *names = pool->names;
     struct name *name;
-    struct sockaddr_un address;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t length = address_of(pool, slot, &address);
 
     if (names == NULL || slot >= names->room)
