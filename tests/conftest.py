@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+import nvml_machine  # noqa: E402
 from fake_machine import FakeMachine  # noqa: E402
 from hardware_pool import HardwarePool  # noqa: E402
 from machine_pool import MachinePool  # noqa: E402
@@ -80,21 +81,22 @@ def impatient(sandbox):
 
 @pytest.fixture
 def nvml(machine, sandbox):
-    """Says what the double of NVIDIA's library tells of, one text for each GPU; see doubles/nvml_machine.h."""
-    library = os.environ.get("TEST_LIB_NVIDIA_ML", "")
-    if not os.path.exists(library):
-        pytest.skip("the double of NVML is not built")
-    script = sandbox.directory / "nvml"
-    sandbox.environment.update({"BERTH_NVML": library, "NVML_DOUBLE": str(script)})
+    """Gives that machine GPUs of NVIDIA, told by the double of NVML: nvml(2, (1, FUNCTION, "hang")) has two, of
+    which the second makes a function hang, which None would do for both; see support/nvml_machine.py."""
 
-    def says(*gpus, first=""):
-        text = f"driver 550.163.01\n{first}\n"
-        for number, more in enumerate(gpus):
-            text += f"gpu\nname NVIDIA T4\nuuid GPU-{number}\npci {machine.domain:08x}:{0x40 + number:02x}:00.0"
-            text += f" 0x1eb810de 0x12a210de\nminor {number}\nmemory 1000 600 0\nutilization 50 20\n{more}\n"
-        machine.write(script, text)
+    def make(count, *faults):
+        double = nvml_machine.Machine()
+        for index in range(count):
+            address = machine.pci(0x40 + index)
+            double.gpu(name="NVIDIA T4", uuid=f"GPU-{index}", pci=(address, "0x1eb810de", "0x12a210de"), minor=index)
+            double.gpus[index].say(memory=(1000, 600, 0), utilization=(50, 20))
+        for index, function, action in faults:
+            (double if index is None else double.gpus[index]).call(function, action)
+        script = sandbox.directory / "nvml"
+        double.write(script)
+        sandbox.environment.update(double.environment(script))
 
-    return says
+    return make
 
 
 @pytest.fixture

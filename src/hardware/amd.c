@@ -276,13 +276,15 @@ static int add_parts(struct listing *listing, struct berth_error *error)
     return code;
 }
 
+/* One whose node did not say which it is may be any: two ids for one GPU would be two leases. */
 static bool is_known_to_kfd(const struct listing *listing, const struct drm_device *drm)
 {
     const struct part *part;
     char render[40];
 
     vector_for_each (part, &listing->parts) {
-        if (part->pci.known && drm->pci.known && pci_compare(part->pci, drm->pci) == 0)
+        if ((!part->pci.known && !part->node->drm_render_minor.known) ||
+            (part->pci.known && drm->pci.known && pci_compare(part->pci, drm->pci) == 0))
             return true;
         snprintf(render, sizeof(render), "renderD%" PRIu64, part->node->drm_render_minor.value);
         if (part->node->drm_render_minor.known && drm->render != NULL &&

@@ -161,7 +161,7 @@ def test_one_that_sleeps_can_be_leased(machine, machine_pool):
 
 
 def test_the_daemon_goes_on_without_a_library(machine, impatient, machine_pool, nvml):
-    nvml("", first="call nvmlInit_v2 hang")
+    nvml(1, (None, "nvmlInit_v2", "hang"))
     machine.add_amd(4)
     assert run_somewhere(machine_pool) == "amd0"
     _, document = states(machine_pool)
