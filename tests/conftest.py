@@ -67,8 +67,34 @@ def hardware_of(sandbox):
 def machine(sandbox):
     """A made-up machine without devices as yet, which berth takes for this one; see support/fake_machine.py."""
     made = FakeMachine(sandbox.directory / "machine")
-    sandbox.environment.update({"BERTH_SYSROOT": str(made.root), "BERTH_PROBE_DEADLINE": "1s"})
+    sandbox.environment["BERTH_SYSROOT"] = str(made.root)
+    sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
     return made
+
+
+@pytest.fixture
+def impatient(sandbox):
+    """For tests in which something hangs: what is well has to answer sooner, what is not is not waited for."""
+    sandbox.environment["BERTH_PROBE_DEADLINE"] = "1500ms"
+
+
+@pytest.fixture
+def nvml(machine, sandbox):
+    """Says what the double of NVIDIA's library tells of, one text for each GPU; see doubles/nvml_machine.h."""
+    library = os.environ.get("TEST_LIB_NVIDIA_ML", "")
+    if not os.path.exists(library):
+        pytest.skip("the double of NVML is not built")
+    script = sandbox.directory / "nvml"
+    sandbox.environment.update({"BERTH_NVML": library, "NVML_DOUBLE": str(script)})
+
+    def says(*gpus, first=""):
+        text = f"driver 550.163.01\n{first}\n"
+        for number, more in enumerate(gpus):
+            text += f"gpu\nname NVIDIA T4\nuuid GPU-{number}\npci {machine.domain:08x}:{0x40 + number:02x}:00.0"
+            text += f" 0x1eb810de 0x12a210de\nminor {number}\nmemory 1000 600 0\nutilization 50 20\n{more}\n"
+        machine.write(script, text)
+
+    return says
 
 
 @pytest.fixture
@@ -83,7 +109,7 @@ def machine_pool(sandbox, machine):
 def namespace(sandbox):
     """A namespace where a made-up machine can be put in the place of the real one; see support/namespaces.py."""
     place = Namespace(sandbox)
-    sandbox.environment["BERTH_PROBE_DEADLINE"] = "1s"
+    sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
     yield place
     place.close()
 

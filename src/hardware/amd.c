@@ -336,10 +336,12 @@ static int tell_unreachable(struct listing *listing, struct berth_error *error)
 static int amd_list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
 {
     struct listing listing = {.root = context->root, .sight = sight};
-    struct patient *patient = amd_patient(context, error);
-    int code = patient == NULL ? BERTH_ERROR_MEMORY
-                               : kfd_list(context->root, patient, &listing.nodes, error);
+    struct patient *patient = context->own;
+    int code = patient != NULL ? 0 : patient_create(&patient, error);
 
+    context->own = patient; /* remembers what hangs */
+    if (code == 0)
+        code = kfd_list(context->root, patient, &listing.nodes, error);
     if (code == 0)
         code = collect_parts(&listing, error);
     if (code == 0)
@@ -350,15 +352,6 @@ static int amd_list(struct vendor_context *context, struct sight *sight, struct 
         code = tell_unreachable(&listing, error);
     listing_finish(&listing);
     return code;
-}
-
-struct patient *amd_patient(struct vendor_context *context, struct berth_error *error)
-{
-    struct patient *patient = context->own;
-
-    if (patient == NULL && patient_create(&patient, error) == 0)
-        context->own = patient;
-    return patient;
 }
 
 static void amd_close(struct vendor_context *context)

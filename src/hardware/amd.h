@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hardware/patient.h"
 #include "hardware/root.h"
 #include "hardware/sight.h"
 #include "hardware/vendors.h"
@@ -39,9 +38,6 @@ int amd_read(struct vendor_context *context, const struct found *wanted, struct 
              struct berth_error *error);
 int amd_links(struct vendor_context *context, const struct found_list *devices, struct sight *sight,
               struct berth_error *error);
-
-/* The context's own: what hangs; NULL with the error set: no memory. */
-struct patient *amd_patient(struct vendor_context *context, struct berth_error *error);
 
 /* Adds load, health and processes of a device that is awake, and what else only its driver knows.
  */

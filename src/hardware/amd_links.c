@@ -15,6 +15,9 @@
 /* No machine has more devices: their pairs are kept in a table. */
 #define LINKED_MOST 1024
 
+/* No machine has CPUs in more places. */
+#define OTHERS_MOST 1024
+
 /* More links between two GPUs are a lie. */
 #define LANES_MOST 64
 
@@ -30,66 +33,107 @@ struct fabric {
     uint32_t lanes; /* 0: unknown */
 };
 
+/* A node of KFD's and the device that it is. */
+struct place {
+    uint32_t node;
+    size_t end;
+};
+
+/* A node that is none of the devices. */
+struct other {
+    uint64_t node;
+    bool has_cpus;
+};
+
 struct linking {
     const struct root *root;
-    struct patient *patient;
     struct sight *sight;
-    struct kfd_node_list nodes;
     struct end *ends;
     struct fabric *fabrics; /* count times count */
-    size_t *places;         /* by place in `nodes`: the end that it is; count: none */
     size_t count;
+    struct {
+        VECTOR_OF(struct place); /* by node */
+    } places;
+    struct {
+        VECTOR_OF(struct other);
+    } others;
 };
 
 static void linking_finish(struct linking *linking)
 {
-    vector_finish(&linking->nodes);
     free(linking->ends);
     free(linking->fabrics);
-    free(linking->places);
+    vector_finish(&linking->places);
+    vector_finish(&linking->others);
 }
 
-/* The place of a node in the list, which is in order; the list's count when there is none. */
-static size_t node_place(const struct kfd_node_list *nodes, uint64_t number)
+static int compare_places(const void *one, const void *other)
 {
-    size_t low = 0;
-    size_t high = nodes->count;
+    const struct place *mine = one;
+    const struct place *theirs = other;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (nodes->items[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < nodes->count && nodes->items[low].number == number ? low : nodes->count;
+    return (mine->node > theirs->node) - (mine->node < theirs->node);
 }
 
 static int linking_init(struct linking *linking, const struct found_list *devices,
                         struct berth_error *error)
 {
-    int code = kfd_list(linking->root, linking->patient, &linking->nodes, error);
-
-    if (code < 0)
-        return code;
     linking->count = devices->count;
     linking->ends = calloc(devices->count + 1, sizeof(*linking->ends));
     linking->fabrics = calloc(devices->count * devices->count + 1, sizeof(*linking->fabrics));
-    linking->places = calloc(linking->nodes.count + 1, sizeof(*linking->places));
-    if (linking->ends == NULL || linking->fabrics == NULL || linking->places == NULL)
+    if (linking->ends == NULL || linking->fabrics == NULL)
         return error_set_memory(error);
-    for (size_t i = 0; i < linking->nodes.count; i++)
-        linking->places[i] = devices->count;
-    for (size_t i = 0; i < devices->count && code == 0; i++) {
+    for (size_t i = 0; i < devices->count; i++) {
         struct end *end = &linking->ends[i];
+        struct place *place;
+        int code = amd_key_parse(devices->items[i].key, &end->key, error);
 
-        code = amd_key_parse(devices->items[i].key, &end->key, error);
+        if (code < 0)
+            return code;
         end->has_path = devices->items[i].path != NULL;
-        if (code == 0 && end->key.has_node)
-            linking->places[node_place(&linking->nodes, end->key.node)] = i;
+        if (!end->key.has_node)
+            continue;
+        place = vector_append(&linking->places);
+        if (place == NULL)
+            return error_set_memory(error);
+        *place = (struct place){.node = end->key.node, .end = i};
     }
-    return code;
+    if (linking->places.count > 1)
+        qsort(linking->places.items, linking->places.count, sizeof(*linking->places.items),
+              compare_places);
+    return 0;
+}
+
+/* The device that the node is; the count when it is none. */
+static size_t find_end(const struct linking *linking, uint64_t node)
+{
+    struct place wanted = {.node = (uint32_t)node};
+    const struct place *found = NULL;
+
+    if (node <= UINT32_MAX && linking->places.count > 0)
+        found = bsearch(&wanted, linking->places.items, linking->places.count,
+                        sizeof(*linking->places.items), compare_places);
+    return found == NULL ? linking->count : found->end;
+}
+
+/* Whether a node that is none of the devices is CPUs. Each is looked at once. */
+static bool has_cpus(struct linking *linking, uint64_t number)
+{
+    struct kfd_node node = {0};
+    struct other *other;
+
+    vector_for_each (other, &linking->others)
+        if (other->node == number)
+            return other->has_cpus;
+    if (number > UINT32_MAX || linking->others.count >= OTHERS_MOST)
+        return false;
+    other = vector_append(&linking->others);
+    if (other == NULL)
+        return false;
+    other->node = number;
+    other->has_cpus =
+        kfd_read_node(linking->root, (uint32_t)number, &node) == 0 && kfd_has_cpus(&node);
+    return other->has_cpus;
 }
 
 static bool is_one_gpu(const struct end *one, const struct end *other)
@@ -114,18 +158,15 @@ static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *l
 /* One direction is enough for a link; the kernel tells both. */
 static void note_link(struct linking *linking, size_t one, const struct kfd_link *link)
 {
-    size_t node;
-    size_t other;
     struct fabric *fabric;
+    size_t other;
 
     if (!link->type.known || !link->node_to.known)
         return;
-    node = node_place(&linking->nodes, link->node_to.value);
-    if (node == linking->nodes.count)
-        return;
-    if (kfd_has_cpus(&linking->nodes.items[node]) && !linking->ends[one].cpu_node.known)
+    other = find_end(linking, link->node_to.value);
+    if (other == linking->count && !linking->ends[one].cpu_node.known &&
+        has_cpus(linking, link->node_to.value))
         linking->ends[one].cpu_node = link->node_to;
-    other = linking->places[node];
     if (link->type.value != KFD_LINK_XGMI || other == linking->count || other == one)
         return;
     fabric =
@@ -207,8 +248,7 @@ int amd_links(struct vendor_context *context, const struct found_list *devices, 
     if (devices->count > LINKED_MOST)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d AMD devices, found %zu",
                          LINKED_MOST, devices->count);
-    linking.patient = amd_patient(context, error);
-    code = linking.patient == NULL ? BERTH_ERROR_MEMORY : linking_init(&linking, devices, error);
+    code = linking_init(&linking, devices, error);
     if (code == 0)
         code = read_links(&linking, error);
     if (code == 0)

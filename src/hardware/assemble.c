@@ -204,7 +204,7 @@ static int add_use(struct device *device, const struct device *used)
 {
     const struct device_process *user;
 
-    if (!device->load.utilization.known && !device->old)
+    if (!device->load.utilization.known && !device->old && !device->asleep)
         device->load.utilization = used->load.utilization;
     vector_for_each (user, &used->processes) {
         struct device_process *process = device_process_need(&device->processes, user->pid);

@@ -53,8 +53,8 @@ static char *find_directory(const struct root *root, const char *path, const cha
 }
 
 /* The number of the sensor that has the label which is preferred most, else of the first there is
- * unless it needs one; 0: none. `what` is temp, power or freq, `readings` the files that may hold
- * its value. */
+ * unless it needs one; 0: none. `what` is temp, power, freq or energy, `readings` the files that
+ * may hold its value. */
 static unsigned choose_sensor(const struct root *root, const char *directory, const char *what,
                               const char *const *readings, const char *const *labels,
                               bool needs_label)
@@ -139,6 +139,22 @@ void hwmon_read(const struct root *root, const char *path, const char *const *na
         read_frequency(root, directory, labels, &load->frequency);
     }
     free(directory);
+}
+
+struct optional_number hwmon_energy(const struct root *root, const char *path,
+                                    const char *const *names, const char *const *labels)
+{
+    static const char *const readings[] = {"input", NULL};
+    char *directory = find_directory(root, path, names);
+    struct optional_number microjoules = {0};
+    unsigned sensor = 0;
+
+    if (directory != NULL)
+        sensor = choose_sensor(root, directory, "energy", readings, labels, false);
+    if (sensor != 0)
+        microjoules = root_number(root, "%s/energy%u_input", directory, sensor);
+    free(directory);
+    return microjoules;
 }
 
 bool hwmon_has(const struct root *root, const char *path, const char *const *names,

@@ -18,6 +18,11 @@
 void hwmon_read(const struct root *root, const char *path, const char *const *names,
                 const char *const *labels, struct load *load);
 
+/* The energy that was used since some moment in the past, in microjoules, of a sensor that is
+ * chosen in the same way: all that some drivers show. Unknown when there is none. */
+struct optional_number hwmon_energy(const struct root *root, const char *path,
+                                    const char *const *names, const char *const *labels);
+
 /* Whether that hwmon directory has this file, which is not read. */
 bool hwmon_has(const struct root *root, const char *path, const char *const *names,
                const char *file);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "hardware/drm_gpu.h"
+#include "hardware/energy.h"
 #include "hardware/hwmon.h"
 #include "hardware/intel_memory.h"
 #include "hardware/pci_names.h"
@@ -93,11 +94,26 @@ static void read_frequency(const struct root *root, const struct drm_device *drm
                                          clock_read(CLOCK_REALTIME));
 }
 
-static int read_device(struct vendor_context *context, const struct found *wanted,
-                       struct sight *sight, struct berth_error *error)
+/* Power is seldom shown, but nearly always how much energy was used so far. */
+static void read_sensors(struct vendor_context *context, const char *path, struct load *load)
 {
     static const char *const sensors[] = {"i915", "xe", NULL};
     static const char *const labels[] = {"card", "pkg", NULL};
+    struct energy *energy = context->own;
+    struct optional_number used;
+
+    hwmon_read(context->root, path, sensors, labels, load);
+    if (load->power.known)
+        return;
+    used = hwmon_energy(context->root, path, sensors, labels);
+    if (used.known)
+        load->power = energy_power(&energy, path, used.value, clock_now());
+    context->own = energy;
+}
+
+static int read_device(struct vendor_context *context, const struct found *wanted,
+                       struct sight *sight, struct berth_error *error)
+{
     const struct root *root = context->root;
     struct drm_device drm;
     struct device *device;
@@ -110,11 +126,17 @@ static int read_device(struct vendor_context *context, const struct found *wante
     if (!device->asleep) {
         read_memory(root, &drm, device);
         read_frequency(root, &drm, &device->load);
-        hwmon_read(root, drm.path, sensors, labels, &device->load);
+        read_sensors(context, drm.path, &device->load);
         device->health = HEALTH_OK; /* neither driver shows more than that it answers */
     }
     drm_device_finish(&drm);
     return 0;
+}
+
+static void close_context(struct vendor_context *context)
+{
+    energy_destroy(context->own);
+    context->own = NULL;
 }
 
 static const char *const drivers[] = {"i915", "xe", NULL};
@@ -127,4 +149,5 @@ const struct vendor_table intel_table = {
     .lane = LANE_SYSFS,
     .list = list,
     .read = read_device,
+    .close = close_context,
 };

@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
+#include "hardware/kfd_text.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 
@@ -25,17 +26,11 @@
 /* How long a file of KFD's may take, when all are read; usually it is microseconds. */
 #define PATIENCE (DURATION_SECOND / 5)
 
-/* A line of a properties file and where its number goes. */
-struct property {
-    const char *name;
-    size_t offset;
-};
-
 #define NODE_PROPERTY(member)                      \
     {                                              \
 #member, offsetof(struct kfd_node, member) \
     }
-static const struct property node_properties[] = {
+static const struct kfd_property node_properties[] = {
     NODE_PROPERTY(cpu_cores_count),  NODE_PROPERTY(simd_count),  NODE_PROPERTY(gfx_target_version),
     NODE_PROPERTY(device_id),        NODE_PROPERTY(location_id), NODE_PROPERTY(domain),
     NODE_PROPERTY(drm_render_minor), NODE_PROPERTY(unique_id),
@@ -45,7 +40,7 @@ static const struct property node_properties[] = {
     {                                              \
 #member, offsetof(struct kfd_link, member) \
     }
-static const struct property link_properties[] = {
+static const struct kfd_property link_properties[] = {
     LINK_PROPERTY(type),
     LINK_PROPERTY(node_to),
     LINK_PROPERTY(min_bandwidth),
@@ -61,69 +56,20 @@ struct bank {
     {                                          \
 #member, offsetof(struct bank, member) \
     }
-static const struct property bank_properties[] = {
+static const struct kfd_property bank_properties[] = {
     BANK_PROPERTY(heap_type),
     BANK_PROPERTY(size_in_bytes),
 };
 
-/* Decimal digits and nothing else. */
-static struct optional_number parse_digits(const char *digits, size_t length)
-{
-    struct optional_number number = {.known = length > 0};
-
-    for (size_t i = 0; i < length && number.known; i++)
-        number.known =
-            digits[i] >= '0' && digits[i] <= '9' &&
-            !__builtin_mul_overflow(number.value, 10, &number.value) &&
-            !__builtin_add_overflow(number.value, (uint64_t)(digits[i] - '0'), &number.value);
-    return number.known ? number : (struct optional_number){0};
-}
-
-/* Of lines "name number", those that the table has; the first of each counts. */
-static void parse_lines(const char *text, size_t length, const struct property *table, size_t count,
-                        void *into)
-{
-    const char *end = text + length;
-    uint64_t seen = 0;
-
-    while (text < end) {
-        const char *stop = memchr(text, '\n', (size_t)(end - text));
-        const char *line_end = stop == NULL ? end : stop;
-        const char *blank = memchr(text, ' ', (size_t)(line_end - text));
-        size_t name = blank == NULL ? 0 : (size_t)(blank - text);
-
-        for (size_t i = 0; i < count && name > 0; i++)
-            if ((seen >> i & 1) == 0 && strlen(table[i].name) == name &&
-                memcmp(table[i].name, text, name) == 0) {
-                seen |= UINT64_C(1) << i;
-                *(struct optional_number *)((char *)into + table[i].offset) =
-                    parse_digits(blank + 1, (size_t)(line_end - blank - 1));
-            }
-        text = stop == NULL ? end : stop + 1;
-    }
-}
-
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node)
 {
-    parse_lines(text, length, node_properties, COUNT(node_properties), node);
+    kfd_text_read(text, length, node_properties, COUNT(node_properties), node);
 }
 
 void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link)
 {
     *ret_link = (struct kfd_link){0};
-    parse_lines(text, length, link_properties, COUNT(link_properties), ret_link);
-}
-
-/* The length without a last line that may have been cut in a number. */
-static size_t whole_lines(const struct root_value *value)
-{
-    size_t length = value->length;
-
-    if (length < sizeof(value->text) - 1)
-        return length;
-    while (length > 0 && value->text[length - 1] != '\n')
-        length--;
-    return length;
+    kfd_text_read(text, length, link_properties, COUNT(link_properties), ret_link);
 }
 
 static bool is_refusal(int number)
@@ -143,7 +89,7 @@ static void read_id(const struct root *root, uint32_t number, struct outcome *ou
 
     outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
     if (outcome->number == 0)
-        outcome->node.gpu_id = parse_digits(value.text, value.length);
+        outcome->node.gpu_id = kfd_text_number(value.text, value.length);
 }
 
 static void read_properties(const struct root *root, uint32_t number, struct outcome *outcome)
@@ -152,7 +98,7 @@ static void read_properties(const struct root *root, uint32_t number, struct out
 
     outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/properties", number);
     if (outcome->number == 0)
-        kfd_parse_node(value.text, whole_lines(&value), &outcome->node);
+        kfd_parse_node(value.text, kfd_text_length(&value), &outcome->node);
 }
 
 /* Makes one of both parts. Returns 0, or a negative errno when neither says anything. */
@@ -178,17 +124,6 @@ int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret
     read_id(root, number, &id);
     read_properties(root, number, &properties);
     return join_parts(number, &id, &properties, ret_node);
-}
-
-/* A number as the kernel names directories: without zeros in front, so that each is there once. */
-static bool parse_name(const char *name, uint32_t *ret_number)
-{
-    struct optional_number number = parse_digits(name, strlen(name));
-
-    if (!number.known || number.value > UINT32_MAX || (name[0] == '0' && name[1] != '\0'))
-        return false;
-    *ret_number = (uint32_t)number.value;
-    return true;
 }
 
 /* Two for each node, the id and the properties. */
@@ -264,18 +199,19 @@ static int read_nodes(const struct root *root, struct patient *patient, const st
     struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
     bool *done = calloc(pieces->count + 1, sizeof(*done));
     struct root *shared = copy_root(root);
-    int code;
+    int code = BERTH_ERROR_MEMORY;
 
-    if (outcomes == NULL || done == NULL || shared == NULL) {
-        if (shared != NULL)
-            finish_root(shared);
-        code = error_set_memory(error);
-    } else {
+    if (outcomes != NULL && done != NULL && shared != NULL) {
         code = patient_run(patient, &reading, shared, pieces->items, pieces->count, PATIENCE,
                            outcomes, done, error);
+        shared = NULL;
+        if (code == 0)
+            code = add_nodes(pieces, outcomes, done, nodes, error);
+    } else {
+        error_set_memory(error);
     }
-    if (code == 0)
-        code = add_nodes(pieces, outcomes, done, nodes, error);
+    if (shared != NULL)
+        finish_root(shared);
     free(outcomes);
     free(done);
     return code;
@@ -296,7 +232,7 @@ int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_l
     vector_for_each (name, &names) {
         uint32_t number;
 
-        if (code < 0 || !parse_name(*name, &number))
+        if (code < 0 || !kfd_text_name(*name, &number))
             continue;
         if (vector_reserve(&pieces, pieces.count + 2) < 0) {
             code = error_set_memory(error);
@@ -368,7 +304,8 @@ static void add_bank(const struct root *root, uint32_t number, const char *name,
     if (root_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
         return;
     memory->is_listed = true;
-    parse_lines(value.text, whole_lines(&value), bank_properties, COUNT(bank_properties), &bank);
+    kfd_text_read(value.text, kfd_text_length(&value), bank_properties, COUNT(bank_properties),
+                  &bank);
     if (!bank.heap_type.known || !bank.size_in_bytes.known || bank.size_in_bytes.value == 0 ||
         (bank.heap_type.value != HEAP_PUBLIC && bank.heap_type.value != HEAP_PRIVATE) ||
         __builtin_add_overflow(memory->total.value, bank.size_in_bytes.value, &total))
@@ -391,7 +328,7 @@ void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
     *ret_memory = (struct kfd_memory){0};
     if (root_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
         vector_for_each (name, &names)
-            if (parse_name(*name, &bank))
+            if (kfd_text_name(*name, &bank))
                 add_bank(root, number, *name, with_used, ret_memory);
     string_list_finish(&names);
 }
@@ -416,7 +353,7 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t most,
 
         if (result == -ENOMEM || taken == most)
             break;
-        if (!parse_name(*name, &link_number))
+        if (!kfd_text_name(*name, &link_number))
             continue;
         snprintf(path, sizeof(path), "%" PRIu32 "/properties", link_number);
         if (root_read_at(directory, path, &value) < 0)
@@ -425,7 +362,7 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t most,
         if (link == NULL)
             result = -ENOMEM;
         else
-            kfd_parse_link(value.text, whole_lines(&value), link);
+            kfd_parse_link(value.text, kfd_text_length(&value), link);
         taken++;
     }
     string_list_finish(&names);
@@ -433,23 +370,33 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t most,
     return result == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* The number of the node with CPUs that this one is linked with. */
-static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *ret_number)
+/* The number of the node with CPUs that one of these links leads to. */
+static bool find_cpus_among(const struct root *root, uint32_t number,
+                            const struct kfd_link_list *links, uint32_t *ret_number)
 {
-    struct kfd_link_list links = {0};
-    struct kfd_link *link;
-    struct kfd_node other;
-    bool is_found = false;
+    const struct kfd_link *link;
+    struct kfd_node other = {0};
 
-    kfd_read_links(root, number, CPU_LINKS_MOST, &links);
-    vector_for_each (link, &links) {
+    vector_for_each (link, links) {
         if (!link->node_to.known || link->node_to.value > UINT32_MAX ||
             link->node_to.value == number ||
             kfd_read_node(root, (uint32_t)link->node_to.value, &other) < 0 || !kfd_has_cpus(&other))
             continue;
         *ret_number = other.number;
-        is_found = true;
-        break;
+        return true;
+    }
+    return false;
+}
+
+static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *ret_number)
+{
+    struct kfd_link_list links = {0};
+    bool is_found = false;
+
+    for (size_t most = 1; most <= CPU_LINKS_MOST && !is_found; most *= CPU_LINKS_MOST) {
+        links.count = 0;
+        kfd_read_links(root, number, most, &links);
+        is_found = find_cpus_among(root, number, &links, ret_number);
     }
     vector_finish(&links);
     return is_found;
@@ -476,7 +423,7 @@ static struct optional_number numa_of_ordinal(const struct root *root, size_t or
 struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node)
 {
     uint32_t cpu_node = node->number;
-    struct kfd_node other;
+    struct kfd_node other = {0};
     size_t ordinal = 0;
 
     if (!kfd_has_cpus(node) && !find_cpu_node(root, node->number, &cpu_node))

@@ -17,18 +17,20 @@ static struct device_id gpu_id(size_t index)
     return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
 }
 
-/* `path` may be NULL; a copy is kept. */
-static int add_found(struct sight *sight, size_t index, struct pci_address pci, const char *path,
-                     struct found **ret_found, struct berth_error *error)
+/* `path` may be NULL; a copy is kept. NULL: no memory. */
+static struct found *add_found(struct sight *sight, size_t index, struct pci_address pci,
+                               const char *path, struct berth_error *error)
 {
     struct found *found = found_list_add(&sight->found, gpu_id(index));
 
-    if (found == NULL)
-        return error_set_memory(error);
+    if (found != NULL && path != NULL)
+        found->path = strdup(path);
+    if (found == NULL || (path != NULL && found->path == NULL)) {
+        error_set_memory(error);
+        return NULL;
+    }
     found->device->pci = pci;
-    found->path = path == NULL ? NULL : strdup(path);
-    *ret_found = found;
-    return path != NULL && found->path == NULL ? error_set_memory(error) : 0;
+    return found;
 }
 
 /* A GPU is found again by its PCI address: its index moves when another one vanishes. Only where
@@ -77,14 +79,13 @@ static int list_index(const struct vendor_context *context, const struct nvml *n
     struct pci_address pci = {0};
     struct found *found;
     char *path;
-    int code;
 
     if (nvml->by_index(index, &handle) == NVML_SUCCESS)
         pci = ask_pci(nvml, handle);
     path = pci.known ? locality_pci_path(context->root, pci) : NULL;
-    code = add_found(sight, index, pci, path, &found, error);
+    found = add_found(sight, index, pci, path, error);
     free(path);
-    return code < 0 ? code : set_key(found, pci.known, error);
+    return found == NULL ? BERTH_ERROR_MEMORY : set_key(found, pci.known, error);
 }
 
 static bool is_taken(const struct sight *sight, struct pci_address pci)
@@ -206,9 +207,9 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
         /* Two with one id would be worse than an index that is not NVML's. */
         while (has_index(sight, index))
             index++;
-        code = add_found(sight, index, gpu->pci, gpu->path, &found, error);
-        if (code < 0)
-            break;
+        found = add_found(sight, index, gpu->pci, gpu->path, error);
+        if (found == NULL)
+            return BERTH_ERROR_MEMORY;
         found->device->asleep = gpu->asleep;
         code = set_key(found, true, error);
     }
@@ -327,13 +328,13 @@ static int read_awake(const struct vendor_context *context, const struct nvml *n
 static int read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
                 struct berth_error *error)
 {
-    const struct nvml *nvml;
-    struct found *found;
-    int code = add_found(sight, wanted->device->id.index, wanted->device->pci, wanted->path, &found,
-                         error);
+    struct found *found =
+        add_found(sight, wanted->device->id.index, wanted->device->pci, wanted->path, error);
+    const struct nvml *nvml = NULL;
+    int code;
 
-    if (code < 0)
-        return code;
+    if (found == NULL)
+        return BERTH_ERROR_MEMORY;
     if (wanted->key != NULL && (found->key = strdup(wanted->key)) == NULL)
         return error_set_memory(error);
     if (wanted->path != NULL && locality_is_asleep(context->root, wanted->path))

@@ -14,6 +14,9 @@
 #include "hardware/sight.h"
 #include "hardware/vendors.h"
 
+/* The largest minor number of a device file. */
+#define NVIDIA_MINOR_MOST 0xfffff
+
 /* A GPU that the kernel's nvidia driver has. */
 struct nvidia_gpu {
     struct pci_address pci;

@@ -13,9 +13,6 @@
 #include "hardware/locality.h"
 #include "hardware/nvidia.h"
 
-/* The largest minor number of a device file. */
-#define MINOR_MOST 0xfffff
-
 void nvidia_gpu_list_finish(struct nvidia_gpu_list *list)
 {
     struct nvidia_gpu *gpu;
@@ -157,8 +154,8 @@ static struct optional_number information_minor(const struct root_value *file)
     char *digits = information(file, "Device Minor");
     struct optional_number minor = {0};
 
-    minor.known =
-        digits != NULL && quantity_parse_number(digits, 0, MINOR_MOST, &minor.value, NULL) == 0;
+    minor.known = digits != NULL &&
+                  quantity_parse_number(digits, 0, NVIDIA_MINOR_MOST, &minor.value, NULL) == 0;
     free(digits);
     return minor;
 }

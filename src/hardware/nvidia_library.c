@@ -168,7 +168,7 @@ int nvidia_begin(struct vendor_context *context, const struct nvidia_gpu_list *g
 {
     int code = context->own == NULL ? load(context, error) : 0;
 
-    if (code < 0)
+    if (code < 0 || context->own == NULL)
         return code;
     if (!is_still_right(context->own, gpus)) {
         code = restart(context, gpus, error);

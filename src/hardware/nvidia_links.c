@@ -36,6 +36,7 @@ static bool is_asked(const struct root *root, const struct found *found)
            !(found->path != NULL && locality_is_asleep(root, found->path));
 }
 
+/* To be finished also when it fails. */
 static int ends_init(struct ends *ends, const struct vendor_context *context,
                      const struct nvml *nvml, const struct found_list *devices,
                      struct berth_error *error)
@@ -43,10 +44,8 @@ static int ends_init(struct ends *ends, const struct vendor_context *context,
     ends->count = devices->count;
     ends->items = calloc(devices->count, sizeof(*ends->items));
     ends->lanes = calloc(devices->count, devices->count * sizeof(*ends->lanes));
-    if (ends->items == NULL || ends->lanes == NULL) {
-        ends_finish(ends);
+    if (ends->items == NULL || ends->lanes == NULL)
         return error_set_memory(error);
-    }
     for (size_t i = 0; i < devices->count; i++) {
         const struct found *found = &devices->items[i];
         struct end *end = &ends->items[i];
@@ -216,7 +215,7 @@ static int add_links(struct ends *ends, bool is_supported, struct sight *sight,
 int nvidia_links(struct vendor_context *context, const struct found_list *devices,
                  struct sight *sight, struct berth_error *error)
 {
-    const struct nvml *nvml;
+    const struct nvml *nvml = NULL;
     struct ends ends = {0};
     int code;
 
@@ -227,13 +226,12 @@ int nvidia_links(struct vendor_context *context, const struct found_list *device
         return 0;
     if (code == 0)
         code = ends_init(&ends, context, nvml, devices, error);
-    if (code < 0)
-        return code;
-    for (size_t i = 0; i < ends.count; i++) {
+    for (size_t i = 0; i < ends.count && code == 0; i++) {
         if (ends.items[i].is_reachable)
             follow_lanes(&ends, i);
     }
-    code = add_links(&ends, nvml->common_ancestor != NULL, sight, error);
+    if (code == 0)
+        code = add_links(&ends, nvml->common_ancestor != NULL, sight, error);
     ends_finish(&ends);
     nvidia_end(context);
     return code;

@@ -67,7 +67,7 @@ static int list_once(struct nvidia_asked *asked, const struct listing *listing, 
 {
     unsigned count = *room;
     /* As if all entries were the largest: a library of the other kind must not write behind it. */
-    char *entries = calloc(count, sizeof(struct nvml_process_wide));
+    struct nvml_process_wide *entries = calloc(count, sizeof(*entries));
     int number;
     int code = 0;
 
@@ -77,7 +77,7 @@ static int list_once(struct nvidia_asked *asked, const struct listing *listing, 
     *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MOST;
     if (nvidia_answered(asked, number)) {
         for (unsigned i = 0; i < count && i < *room && code == 0; i++)
-            code = add_use(listing, entries + i * listing->size, uses);
+            code = add_use(listing, (const char *)entries + i * listing->size, uses);
     }
     free(entries);
     /* There may be more by the next attempt. */

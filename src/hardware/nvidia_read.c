@@ -16,7 +16,6 @@
 #define DEGREES_MOST    300
 #define MILLIWATTS_MOST 100000000
 #define MEGAHERTZ_MOST  100000
-#define MINOR_MOST      0xfffff
 #define CAPABILITY_MOST 999
 #define PERCENT_MOST    100
 #define DEGREES_LEAST   (-100)
@@ -134,7 +133,7 @@ static void read_numbers(struct nvidia_asked *asked)
     int cap_major = 0;
     int cap_minor = 0;
 
-    if (nvidia_ask(asked, minor, &minor) && minor <= MINOR_MOST)
+    if (nvidia_ask(asked, minor, &minor) && minor <= NVIDIA_MINOR_MOST)
         device->minor = optional_number_of(minor);
     if (nvidia_ask(asked, capability, &cap_major, &cap_minor) && cap_major > 0 &&
         cap_major <= CAPABILITY_MOST && cap_minor >= 0 && cap_minor <= CAPABILITY_MOST)

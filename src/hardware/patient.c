@@ -271,7 +271,6 @@ void patient_destroy(struct patient *patient)
 {
     if (patient == NULL)
         return;
-    forget_ended(patient);
     for (size_t i = 0; i < patient->count; i++) {
         struct runner *runner = patient->items[i].runner;
         struct group *group = runner->group;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/pci_names.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,11 +301,32 @@ char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
     return known == NULL ? name : strdup(name);
 }
 
+/* The ids in a uevent, PCI_ID=8086:5912, for a directory of which little more was recorded. */
+static bool read_uevent(const struct root *root, const char *path, uint32_t *ret_vendor,
+                        uint32_t *ret_device)
+{
+    static const char key[] = "PCI_ID=";
+    struct root_value uevent;
+    char *rest = uevent.text;
+    char *line;
+
+    if (root_read(root, &uevent, "%s/uevent", path) != 0)
+        return false;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            return sscanf(line + strlen(key), "%4" SCNx32 ":%4" SCNx32, ret_vendor, ret_device) ==
+                   2;
+    return false;
+}
+
 char *pci_name(const struct root *root, const char *path)
 {
     struct optional_number vendor = root_number(root, "%s/vendor", path);
     struct optional_number device = root_number(root, "%s/device", path);
+    uint32_t ids[2];
 
+    if (!vendor.known && !device.known && read_uevent(root, path, &ids[0], &ids[1]))
+        return pci_name_by_ids(root, ids[0], ids[1]);
     if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff)
         return NULL;
     return pci_name_by_ids(root, (uint32_t)vendor.value, (uint32_t)device.value);

@@ -12,11 +12,12 @@
 #include "base/vector.h"
 #include "hardware/root.h"
 
-/* The name of the device in this directory by its `vendor` and `device` files: what pci.ids says
- * (the text in brackets where there is some: "Vega 10 XL/XT [Radeon RX Vega 56/64]" gives "Radeon
- * RX Vega 56/64"), after the vendor's short name when that is not part of it; without pci.ids "AMD
- * Device 687f". Names of boards (subsystems) are left alone: who made a card is not what it is.
- * NULL when there is no vendor or device file, or no memory. The caller frees it. */
+/* The name of the device in this directory by its `vendor` and `device` files, or by `uevent` where
+ * no more was recorded: what pci.ids says (the text in brackets where there is some: "Vega 10 XL/XT
+ * [Radeon RX Vega 56/64]" gives "Radeon RX Vega 56/64"), after the vendor's short name when that is
+ * not part of it; without pci.ids "AMD Device 687f". Names of boards (subsystems) are left alone:
+ * who made a card is not what it is. NULL when no file tells the ids, or no memory. The caller
+ * frees it. */
 char *pci_name(const struct root *root, const char *path);
 
 /* The same by ids, for a device whose directory is not there. NULL: no memory. */

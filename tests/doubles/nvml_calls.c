@@ -82,7 +82,7 @@ void call_attach(unsigned gpu)
 }
 
 /* Handles stay good while the machine changes, as long as it has such a device. */
-static bool find_unit(nvml_device device, struct call *call)
+bool call_find_unit(nvml_device device, struct call *call)
 {
     size_t place = (size_t)((char *)device - (char *)handles);
     struct machine *machine = call->machine;
@@ -100,7 +100,7 @@ int call_begin_device(const char *function, nvml_device device, struct call *ret
 {
     struct call call = {.machine = machine_now()};
     const struct fault *fault;
-    bool is_known = find_unit(device, &call);
+    bool is_known = call_find_unit(device, &call);
     int code;
 
     write_log(function, is_known ? (int)call.gpu : -1);

@@ -27,6 +27,9 @@ int call_begin(const char *function, struct call *ret_call);
 /* The same for a device. */
 int call_begin_device(const char *function, nvml_device device, struct call *ret_call);
 
+/* Fills in whom the handle names on the call's machine. Returns whether it names anybody. */
+bool call_find_unit(nvml_device device, struct call *call);
+
 /* The handle of a GPU or of an instance of it (-1: the GPU). */
 nvml_device call_handle(unsigned gpu, int instance);
 

@@ -4,7 +4,6 @@
  * through the functions that berth and other clients call. NVML_DOUBLE_OLD makes it one of the year
  * 2019, NVML_DOUBLE_WIDE one whose lists of processes have larger entries.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "doubles/nvml_calls.h"
@@ -97,17 +96,14 @@ EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
 EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char *address, nvml_device *device)
 {
     const struct machine *machine = machine_now();
-    unsigned domain;
-    unsigned bus;
-    unsigned slot;
-    unsigned function;
+    struct nvml_pci_info wanted = {0};
     unsigned i = 0;
 
-    if (address == NULL || sscanf(address, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+    if (address == NULL || !machine_parse_pci(address, &wanted))
         return NVML_ERROR_INVALID_ARGUMENT;
-    while (i < machine->gpus_count &&
-           !(machine->gpus[i].pci.domain == domain && machine->gpus[i].pci.bus == bus &&
-             machine->gpus[i].pci.device == slot))
+    while (i < machine->gpus_count && !(machine->gpus[i].pci.domain == wanted.domain &&
+                                        machine->gpus[i].pci.bus == wanted.bus &&
+                                        machine->gpus[i].pci.device == wanted.device))
         i++;
     return give_handle(__func__, i, NVML_ERROR_NOT_FOUND, device);
 }
@@ -308,15 +304,14 @@ EXPORTED int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvml_device device, nv
 
 EXPORTED int nvmlDeviceGetTopologyCommonAncestor(nvml_device device, nvml_device other, int *level)
 {
-    struct call there;
+    struct call there = {0};
     struct call call;
-    int code = call_begin_device(__func__, other, &there);
+    int code = call_begin_device(__func__, device, &call);
 
-    if (code == NVML_SUCCESS)
-        code = call_begin_device(__func__, device, &call);
     if (code != NVML_SUCCESS)
         return code;
-    if (level == NULL)
+    there.machine = call.machine;
+    if (level == NULL || !call_find_unit(other, &there))
         return NVML_ERROR_INVALID_ARGUMENT;
     *level = call.lies ? 4711 : call.machine->levels[call.gpu][there.gpu];
     if (*level < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doubles/nvml_machine.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +13,29 @@
 static const struct {
     const char *word;
     enum fact_name name;
-    unsigned least;
-    unsigned most;
+    unsigned count;
 } facts[] = {
-    {"minor", FACT_MINOR, 1, 1},
-    {"memory", FACT_MEMORY, 3, 3}, /* total, free, reserved */
-    {"bar1", FACT_BAR1, 2, 2},     /* total, free */
-    {"utilization", FACT_UTILIZATION, 2, 2},
-    {"temperature", FACT_TEMPERATURE, 1, 1},
-    {"power", FACT_POWER, 1, 1}, /* milliwatts */
-    {"power-limit", FACT_POWER_LIMIT, 1, 1},
-    {"clocks", FACT_CLOCKS, 4, 4}, /* graphics, SM, memory, video */
-    {"max-clocks", FACT_MAX_CLOCKS, 4, 4},
-    {"capability", FACT_CAPABILITY, 2, 2},
-    {"ecc", FACT_ECC, 2, 2},           /* corrected, uncorrected; since the driver was loaded */
-    {"remapped", FACT_REMAPPED, 4, 4}, /* corrected, uncorrected, pending, failed */
-    {"retired-pending", FACT_RETIRED_PENDING, 1, 1},
-    {"mig", FACT_MIG, 2, 2}, /* current and pending mode */
-    {"mig-most", FACT_MIG_MOST, 1, 1},
-    {"gpu-instance", FACT_GPU_INSTANCE, 1, 1},
-    {"compute-instance", FACT_COMPUTE_INSTANCE, 1, 1},
-    {"pcie", FACT_PCIE, 4, 4}, /* generation and width: most, current */
-    {"fan", FACT_FAN, 1, 1},
-    {"nvlink-version", FACT_NVLINK_VERSION, 1, 1},
-    {"architecture", FACT_ARCHITECTURE, 1, 1},
+    {"minor", FACT_MINOR, 1},
+    {"memory", FACT_MEMORY, 3}, /* total, free, reserved */
+    {"bar1", FACT_BAR1, 2},     /* total, free */
+    {"utilization", FACT_UTILIZATION, 2},
+    {"temperature", FACT_TEMPERATURE, 1},
+    {"power", FACT_POWER, 1}, /* milliwatts */
+    {"power-limit", FACT_POWER_LIMIT, 1},
+    {"clocks", FACT_CLOCKS, 4}, /* graphics, SM, memory, video */
+    {"max-clocks", FACT_MAX_CLOCKS, 4},
+    {"capability", FACT_CAPABILITY, 2},
+    {"ecc", FACT_ECC, 2},           /* corrected, uncorrected; since the driver was loaded */
+    {"remapped", FACT_REMAPPED, 4}, /* corrected, uncorrected, pending, failed */
+    {"retired-pending", FACT_RETIRED_PENDING, 1},
+    {"mig", FACT_MIG, 2}, /* current and pending mode */
+    {"mig-most", FACT_MIG_MOST, 1},
+    {"gpu-instance", FACT_GPU_INSTANCE, 1},
+    {"compute-instance", FACT_COMPUTE_INSTANCE, 1},
+    {"pcie", FACT_PCIE, 4}, /* generation and width: most, current */
+    {"fan", FACT_FAN, 1},
+    {"nvlink-version", FACT_NVLINK_VERSION, 1},
+    {"architecture", FACT_ARCHITECTURE, 1},
 };
 
 /* What is being read. */
@@ -53,11 +53,12 @@ __attribute__((noreturn)) static void refuse(const struct reading *reading, cons
     exit(70);
 }
 
-static void need(const struct reading *reading, bool condition, const char *found)
-{
-    if (!condition)
-        refuse(reading, found);
-}
+/* A macro, so that whoever analyses this sees that it does not come back. */
+#define need(reading, condition, found) \
+    do {                                \
+        if (!(condition))               \
+            refuse((reading), (found)); \
+    } while (0)
 
 /* The next word of the line; NULL at its end. */
 static char *next_word(char **rest)
@@ -89,10 +90,8 @@ static void take_text(const struct reading *reading, const char *from, char *to,
 
     need(reading, from != NULL, "nothing");
     while (*from != '\0' && length + 1 < size) {
-        unsigned byte;
-
-        if (sscanf(from, "\\x%2x", &byte) == 1) {
-            to[length++] = (char)byte;
+        if (from[0] == '\\' && from[1] == 'x' && isxdigit(from[2]) && isxdigit(from[3])) {
+            to[length++] = (char)strtoul((char[]){from[2], from[3], '\0'}, NULL, 16);
             from += 4;
         } else
             to[length++] = *from++;
@@ -100,14 +99,28 @@ static void take_text(const struct reading *reading, const char *from, char *to,
     to[length] = '\0';
 }
 
+bool machine_parse_pci(const char *text, struct nvml_pci_info *ret_info)
+{
+    static const char ends[] = "::.";
+    unsigned long parts[4];
+
+    for (unsigned i = 0; i < COUNT(parts); i++) {
+        char *end;
+
+        parts[i] = strtoul(text, &end, 16);
+        if (end == text || *end != ends[i])
+            return false;
+        text = end + 1;
+    }
+    ret_info->domain = (uint32_t)parts[0];
+    ret_info->bus = (uint32_t)parts[1];
+    ret_info->device = (uint32_t)parts[2];
+    return true;
+}
+
 static void take_pci(const struct reading *reading, const char *word, struct nvml_pci_info *info)
 {
-    unsigned function;
-
-    need(reading,
-         word != NULL &&
-             sscanf(word, "%x:%x:%x.%x", &info->domain, &info->bus, &info->device, &function) == 4,
-         word == NULL ? "no address" : word);
+    need(reading, word != NULL && machine_parse_pci(word, info), word == NULL ? "nothing" : word);
     snprintf(info->bus_id, sizeof(info->bus_id), "%08X:%02X:%02X.0", info->domain, info->bus & 0xff,
              info->device & 0x1f);
     snprintf(info->bus_id_legacy, sizeof(info->bus_id_legacy), "%04X:%02X:%02X.0",
@@ -188,7 +201,7 @@ static void take_topology(const struct reading *reading, char **rest)
     struct machine *machine = reading->machine;
     int64_t one = next_number(reading, rest);
     int64_t other;
-    char *level;
+    int level;
 
     while (*rest != NULL && (**rest == ' ' || **rest == '\t'))
         (*rest)++;
@@ -197,11 +210,11 @@ static void take_topology(const struct reading *reading, char **rest)
         return;
     }
     other = next_number(reading, rest);
-    level = next_word(rest);
-    need(reading, one >= 0 && one < MACHINE_GPUS && other >= 0 && other < MACHINE_GPUS && level,
+    level = (int)next_number(reading, rest);
+    need(reading, one >= 0 && one < MACHINE_GPUS && other >= 0 && other < MACHINE_GPUS,
          "no such pair");
-    machine->levels[one][other] = atoi(level);
-    machine->levels[other][one] = atoi(level);
+    machine->levels[one][other] = level;
+    machine->levels[other][one] = level;
 }
 
 static void take_instance(struct reading *reading, char **rest)
@@ -250,7 +263,7 @@ static bool take_fact(const struct reading *reading, const char *word, char **re
         if (strcmp(word, facts[i].word) != 0)
             continue;
         fact->known = true;
-        for (unsigned k = 0; k < facts[i].most; k++)
+        for (unsigned k = 0; k < facts[i].count; k++)
             fact->values[k] = next_number(reading, rest);
         return true;
     }

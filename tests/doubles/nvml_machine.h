@@ -119,6 +119,10 @@ struct machine {
     int levels[MACHINE_GPUS][MACHINE_GPUS];
 };
 
+/* Reads an address, domain:bus:device.function in hexadecimal; the texts in it are not filled in.
+ * Returns whether it is one. */
+bool machine_parse_pci(const char *text, struct nvml_pci_info *ret_info);
+
 /* The machine as the file says now. A file that says nonsense ends the program, loudly. */
 struct machine *machine_now(void);
 

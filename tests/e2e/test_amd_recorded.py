@@ -226,6 +226,46 @@ def test_device_files_of_a_recorded_machine(recorded_machine):
     assert nodes == wanted
 
 
+def devices(machine, *arguments):
+    """berth devices on the machine, by the probe."""
+    return machine.sandbox.run(["berth", "devices", *arguments], env={"BERTH_SYSROOT": machine.root})
+
+
+def test_the_probe_says_the_same(recorded_machine):
+    machine = recorded_machine(MI210)
+    machine.write("/usr/share/misc/pci.ids", PCI_IDS)
+    sight = machine.look("amd")
+    done = devices(machine, "--json")
+    assert (done.code, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["problems"] == []
+    by_id = {device["id"]: device for device in document["devices"]}
+    assert [device["pci"] for device in document["devices"]] == sorted(column(sight, "pci"))
+    for device in sight["devices"]:
+        same = ("pci", "uuid", "name", "parent", "cap", "numa", "memory_total", "health", "nodes")
+        assert {key: by_id[device["id"]][key] for key in same} == {key: device[key] for key in same}
+    found = {(frozenset(link["between"]), link["kind"], link["lanes"]) for link in document["links"]}
+    assert found == {
+        (frozenset((one, other)), kind, lanes or None) for one, other, kind, lanes in sight["links"]
+    }
+
+
+def test_a_node_that_hangs_costs_itself(recorded_machine):
+    machine = recorded_machine(MI210)
+    properties = machine.root / "sys/class/kfd/kfd/topology/nodes/4/properties"
+    properties.unlink()
+    os.mkfifo(properties)
+    done = devices(machine, "--json", "--deadline", "3s")
+    assert done.code == 0
+    document = json.loads(done.stdout)
+    (problem,) = document["problems"]
+    assert problem["backend"] == "amd" and problem["message"].startswith("amd2: ")
+    assert len(document["devices"]) == 8
+    for device in document["devices"]:
+        assert device["health"] == ("sick" if device["id"] == "amd2" else None)
+        assert (device["pci"] is None) == (device["id"] == "amd2")
+
+
 def test_63_partitions_are_read_at_once(look):
     """Thousands of small files. The limit is far above what it takes, for machines that do much else."""
     assert look(MI300)["nanoseconds"] < 1_000_000_000

@@ -4,13 +4,10 @@
 The machine is made up below BERTH_SYSROOT; a pipe in place of a file of sysfs hangs whoever opens it.
 """
 import json
-import os
 import time
 
 import pytest
-import wire
-from fake_machine import GIB
-from waiting import until_pending
+from fake_machine import GIB, mixed
 
 
 def look(sandbox):
@@ -23,21 +20,6 @@ def look(sandbox):
 
 def messages(document, backend):
     return [problem["message"] for problem in document["problems"] if problem["backend"] == backend]
-
-
-def mixed(machine):
-    """One of everything; the cards by their ids."""
-    cards = {
-        "intel0": machine.add_intel_integrated(),
-        "intel1": machine.add_intel(3),
-        "amd0": machine.add_amd(4),
-        "amd1": machine.add_amd(5, busy=75),
-        "dri0": machine.add_virtio(6),
-        "apple0": machine.add_asahi(),
-        "dri1": machine.add_vgem(),
-    }
-    machine.add_display_only(7)
-    return cards
 
 
 # ---- All is well ----
@@ -128,7 +110,7 @@ def test_a_card_that_goes_and_comes_back(machine, sandbox):
         ("apple0", "of_node/compatible"),
     ],
 )
-def test_a_file_that_hangs_costs_its_device(machine, sandbox, name, file):
+def test_a_file_that_hangs_costs_its_device(machine, sandbox, impatient, name, file):
     cards = mixed(machine)
     cards[name].hang(file)
     devices, document = look(sandbox)
@@ -142,7 +124,7 @@ def test_a_file_that_hangs_costs_its_device(machine, sandbox, name, file):
     assert len(document["problems"]) == 1
 
 
-def test_the_table_names_what_hangs(machine, sandbox):
+def test_the_table_names_what_hangs(machine, sandbox, impatient):
     mixed(machine)["amd0"].hang("gpu_busy_percent")
     done = sandbox.run(["berth", "devices"])
     assert done.code == 0
@@ -151,7 +133,7 @@ def test_the_table_names_what_hangs(machine, sandbox):
     assert done.stderr.startswith("berth: amd: amd0 (") and done.stderr.count("\n") == 1
 
 
-def test_the_deadline_is_kept(machine, sandbox):
+def test_the_deadline_is_kept(machine, sandbox, impatient):
     """On a machine that is busy with other tests one run may be late, but not every one."""
     mixed(machine)["amd0"].hang("gpu_busy_percent")
     took = []
@@ -165,7 +147,7 @@ def test_the_deadline_is_kept(machine, sandbox):
     raise AssertionError(f"wanted an answer within 500 ms, found {took}")
 
 
-def test_a_file_that_nobody_needs_hangs_nobody(machine, sandbox):
+def test_a_file_that_nobody_needs_hangs_nobody(machine, sandbox, impatient):
     cards = mixed(machine)
     for name in ("amd0", "intel1"):
         cards[name].hang("uevent")
@@ -174,7 +156,7 @@ def test_a_file_that_nobody_needs_hangs_nobody(machine, sandbox):
     assert document["problems"] == []
 
 
-def test_many_that_hang_are_waited_for_together(machine, sandbox):
+def test_many_that_hang_are_waited_for_together(machine, sandbox, impatient):
     cards = {f"amd{number}": machine.add_amd(4 + number) for number in range(8)}
     for number in range(0, 8, 2):
         cards[f"amd{number}"].hang("gpu_busy_percent")
@@ -185,7 +167,7 @@ def test_many_that_hang_are_waited_for_together(machine, sandbox):
     assert len(messages(document, "amd")) == 4 and len(messages(document, "intel")) == 1
 
 
-def test_a_list_that_hangs_costs_its_vendor(machine, sandbox):
+def test_a_list_that_hangs_costs_its_vendor(machine, sandbox, impatient):
     cards = mixed(machine)
     cards["amd0"].hang(f"/sys/class/kfd/kfd/topology/nodes/{cards['amd0'].node}/properties")
     devices, document = look(sandbox)
@@ -195,7 +177,7 @@ def test_a_list_that_hangs_costs_its_vendor(machine, sandbox):
     assert "does not answer" in message
 
 
-def test_what_sleeps_is_not_woken(machine, sandbox):
+def test_what_sleeps_is_not_woken(machine, sandbox, impatient):
     """Its driver's files would hang, so that who reads one is found out."""
     cards = mixed(machine)
     for name, files in {
@@ -215,7 +197,7 @@ def test_what_sleeps_is_not_woken(machine, sandbox):
     assert devices["amd0"]["memory_total"] == 32 * GIB, "KFD knows that much by itself"
 
 
-def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox):
+def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox, impatient):
     cards = mixed(machine)
     machine.add_process(4711, cards["amd0"], memory_vram="3 MiB")
     cards["amd0"].hang("/proc/4711/fdinfo/3")
@@ -225,7 +207,7 @@ def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox):
     assert "does not answer" in message
 
 
-def test_a_process_that_cannot_be_described_is_shown(machine, sandbox):
+def test_a_process_that_cannot_be_described_is_shown(machine, sandbox, impatient):
     cards = mixed(machine)
     machine.add_process(4711, cards["amd0"], memory_vram="3 MiB")
     cards["amd0"].hang("/proc/4711/cmdline")
@@ -235,7 +217,7 @@ def test_a_process_that_cannot_be_described_is_shown(machine, sandbox):
     assert (user["pid"], user["memory"], user["command"]) == (4711, 3 << 20, None)
 
 
-def test_nothing_is_left_behind(machine, sandbox):
+def test_nothing_is_left_behind(machine, sandbox, impatient):
     """The sandbox fails the test for anything that still runs: workers that hang are to go with the probe."""
     mixed(machine)["amd0"].hang("gpu_busy_percent")
     done = sandbox.run(["berth", "devices", "--deadline", "100ms"])
@@ -243,180 +225,12 @@ def test_nothing_is_left_behind(machine, sandbox):
     assert "does not answer" in done.stderr
 
 
-# ---- Watching ----
-
-
-class Watch:
-    """A `berth devices --watch --json`, line by line."""
-
-    def __init__(self, sandbox):
-        self.program = sandbox.start(["berth", "devices", "--watch", "--json"])
-
-    def until(self, condition):
-        """The devices by id, of the first line that is as wanted."""
-        while True:
-            document = json.loads(self.program.wait_for_line("^{"))
-            devices = {device["id"]: device for device in document["devices"]}
-            if condition(devices):
-                return devices, document
-
-
-def test_watching(machine, sandbox):
-    cards = mixed(machine)
-    watch = Watch(sandbox)
-    with watch.program:
-        watch.until(lambda devices: len(devices) == 7)
-        cards["amd1"].write("gpu_busy_percent", "99\n")
-        watch.until(lambda devices: devices["amd1"]["utilization"] == 0.99)
-
-        cards["intel1"].remove()
-        watch.until(lambda devices: "intel1" not in devices)
-        cards["intel1"].restore()
-        watch.until(lambda devices: "intel1" in devices)
-
-        cards["amd1"].hang("gpu_busy_percent")
-        devices, document = watch.until(lambda devices: devices["amd1"]["health"] == "sick")
-        assert devices["amd1"]["old"] is True
-        assert devices["amd1"]["utilization"] == 0.99, "as it was"
-        assert messages(document, "amd") != []
-        cards["amd1"].mend("gpu_busy_percent")
-        devices, document = watch.until(lambda devices: devices["amd1"]["health"] == "ok")
-        assert devices["amd1"]["old"] is False
-        assert document["problems"] == []
-
-        cards["amd0"].sleep()
-        watch.until(lambda devices: devices["amd0"]["asleep"])
-        cards["amd0"].wake()
-        watch.until(lambda devices: not devices["amd0"]["asleep"])
-
-
-def test_utilization_by_engines(machine, sandbox):
-    """Intel's drivers do not tell how busy a GPU is; its clients' engines do, from the second look on."""
-    card = machine.add_intel(3)
-    watch = Watch(sandbox)
-    with watch.program:
-        watch.until(lambda devices: devices["intel0"]["utilization"] == 0)
-        machine.add_process(4711, card, cycles_ccs=0, total_cycles_ccs=1000)
-        watch.until(lambda devices: devices["intel0"]["processes"])
-        card.write("/proc/4711/fdinfo/3", fdinfo(card, 500, 2000))
-        watch.until(lambda devices: devices["intel0"]["utilization"] == 0.5)
-
-
-def fdinfo(card, cycles, total):
-    lines = {"driver": "xe", "pdev": card.pci, "client-id": 1, "cycles-ccs": cycles, "total-cycles-ccs": total}
-    return "".join(f"drm-{name}:\t{value}\n" for name, value in lines.items())
-
-
-# ---- The daemon ----
-
-
-def ids(done):
-    """The devices of a command that printed BERTH_DEVICES."""
-    assert done.code == 0, done
-    return done.stdout.strip()
-
-
-def run_somewhere(pool, *options):
-    return ids(pool.berth("run", *options, "--", "sh", "-c", "echo $BERTH_DEVICES"))
-
-
-def states(pool):
-    done = pool.berth("status", "--json")
-    assert done.code == 0, done
-    document = json.loads(done.stdout)
-    return {device["id"]: device["state"] for device in document["devices"]}, document
-
-
-def test_the_daemon_goes_on_while_one_hangs(machine, machine_pool):
-    cards = [machine.add_amd(4), machine.add_amd(5), machine.add_amd(6)]
-    assert run_somewhere(machine_pool) == "amd0"
-    cards[0].hang("gpu_busy_percent")
-    slots = machine_pool.until_state("amd0", "SICK")
-    assert slots["amd0"]["device"]["old"]
-    assert run_somewhere(machine_pool, "-n", "2") == "amd1,amd2"
-    found, document = states(machine_pool)
-    assert found == {"amd0": "sick", "amd1": "free", "amd2": "free"}
-    assert any(problem["message"].startswith("amd0 ") for problem in document["problems"])
-    assert machine_pool.berth("run", "--device", "amd0", "--nonblock", "true").code == 123
-
-    waiter = machine_pool.start("run", "-n", "3", "--", "sh", "-c", "echo $BERTH_DEVICES")
-    until_pending(machine_pool, 1)
-    cards[0].mend("gpu_busy_percent")
-    machine_pool.until(lambda slots: slots["amd0"].get("state", 0) != wire.STATES["SICK"], "a healthy amd0")
-    waiter.wait_for_line("^amd0,amd1,amd2$")
-    assert waiter.wait() == 0
-    _, document = states(machine_pool)
-    assert document["problems"] == []
-
-
-def test_a_daemon_that_starts_while_one_hangs(machine, machine_pool):
-    cards = [machine.add_amd(4), machine.add_intel(5)]
-    cards[0].hang("gpu_busy_percent")
-    assert run_somewhere(machine_pool) == "intel0"
-    machine_pool.until_state("amd0", "SICK")
-    cards[0].mend("gpu_busy_percent")
-    machine_pool.until_state("amd0", "FREE")
-    assert run_somewhere(machine_pool, "--vendor", "amd") == "amd0"
-
-
-def test_a_card_that_goes_while_it_is_leased(machine, machine_pool):
-    cards = [machine.add_intel(3), machine.add_intel(4)]
-    holder = machine_pool.hold("--device", "intel1")
-    cards[1].remove()
-    machine_pool.until(lambda slots: "what=gone id=intel1" in machine_pool.log.read_text(), "the loss of intel1")
-    assert states(machine_pool)[0]["intel1"] == "leased", "the holder keeps it"
-    assert run_somewhere(machine_pool) == "intel0"
-    machine_pool.let_go(holder)
-    machine_pool.until_state("intel1", "GONE")
-    assert machine_pool.berth("run", "-n", "2", "true").code == 120
-    cards[1].restore()
-    machine_pool.until_state("intel1", "FREE")
-    assert run_somewhere(machine_pool, "-n", "2") == "intel0,intel1"
-
-
-def test_a_card_that_comes(machine, machine_pool):
-    machine.add_intel(3)
-    holder = machine_pool.hold()
-    waiter = machine_pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
-    until_pending(machine_pool, 1)
-    machine.add_intel(4)
-    machine_pool.until(lambda slots: "intel1" in slots, "intel1")
-    waiter.wait_for_line("^intel1$")
-    assert waiter.wait() == 0
-    machine_pool.let_go(holder)
-
-
-def test_one_that_sleeps_can_be_leased(machine, machine_pool):
-    machine.add_intel(3).sleep()
-    assert run_somewhere(machine_pool) == "intel0"
-    machine_pool.until_state("intel0", "ASLEEP")
-
-
 # ---- A library ----
-
-
-@pytest.fixture
-def nvml(machine, sandbox):
-    """Says what the double of NVIDIA's library tells of."""
-    library = os.environ.get("TEST_LIB_NVIDIA_ML", "")
-    if not os.path.exists(library):
-        pytest.skip("the double of NVML is not built")
-    script = sandbox.directory / "nvml"
-    sandbox.environment.update({"BERTH_NVML": library, "NVML_DOUBLE": str(script)})
-
-    def says(*gpus, first=""):
-        text = f"driver 550.163.01\n{first}\n"
-        for number, more in enumerate(gpus):
-            text += f"gpu\nname NVIDIA T4\nuuid GPU-{number}\npci {machine.domain:08x}:{0x40 + number:02x}:00.0"
-            text += f" 0x1eb810de 0x12a210de\nminor {number}\nmemory 1000 600 0\nutilization 50 20\n{more}\n"
-        machine.write(script, text)
-
-    return says
 
 
 @pytest.mark.parametrize("function", ["nvmlInit_v2", "nvmlDeviceGetCount_v2"])
 @pytest.mark.parametrize("fault", ["hang", "crash"])
-def test_a_library_that_never_returns(machine, sandbox, nvml, function, fault):
+def test_a_library_that_never_returns(machine, sandbox, impatient, nvml, function, fault):
     nvml("", "", first=f"call {function} {fault}")
     machine.add_amd(4)
     machine.add_intel(5)
@@ -427,7 +241,7 @@ def test_a_library_that_never_returns(machine, sandbox, nvml, function, fault):
 
 
 @pytest.mark.parametrize("fault", ["hang", "crash"])
-def test_a_library_that_fails_at_one_gpu(machine, sandbox, nvml, fault):
+def test_a_library_that_fails_at_one_gpu(machine, sandbox, impatient, nvml, fault):
     nvml("", f"call nvmlDeviceGetUtilizationRates {fault}", "")
     machine.add_amd(4)
     devices, document = look(sandbox)
@@ -437,11 +251,3 @@ def test_a_library_that_fails_at_one_gpu(machine, sandbox, nvml, fault):
     assert devices["nvidia0"]["utilization"] == 0.5
     [message] = messages(document, "nvidia")
     assert message.startswith("nvidia1 (")
-
-
-def test_the_daemon_goes_on_without_a_library(machine, machine_pool, nvml):
-    nvml("", first="call nvmlInit_v2 hang")
-    machine.add_amd(4)
-    assert run_somewhere(machine_pool) == "amd0"
-    _, document = states(machine_pool)
-    assert [problem["backend"] for problem in document["problems"]] == ["nvidia"]

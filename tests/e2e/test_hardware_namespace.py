@@ -5,6 +5,7 @@ import os
 import pwd
 
 import wire
+from fake_machine import mixed
 
 
 def look(namespace):
@@ -12,20 +13,6 @@ def look(namespace):
     assert (done.code, done.stderr) == (0, ""), done
     document = json.loads(done.stdout)
     return {device["id"]: device for device in document["devices"]}, document
-
-
-def mixed(machine):
-    cards = {
-        "intel0": machine.add_intel_integrated(),
-        "intel1": machine.add_intel(3),
-        "amd0": machine.add_amd(4),
-        "amd1": machine.add_amd(5),
-        "dri0": machine.add_virtio(6),
-        "apple0": machine.add_asahi(),
-        "dri1": machine.add_vgem(),
-    }
-    machine.add_display_only(7)
-    return cards
 
 
 def test_mixed_vendors(namespace):
@@ -61,7 +48,7 @@ def test_a_card_without_its_device_file_is_named(namespace):
     assert cards["intel1"].pci in problem["message"] and cards["intel1"].render in problem["message"]
 
 
-def test_a_card_that_goes_and_one_that_hangs(namespace):
+def test_a_card_that_goes_and_one_that_hangs(namespace, impatient):
     cards = mixed(namespace.machine)
     namespace.enter()
     cards["amd1"].remove()
@@ -111,7 +98,7 @@ def test_a_lease_and_who_uses_it(namespace, namespace_pool):
     namespace_pool.let_go(holder)
 
 
-def test_the_daemon_goes_on_while_one_hangs(namespace, namespace_pool):
+def test_the_daemon_goes_on_while_one_hangs(namespace, impatient, namespace_pool):
     cards = mixed(namespace.machine)
     del cards["apple0"], cards["dri1"]  # their names are not theirs alone
     namespace.enter()

@@ -7,6 +7,7 @@ PCI_IDS = """\
 \t687f  Vega 10 XL/XT [Radeon RX Vega 56/64]
 8086  Intel Corporation
 \t5912  HD Graphics 630
+\t5917  UHD Graphics 620
 """
 UNKNOWN = dict.fromkeys(
     "parent error uuid memory_total minor cap health_reason numa"
@@ -57,10 +58,11 @@ def test_a_display_chip_is_nothing_to_lease(recorded_machine):
 def test_a_class_of_directories(recorded_machine):
     """Beside the Vega there is the display of a notebook, of which little was recorded."""
     machine = recorded_machine("amd-vega10-sysfs.tar.xz")
+    machine.write("/usr/share/misc/pci.ids", PCI_IDS)
     (found,) = machine.look("intel")["devices"]
     assert (found["id"], found["pci"], found["kind"]) == ("intel0", "0000:00:02.0", "integrated")
     assert found["path"] == "/sys/class/drm/card1/device"
-    assert (found["name"], found["nodes"], found["cpus"]) == (None, [], None)
+    assert (found["name"], found["nodes"], found["cpus"]) == ("Intel UHD Graphics 620", [], None)
     assert found["health"] == "ok"
     assert machine.look("dri")["devices"] == []
     assert machine.look("apple")["devices"] == []

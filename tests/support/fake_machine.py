@@ -285,3 +285,18 @@ class FakeMachine:
 
     def remove_process(self, pid):
         shutil.rmtree(self.root / f"proc/{pid}")
+
+
+def mixed(machine):
+    """Gives the machine one of everything; returns the cards by the ids that their devices have, in order."""
+    cards = {
+        "intel0": machine.add_intel_integrated(),
+        "intel1": machine.add_intel(3),
+        "amd0": machine.add_amd(4),
+        "amd1": machine.add_amd(5, busy=75),
+        "dri0": machine.add_virtio(6),
+        "apple0": machine.add_asahi(),
+        "dri1": machine.add_vgem(),
+    }
+    machine.add_display_only(7)
+    return cards

@@ -10,6 +10,13 @@
 #include "hardware/vendors.h"
 #include "support/failing_allocator.h"
 
+/* Frees what the vendor kept. */
+static inline void vendor_close(const struct vendor_table *table, struct vendor_context *context)
+{
+    if (table->close != NULL && context->own != NULL)
+        table->close(context);
+}
+
 /* Lists the vendor's devices; the caller finishes the sight. */
 static inline struct sight vendor_list(const struct vendor_table *table)
 {
@@ -23,6 +30,7 @@ static inline struct sight vendor_list(const struct vendor_table *table)
         assert_int_equal(sight.found.items[i].device->id.vendor, table->vendor);
         assert_non_null(sight.found.items[i].key);
     }
+    vendor_close(table, &context);
     return sight;
 }
 
@@ -43,6 +51,7 @@ static inline struct sight vendor_read(const struct vendor_table *table, size_t 
     assert_string_equal(sight.found.items[0].key, listed.found.items[which].key);
     assert_string_equal(sight.found.items[0].path, listed.found.items[which].path);
     sight_finish(&listed);
+    vendor_close(table, &context);
     return sight;
 }
 
@@ -67,6 +76,7 @@ static inline void vendor_look_with_failures(const struct vendor_table *table)
         assert_true(code < 0 || sight.found.count == 1);
         sight_finish(&listed);
         sight_finish(&sight);
+        vendor_close(table, &context);
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include "support/assert_error.h"
 
+#include "base/clock.h"
+#include "base/quantity.h"
 #include "hardware/pci_names.h"
 
 #define IGPU "/sys/devices/pci0000:00/0000:00:02.0"
@@ -115,11 +117,40 @@ static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
     assert_false(device->load.memory_free.known);
     assert_sampled(device->load.frequency, 2400000000);
     assert_sampled(device->load.temperature, 51000);
-    assert_false(device->load.power.known); /* energy alone is no power */
+    assert_false(device->load.power.known); /* one look at the energy is none at the power */
     assert_int_equal(device->numa.value, 0);
     assert_int_equal(device->nodes.count, 0);
     sight_finish(&sight);
     pci_names_finish();
+}
+
+static void power_is_known_from_the_second_look_on(void **state)
+{
+    struct vendor_context context = {.root = &machine};
+    struct sight listed;
+    int64_t start = clock_now();
+    int64_t power = 0;
+
+    (void)state;
+    make_discrete();
+    machine_value(CARD, "hwmon/hwmon3/name", "xe");
+    machine_value(CARD, "hwmon/hwmon3/energy1_input", "1000000");
+    listed = vendor_list(&intel_table);
+    while (power == 0 && clock_now() - start < 10 * DURATION_SECOND) {
+        struct sight sight = {0};
+        const struct figure *figure;
+
+        assert_int_equal(intel_table.read(&context, &listed.found.items[0], &sight, NULL), 0);
+        figure = &sight.found.items[0].device->load.power;
+        if (figure->known)
+            power = figure->value;
+        sight_finish(&sight);
+        machine_value(CARD, "hwmon/hwmon3/energy1_input", "11000000");
+    }
+    /* Ten joules, in between 0.05 and 10 seconds. */
+    assert_true(power >= 1000 && power <= 200000);
+    vendor_close(&intel_table, &context);
+    sight_finish(&listed);
 }
 
 static void a_card_of_i915_may_tell_what_is_free(void **state)
@@ -275,6 +306,7 @@ int main(void)
         MACHINE_TEST(devices_are_counted_along_the_bus),
         MACHINE_TEST(an_integrated_one_has_no_memory_of_its_own),
         MACHINE_TEST(a_card_of_xe_tells_tiles_sensors_and_frequency),
+        MACHINE_TEST(power_is_known_from_the_second_look_on),
         MACHINE_TEST(a_card_of_i915_may_tell_what_is_free),
         MACHINE_TEST(lies_are_unknown),
         MACHINE_TEST(the_kind_is_unknown_where_nothing_tells),

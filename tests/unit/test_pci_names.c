@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/pci_names.h"
 
+#include "base/count.h"
 #include "support/failing_allocator.h"
 #include "support/made_up_machine.h"
 
@@ -141,6 +142,24 @@ static void the_recorded_machine_comes_first(void **state)
     pci_names_finish();
 }
 
+static void a_uevent_tells_the_ids_where_nothing_else_does(void **state)
+{
+    static const char *const lies[] = {"PCI_ID=", "PCI_ID=1002", "PCI_ID=x:y", "DRIVER=amdgpu", ""};
+    char *name;
+
+    (void)state;
+    machine_file("/usr/share/misc/pci.ids", sample);
+    machine_value("/device", "uevent", "DRIVER=amdgpu\nPCI_ID=1002:687F\nPCI_SUBSYS_ID=1043:04C4");
+    name = pci_name(&machine, "/device");
+    assert_string_equal(name, "AMD Radeon RX Vega 56/64");
+    free(name);
+    for (size_t i = 0; i < COUNT(lies); i++) {
+        machine_value("/device", "uevent", lies[i]);
+        assert_null(pci_name(&machine, "/device"));
+    }
+    pci_names_finish();
+}
+
 static void many_models_have_their_own_names(void **state)
 {
     struct text content = {0};
@@ -208,6 +227,7 @@ int main(void)
         cmocka_unit_test(what_is_not_listed_is_told_by_number),
         cmocka_unit_test(hostile_files_do_no_harm),
         MACHINE_TEST(the_recorded_machine_comes_first),
+        MACHINE_TEST(a_uevent_tells_the_ids_where_nothing_else_does),
         MACHINE_TEST(many_models_have_their_own_names),
         MACHINE_TEST(devices_without_ids_have_no_name),
         MACHINE_TEST(failed_allocations_leave_no_name),

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long it takes to list the devices of a machine that has many."""
+import contextlib
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from harness import ROUNDS, Row, Skipped
+
+HERE = Path(__file__).resolve().parent
+RECORDED = HERE.parents[1] / "shared/data/machines/kfd-topo-mi300-cpx.tar.xz"
+GPUS = 64
+
+
+def list_time(build, environment):
+    """Milliseconds from the start of `berth devices --json` to its end."""
+    begin = time.perf_counter_ns()
+    done = subprocess.run(
+        [str(build / "berth"), "devices", "--json"],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    taken = (time.perf_counter_ns() - begin) / 1e6
+    return taken, done.stdout.count(b'"slot"')
+
+
+def measure_list(build, environment, wanted):
+    """The rounds' times; a list that is not whole is no result."""
+    times = []
+    for number in range(ROUNDS + 1):
+        taken, found = list_time(build, environment)
+        if found != wanted:
+            raise RuntimeError(f"wanted {wanted} devices, found {found}")
+        if number > 0:  # the first reads the files
+            times.append(taken)
+    return times, None
+
+
+@contextlib.contextmanager
+def unpacked():
+    if not RECORDED.exists():
+        raise Skipped(f"no {RECORDED.name}")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory) / "sys/class/kfd/kfd"
+        place.mkdir(parents=True)
+        with tarfile.open(RECORDED) as archive:
+            archive.extractall(place)
+        yield directory
+
+
+def recorded(build):
+    if not (build / "berth-probe").exists():
+        raise Skipped("berth-probe is not built")
+    with unpacked() as directory:
+        return measure_list(build, {"BERTH_SYSROOT": directory}, 63)
+
+
+def double(build):
+    library = build / "tests/libnvidia-ml.so.1"
+    if not library.exists():
+        raise Skipped("the double of NVML is not built: make test")
+    sys.path.insert(0, str(HERE.parent / "tests/support"))
+    from nvml_machine import Machine  # of the tests, and nothing else of theirs
+
+    machine = Machine()
+    for number in range(GPUS):
+        pci = f"{number // 32:04x}:{number % 32 * 4 + 1:02x}:00.0"
+        machine.gpu(name="NVIDIA Test", pci=pci, memory=(80 << 30, 79 << 30, 0), utilization=(5, 1))
+    with tempfile.TemporaryDirectory() as directory:
+        machine.write(Path(directory) / "machine")
+        environment = {
+            "BERTH_SYSROOT": directory,
+            "BERTH_NVML": str(library),
+            "NVML_DOUBLE": str(Path(directory) / "machine"),
+        }
+        return measure_list(build, environment, GPUS)
+
+
+def row(name, measure):
+    return Row(name, "devices", "ms", 50.0, "lower", measure, goal_is_ratio=False)
+
+
+ROWS = [
+    row("63 recorded devices listed (MI300X, CPX)", recorded),
+    row("64 GPUs of a double of NVML listed", double),
+]
