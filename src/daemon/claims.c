@@ -13,6 +13,7 @@
 #include "daemon/asked.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
+#include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
@@ -315,8 +316,10 @@ void message_claim_now(struct connection *connection, struct wire_message *messa
         attach(connection, message, job);
         return;
     }
-    if (claim(connection, message, &error) < 0)
+    if (claim(connection, message, &error) < 0) {
+        hardware_explain(pool, &error);
         connection_refuse(connection, message->number, &error);
+    }
 }
 
 void message_claim(struct connection *connection, struct wire_message *message)

@@ -21,6 +21,7 @@ struct hardware {
     struct timer timer;   /* of what is to be done next */
     int64_t deadline;     /* how long a look may take */
     bool is_asked;        /* an answer is due */
+    bool has_report;      /* there was one */
     uint64_t number;      /* of the request */
     int64_t asked_at;     /* the last time; times are the loop's */
     int64_t start_at;     /* when it is started, while it is not open */
@@ -129,6 +130,7 @@ static void receive(struct hardware *hardware)
             report_finish(&answer.report);
         } else {
             hardware->is_asked = false;
+            hardware->has_report = true;
             if (hardware->failures > 0)
                 log_line(&hardware->pool->log, pool_now(hardware->pool), "probe", "what=back");
             hardware->failures = 0;
@@ -251,6 +253,23 @@ void hardware_watched(struct pool *pool)
 const struct problem_list *hardware_problems(const struct pool *pool)
 {
     return pool->hardware == NULL ? NULL : &pool->hardware->problems;
+}
+
+void hardware_explain(const struct pool *pool, struct berth_error *error)
+{
+    const struct hardware *hardware = pool->hardware;
+    const struct problem *problem;
+
+    if (hardware == NULL || error->code != BERTH_ERROR_NO_DEVICE)
+        return;
+    if (hardware->problems.count > 0) {
+        problem = &hardware->problems.items[0];
+        error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here; %s: %s",
+                  problem->backend, problem->message);
+    } else if (!hardware->has_report) {
+        error_set(error, BERTH_ERROR_NO_DEVICE,
+                  "wanted devices, found none here yet: the hardware has not answered");
+    }
 }
 
 /* ---- Starting and ending ---- */

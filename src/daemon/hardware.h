@@ -53,4 +53,7 @@ void hardware_schedule(struct pool *pool);
 /* What went wrong in the last look; NULL: nobody looks. */
 const struct problem_list *hardware_problems(const struct pool *pool);
 
+/* Where an error says that there are no devices, adds what may be the reason. */
+void hardware_explain(const struct pool *pool, struct berth_error *error);
+
 #endif

@@ -2,12 +2,13 @@
 """A pool of the machine's hardware: devices come, go, fall ill and are looked at, by a probe that may fail."""
 import json
 import os
+import random
 import signal
 
 import pytest
 import wire
 from daemon_log import wait_for
-from hardware_pool import SICK
+from hardware_pool import HEALTHY, SICK
 from processes import wait_for_end
 from waiting import until, until_pending
 
@@ -40,7 +41,7 @@ def test_a_machine_without_devices(hardware_of):
     pool = hardware_of()
     done = pool.berth("run", "true")
     assert (done.code, done.stdout) == (120, "")
-    assert done.stderr.count("\n") == 1 and "found none" in done.stderr, done.stderr
+    assert done.stderr == "berth: run: wanted devices, found none here\n"
     assert run_somewhere(pool, "--or-cpu") == ""
 
 
@@ -225,16 +226,19 @@ def test_the_daemon_goes_on_without_its_probe(hardware_of, behaviour):
 
 def test_a_probe_that_cannot_be_started(hardware_of):
     pool = hardware_of([0])
-    pool.sandbox.environment["BERTH_PROBE"] = str(pool.sandbox.directory / "nowhere")
-    assert pool.berth("run", "true").code == 120
-    assert "nowhere" in pool.berth("status").stdout
+    nowhere = pool.sandbox.directory / "nowhere"
+    pool.sandbox.environment["BERTH_PROBE"] = str(nowhere)
+    why = f"probe: {nowhere}: cannot start it: No such file or directory"
+    assert pool.berth("run", "true") == (120, "", f"berth: run: wanted devices, found none here; {why}\n")
+    assert why in pool.berth("status").stdout
 
 
 def test_a_first_look_that_is_late(hardware_of):
     """The daemon serves without it, and knows the devices when it comes."""
     pool = hardware_of([0], behaviour="late", delay=6)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "30s"
-    assert pool.berth("run", "true").code == 120
+    done = pool.berth("run", "true")
+    assert (done.code, done.stderr.endswith("found none here yet: the hardware has not answered\n")) == (120, True)
     pool.until(lambda slots: "nvidia0" in slots, "nvidia0")
     assert run_somewhere(pool) == "nvidia0"
     assert pool.starts() == 1
@@ -295,6 +299,41 @@ def test_leases_outlive_the_daemon_where_the_next_look_is_late(hardware_of):
     assert slots["nvidia0"]["state"] == wire.STATES["LEASED"]
     assert slots["nvidia0"]["device"]["uuid"] == "GPU-0"
     pool.let_go(holder)
+
+
+def expected_state(index, held, there, sick):
+    if index in held:
+        return "LEASED"
+    if index not in there:
+        return "GONE"
+    return "SICK" if index in sick else "FREE"
+
+
+def test_slots_and_leases_whatever_happens(hardware_of):
+    """Devices come, go and fall ill at random while daemons are killed: what is held stays held, and where it was."""
+    choose = random.Random(11)
+    everything = list(range(5))
+    pool = hardware_of(everything)
+    held = {index: pool.hold("--device", f"nvidia{index}") for index in (1, 3)}
+    for _ in range(8):
+        if choose.random() < 0.5:
+            pool.end_daemon(choose.choice([signal.SIGKILL, signal.SIGTERM]))
+        there = choose.sample(everything, choose.randrange(6))
+        sick = [index for index in there if choose.random() < 0.3]
+        pool.says([pool.device(index, health=SICK if index in sick else HEALTHY) for index in there])
+        if not pool.daemons():
+            pool.berth("run", "--nonblock", "--device", "nvidia1", "true")  # starts the next
+        wanted = {f"nvidia{index}": expected_state(index, held, there, sick) for index in everything}
+        names = {number: name for name, number in wire.STATES.items()}
+        slots = pool.until(
+            lambda slots: {id: names[slot.get("state", 0)] for id, slot in slots.items()} == wanted, f"{wanted}"
+        )
+        assert list(slots) == [f"nvidia{index}" for index in everything]
+        free = [index for index in everything if wanted[f"nvidia{index}"] == "FREE"]
+        done = pool.berth("run", "--nonblock", "--", "sh", "-c", "echo $BERTH_DEVICES")
+        assert done.code in (120, 123) if not free else done.stdout == f"nvidia{free[0]}\n", done
+    for holder in held.values():
+        pool.let_go(holder)
 
 
 # ---- How often it looks ----
