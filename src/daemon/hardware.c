@@ -292,13 +292,14 @@ int hardware_open(struct pool *pool, struct berth_error *error)
     return 0;
 }
 
-void hardware_await(struct pool *pool)
+/* Waits for the answer, at most until then, and no longer than it may take. Returns false when the
+ * daemon is to end. */
+static bool await_answer(struct hardware *hardware, int64_t until)
 {
-    struct hardware *hardware = pool->hardware;
-    int64_t patience = hardware->deadline + PROBE_LENIENCE;
-    int64_t until = loop_now(&pool->loop) +
-                    (patience < HARDWARE_START_PATIENCE ? patience : HARDWARE_START_PATIENCE);
+    struct pool *pool = hardware->pool;
 
+    if (until > hardware->asked_at + hardware->deadline + PROBE_LENIENCE)
+        until = hardware->asked_at + hardware->deadline + PROBE_LENIENCE;
     while (hardware->is_asked) {
         struct pollfd waiting[] = {
             {.fd = hardware->probe.channel.descriptor, .events = POLLIN},
@@ -307,11 +308,36 @@ void hardware_await(struct pool *pool)
         int64_t left = until - loop_now(&pool->loop);
 
         if (left <= 0)
-            break;
+            return true;
         poll(waiting, COUNT(waiting), (int)(left / 1000000) + 1);
         if (waiting[1].revents != 0)
-            break;
+            return false;
         receive(hardware);
+    }
+    return true;
+}
+
+/* Whether nothing was found because somebody took too long to say: a library may take many seconds
+ * to begin. Who claims meanwhile would be told that there is no device. */
+static bool is_premature(const struct hardware *hardware)
+{
+    const struct report *first = &hardware->first;
+    int64_t taken = loop_now(&hardware->pool->loop) - hardware->asked_at;
+
+    return hardware->has_first && first->machine.devices.count == 0 &&
+           first->listed != VENDORS_ALL && taken > hardware->deadline / 2;
+}
+
+void hardware_await(struct pool *pool)
+{
+    struct hardware *hardware = pool->hardware;
+    int64_t began = loop_now(&pool->loop);
+    bool goes_on = await_answer(hardware, began + HARDWARE_START_PATIENCE);
+
+    while (goes_on && is_premature(hardware) &&
+           loop_now(&pool->loop) < began + HARDWARE_START_PATIENCE) {
+        ask(hardware);
+        goes_on = await_answer(hardware, began + HARDWARE_START_PATIENCE);
     }
     if (!hardware->has_first)
         log_line(&pool->log, pool_now(pool), "probe", "what=late");

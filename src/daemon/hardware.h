@@ -23,9 +23,9 @@
 #define HARDWARE_RESTART_FIRST DURATION_SECOND
 #define HARDWARE_RESTART_LAST  DURATION_MINUTE
 
-/* How long a daemon that starts waits for the first report, at most: who started it waits for 10 s.
- */
-#define HARDWARE_START_PATIENCE (5 * DURATION_SECOND)
+/* How long a daemon that starts waits for the first report, at most, and for one that is more than
+ * "no answer yet": who started it waits for 10 s. */
+#define HARDWARE_START_PATIENCE (8 * DURATION_SECOND)
 
 /* The time from one look to the next. */
 int64_t hardware_interval(bool watched, bool busy);

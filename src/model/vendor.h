@@ -5,6 +5,8 @@
 #ifndef MODEL_VENDOR_H
 #define MODEL_VENDOR_H
 
+#include <stdint.h>
+
 #include "base/choice.h"
 
 enum vendor {
@@ -14,6 +16,9 @@ enum vendor {
     VENDOR_APPLE,
     VENDOR_DRI, /* anything else with a DRM render node */
 };
+
+/* A bit for each. */
+#define VENDORS_ALL ((UINT32_C(1) << (VENDOR_DRI + 1)) - 1)
 
 /* The names that ids, files and options use: nvidia, amd, intel, apple, dri. */
 extern const struct choice vendor_names[];

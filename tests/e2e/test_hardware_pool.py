@@ -235,13 +235,25 @@ def test_a_probe_that_cannot_be_started(hardware_of):
 
 def test_a_first_look_that_is_late(hardware_of):
     """The daemon serves without it, and knows the devices when it comes."""
-    pool = hardware_of([0], behaviour="late", delay=6)
+    pool = hardware_of([0], behaviour="late", delay=9)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "30s"
     done = pool.berth("run", "true")
     assert (done.code, done.stderr.endswith("found none here yet: the hardware has not answered\n")) == (120, True)
     pool.until(lambda slots: "nvidia0" in slots, "nvidia0")
     assert run_somewhere(pool) == "nvidia0"
     assert pool.starts() == 1
+
+
+def test_nothing_found_yet_is_not_nothing(hardware_of):
+    """A library may take longer to begin than a look may take: who claims meanwhile is not sent away."""
+    others = ["amd", "intel", "apple", "dri"]
+    pool = hardware_of([], listed=others, behaviour="late", delay=0.7)
+    pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "1s"
+    run = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until(lambda: pool.requests() > 0, "the first request")
+    pool.says([0])
+    run.wait_for_line("nvidia0")
+    assert run.wait() == 0
 
 
 def test_the_probe_ends_with_the_daemon(hardware_of):
