@@ -101,7 +101,7 @@ static void most_processes_are_in_none(void **state)
         "0::/machine.slice/machine-.scope\n",
         "0::/machine.slice/systemd-nspawn@.service\n",
         "0::/0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF\n",
-        "0::/user.slice/docker/" ID,
+        ("0::/user.slice/docker/" ID), /* cut */
     };
 
     (void)state;
