@@ -3,11 +3,17 @@
 
 The machine is made up below BERTH_SYSROOT; a pipe in place of a file of sysfs hangs whoever opens it.
 """
+import contextlib
 import json
+import os
 import time
+from pathlib import Path
 
 import pytest
 from fake_machine import GIB, mixed
+from freezer import Freezer
+from processes import command_line, processes, wait_for_end
+from waiting import until
 
 
 def look(sandbox):
@@ -20,6 +26,29 @@ def look(sandbox):
 
 def messages(document, backend):
     return [problem["message"] for problem in document["problems"] if problem["backend"] == backend]
+
+
+def who_opens(name):
+    """The probe's process that is opening such a file: a pipe that nobody writes to holds it there."""
+    for pid, _, _ in processes():
+        if command_line(pid) == "berth-probe" and is_opening(pid, name):
+            return pid
+    return None
+
+
+def is_opening(pid, name):
+    """Its system call has a pointer to the path for its second argument, as openat does."""
+    try:
+        words = Path(f"/proc/{pid}/syscall").read_text().split()
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            memory.seek(int(words[2], 16))
+            return memory.read(os.pathconf("/", "PC_PATH_MAX")).split(b"\0")[0].endswith(name.encode())
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def parent_of(pid):
+    return next(parent for other, parent, _ in processes() if other == pid)
 
 
 # ---- All is well ----
@@ -177,6 +206,23 @@ def test_a_node_of_kfd_that_hangs_costs_its_device(machine, sandbox, impatient):
     assert devices["amd1"]["pci"] == cards["amd1"].pci
     [message] = messages(document, "amd")
     assert "amd0" in message
+
+
+def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient):
+    """Not even SIGKILL ends that worker: it is left behind, and nobody waits for it."""
+    with contextlib.closing(Freezer()) as freezer:
+        cards = mixed(machine)
+        cards["amd0"].hang("gpu_busy_percent")
+        looking = sandbox.start(["berth", "devices", "--json"])
+        worker = until(lambda: who_opens("gpu_busy_percent"), "somebody who hangs")
+        freezer.freeze(worker)
+        assert Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "D"
+        supervisor = parent_of(worker)
+        assert looking.wait() == 0
+        devices = {device["id"]: device for device in json.loads(looking.text())["devices"]}
+        assert [name for name, device in devices.items() if device["health"] != "ok"] == ["amd0"]
+        wait_for_end(supervisor)
+        assert Path(f"/proc/{worker}").exists(), "it was not held"
 
 
 def test_what_sleeps_is_not_woken(machine, sandbox, impatient):

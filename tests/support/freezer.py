@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that nobody can end, as those that a driver holds in the kernel: frozen by a cgroup of version 1, they
+are in state D, and SIGKILL waits until they are thawed."""
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+from waiting import until
+
+HIERARCHY = Path("/sys/fs/cgroup/freezer")
+
+
+class Freezer:
+    def __init__(self):
+        if os.geteuid() != 0:
+            pytest.skip("only root freezes processes")
+        self.group = HIERARCHY / f"berth-test-{secrets.token_hex(8)}"
+        try:
+            self.group.mkdir()
+        except OSError as error:
+            pytest.skip(f"no freezer of cgroups here: {error}")
+        self.pids = []
+
+    def freeze(self, pid):
+        """Until the freezer is closed."""
+        (self.group / "tasks").write_text(str(pid))
+        self.pids.append(pid)
+        (self.group / "freezer.state").write_text("FROZEN")
+        until(lambda: (self.group / "freezer.state").read_text() == "FROZEN\n", "the freezer's frost")
+
+    def close(self):
+        (self.group / "freezer.state").write_text("THAWED")
+        until(lambda: not (self.group / "tasks").read_text(), "the end of all that was frozen")
+        self.group.rmdir()
