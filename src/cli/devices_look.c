@@ -104,26 +104,37 @@ static int name_masks(struct devices_look *look, bool all, struct berth_error *e
     return text_failed(&look->hidden_by) ? error_set_memory(error) : 0;
 }
 
+/* Leaves these; slots go along with their devices. */
+static int keep_visible(struct devices_look *look, const struct bitset *visible,
+                        struct berth_error *error)
+{
+    struct machine *machine = &look->report.machine;
+    size_t *places = calloc(machine->devices.count, sizeof(*places));
+    int code;
+
+    if (places == NULL)
+        return error_set_memory(error);
+    code = machine_keep(machine, visible, places, error);
+    for (size_t i = 0; code == 0 && i < machine->devices.count; i++)
+        look->slots[i] = look->slots[places[i]];
+    free(places);
+    return code;
+}
+
 /* Takes out of the report what the masks hide. */
 static int hide(struct devices_look *look, struct berth_error *error)
 {
     struct machine *machine = &look->report.machine;
-    size_t *places = NULL;
     struct bitset visible;
     int code = mask_find_visible(&look->masks, machine, &visible, error);
 
     if (code < 0)
         return code;
     look->hidden = machine->devices.count - bitset_count(&visible);
-    if (look->hidden > 0) {
-        places = calloc(machine->devices.count, sizeof(*places));
-        code = places == NULL ? error_set_memory(error) : name_masks(look, false, error);
-        if (code == 0)
-            code = machine_keep(machine, &visible, places, error);
-        for (size_t i = 0; code == 0 && i < machine->devices.count; i++)
-            look->slots[i] = look->slots[places[i]];
-        free(places);
-    }
+    if (look->hidden > 0)
+        code = name_masks(look, false, error);
+    if (code == 0 && look->hidden > 0)
+        code = keep_visible(look, &visible, error);
     bitset_finish(&visible);
     return code;
 }

@@ -143,24 +143,6 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     return code;
 }
 
-/* Without a pool: makes hardware what a request from here may see of it. */
-static int narrow_alone(struct machine *machine, struct berth_error *error)
-{
-    struct string_list masks;
-    struct bitset visible;
-    int code = mask_collect(environ, &masks, error);
-
-    if (code < 0)
-        return code;
-    code = mask_find_visible(&masks, machine, &visible, error);
-    string_list_finish(&masks);
-    if (code < 0)
-        return code;
-    code = machine_keep(machine, &visible, NULL, error);
-    bitset_finish(&visible);
-    return code;
-}
-
 /* Finds what of the machine is taken. */
 static int find_busy(struct plan_pool *pool, const struct machine *machine,
                      const struct request *request, struct berth_error *error)
@@ -258,7 +240,7 @@ int plan_pool_find(const struct request_options *options, struct machine *machin
         session_close(&session);
     } else if (code == BERTH_ERROR_NOT_FOUND && address.own) {
         pool.live = false;
-        code = is_virtual ? 0 : narrow_alone(machine, error);
+        code = is_virtual ? 0 : mask_narrow(environ, machine, error);
     }
     pool_address_finish(&address);
     if (code < 0)

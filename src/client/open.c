@@ -296,23 +296,6 @@ int berth_pool_open_inventory(const char *path, const struct berth_pool_options 
     return code < 0 ? code : open_machine(&machine, NULL, options, ret_pool, error);
 }
 
-/* Takes out what a mask that the program has inherited hides. */
-static int leave_visible(struct machine *machine, struct berth_error *error)
-{
-    struct string_list masks = {0};
-    struct bitset visible;
-    int code = mask_collect(environ, &masks, error);
-
-    if (code == 0)
-        code = mask_find_visible(&masks, machine, &visible, error);
-    string_list_finish(&masks);
-    if (code < 0)
-        return code;
-    code = machine_keep(machine, &visible, NULL, error);
-    bitset_finish(&visible);
-    return code;
-}
-
 int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
                     struct berth_error *error)
 {
@@ -324,7 +307,7 @@ int berth_pool_open(const struct berth_pool_options *options, struct berth_pool 
                        : inventory_read(inventory, &machine, error);
 
     if (code == 0)
-        code = leave_visible(&machine, error);
+        code = mask_narrow(environ, &machine, error);
     if (code == 0)
         return open_machine(&machine, is_real ? &looker : NULL, options, ret_pool, error);
     looker_finish(&looker);

@@ -438,3 +438,19 @@ int mask_find_visible(const struct string_list *masks, const struct machine *mac
     *ret_visible = resolving.allowed;
     return 0;
 }
+
+int mask_narrow(char *const *environment, struct machine *machine, struct berth_error *error)
+{
+    struct string_list masks = {0};
+    struct bitset visible;
+    int code = mask_collect(environment, &masks, error);
+
+    if (code == 0)
+        code = mask_find_visible(&masks, machine, &visible, error);
+    string_list_finish(&masks);
+    if (code < 0)
+        return code;
+    code = machine_keep(machine, &visible, NULL, error);
+    bitset_finish(&visible);
+    return code;
+}

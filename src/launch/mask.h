@@ -42,4 +42,8 @@ int mask_resolve(const struct string_list *masks, const struct machine *machine,
 int mask_find_visible(const struct string_list *masks, const struct machine *machine,
                       struct bitset *ret_visible, struct berth_error *error);
 
+/* Takes out of the machine what the masks of the environment (ended by NULL) hide. Fails with
+ * BERTH_ERROR_MEMORY; nothing is changed then. */
+int mask_narrow(char *const *environment, struct machine *machine, struct berth_error *error);
+
 #endif
