@@ -104,7 +104,7 @@ static bool is_busy(const struct plan_pool *pool, size_t slot, const struct requ
 
     if (pool->parent != 0)
         return lease_in_the_way(pool, &use, slot) != NULL;
-    return item->state != WIRE_STATE_FREE && !has_room(item, request);
+    return !wire_state_is_free(item->state) && !has_room(item, request);
 }
 
 /* Whether the lease that we are within has the slot; all are there for who is within none. */

@@ -56,7 +56,7 @@ static struct census count_devices(const struct pool_view *view)
         if (slot->device->partitioned || slot->state == WIRE_STATE_GONE)
             continue;
         census.devices++;
-        census.free += slot->state == WIRE_STATE_FREE || slot->state == WIRE_STATE_ASLEEP;
+        census.free += wire_state_is_free(slot->state);
     }
     return census;
 }

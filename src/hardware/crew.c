@@ -206,8 +206,8 @@ static void lose(struct crew *crew, size_t place, bool by_force)
 static bool hear(struct crew *crew, size_t place)
 {
     struct crew_worker *worker = crew->workers.items[place];
-    const unsigned char *bytes;
-    size_t length;
+    const unsigned char *bytes = NULL;
+    size_t length = 0;
     int code = channel_flush(&worker->channel);
 
     if (code == 0)

@@ -435,8 +435,8 @@ static int maybe_answer(struct supervisor *supervisor)
 /* One request after the other. Returns 0, or a code when nobody is there any more. */
 static int take_request(struct supervisor *supervisor)
 {
-    const unsigned char *bytes;
-    size_t length;
+    const unsigned char *bytes = NULL;
+    size_t length = 0;
     int code = channel_flush(&supervisor->client);
 
     if (code < 0 || supervisor->asking)

@@ -109,6 +109,12 @@ enum wire_state {
 /* free, leased, ...; a daemon that is newer may say others. */
 extern const struct choice wire_state_names[];
 
+/* Whether a device in this state is there to be granted: one that sleeps is, too. */
+static inline bool wire_state_is_free(enum wire_state state)
+{
+    return state == WIRE_STATE_FREE || state == WIRE_STATE_ASLEEP;
+}
+
 /* The parts of a look at the pool, in this order. */
 enum wire_section {
     WIRE_SECTION_END = 0,

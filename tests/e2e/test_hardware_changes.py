@@ -158,6 +158,7 @@ def test_one_that_sleeps_can_be_leased(machine, machine_pool):
     machine.add_intel(3).sleep()
     assert run_somewhere(machine_pool) == "intel0"
     machine_pool.until_state("intel0", "ASLEEP")
+    assert machine_pool.berth("plan").stdout.startswith("now: intel0\n")
 
 
 def test_the_daemon_goes_on_without_a_library(machine, impatient, machine_pool, nvml):
