@@ -120,7 +120,8 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
     if (code == 1) {
         code = probe_answer_decode(bytes, length, ret_answer, error);
         return code < 0 ? error_wrap(error, code, "berth-probe") : 1;
-    } else if (code == BERTH_ERROR_MEMORY)
+    }
+    if (code == BERTH_ERROR_MEMORY)
         error_set_memory(error);
     else if (code < 0)
         is_gone(error);
@@ -162,19 +163,18 @@ static int await(struct probe *probe, uint64_t number, int64_t until, struct rep
 int probe_look(struct probe *probe, struct probe_request *request, struct report *ret_report,
                struct berth_error *error)
 {
-    int64_t deadline;
-    int code = request->deadline != 0 ? 0 : probe_deadline(&deadline, error);
+    int64_t deadline = (int64_t)request->deadline;
+    int code = deadline != 0 ? 0 : probe_deadline(&deadline, error);
 
-    if (code == 0 && request->deadline == 0)
-        request->deadline = (uint64_t)deadline;
+    request->deadline = (uint64_t)deadline;
     if (code == 0 && !probe->is_open)
         code = probe_start(probe, error);
     if (code < 0)
         return code;
     code = probe_ask(probe, request, error);
     if (code == 0)
-        code = await(probe, request->number,
-                     clock_now() + (int64_t)request->deadline + PROBE_LENIENCE, ret_report, error);
+        code = await(probe, request->number, clock_now() + deadline + PROBE_LENIENCE, ret_report,
+                     error);
     if (code < 0)
         probe_finish(probe);
     return code;
