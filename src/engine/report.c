@@ -25,6 +25,40 @@ static bool health_differs(const struct device *before, const struct device *now
             strcmp(before->health_reason, now->health_reason) != 0);
 }
 
+/* Whether both are the same piece of hardware: unknown when nothing tells. */
+enum sameness { SAME_UNKNOWN, SAME_YES, SAME_NO };
+
+static enum sameness compare(const struct device *one, const struct device *other)
+{
+    if (one->uuid != NULL && other->uuid != NULL)
+        return strcmp(one->uuid, other->uuid) == 0 ? SAME_YES : SAME_NO;
+    if (one->pci.known && other->pci.known && one->parent == NULL && other->parent == NULL)
+        return pci_compare(one->pci, other->pci) == 0 ? SAME_YES : SAME_NO;
+    return SAME_UNKNOWN;
+}
+
+static bool is_taken(const struct engine *engine, size_t slot)
+{
+    struct slot_view view;
+
+    engine_slot(engine, (uint32_t)slot, &view);
+    return view.taken;
+}
+
+/* Drivers count anew when a device has vanished, so that an id may come to mean another one. While
+ * a lease is on either, by its old id, that one is not there: it would be given out twice. */
+static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
+                                     const struct device *from)
+{
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        enum sameness same = compare(device_in(engine, slot), from);
+
+        if (is_taken(engine, slot) && same == (slot == known ? SAME_NO : SAME_YES))
+            return true;
+    }
+    return false;
+}
+
 /* Health and loads, and what nothing is decided by. */
 static void observe(struct engine *engine, uint32_t slot, struct device *from)
 {
@@ -66,15 +100,41 @@ static unsigned take_known(struct engine *engine, uint32_t slot, struct device *
     return changes;
 }
 
+static void take_gone(struct engine *engine, uint32_t slot, const struct report_taker *taker)
+{
+    if (!engine->status[slot].present)
+        return;
+    engine_device_gone(engine, slot);
+    if (taker->changed != NULL)
+        taker->changed(taker->context, slot, DEVICE_GONE);
+}
+
+/* Whether what has this id is to be left alone: the id means another device than its slot does. */
+static bool is_another(const struct engine *engine, size_t known, const struct device *from,
+                       bool fixed)
+{
+    bool has_slot = known < engine->machine.devices.count;
+
+    if (fixed)
+        return has_slot && compare(device_in(engine, known), from) == SAME_NO;
+    return is_renamed_under_a_lease(engine, known, from);
+}
+
 static int take(struct engine *engine, struct device *from, const struct report_taker *taker,
                 struct berth_error *error)
 {
     size_t known = device_list_find(&engine->machine.devices, from->id);
+    bool has_slot = known < engine->machine.devices.count;
     uint32_t slot = (uint32_t)known;
     unsigned changes = DEVICE_ADDED;
     int code;
 
-    if (known < engine->machine.devices.count) {
+    if (is_another(engine, known, from, taker->fixed)) {
+        if (has_slot)
+            take_gone(engine, slot, taker);
+        return 0;
+    }
+    if (has_slot) {
         changes = take_known(engine, slot, from, taker->fixed);
     } else {
         bool sick = is_sick(from);
@@ -94,15 +154,10 @@ static int take(struct engine *engine, struct device *from, const struct report_
 static void take_missing(struct engine *engine, uint32_t slot, uint32_t listed,
                          const struct report_taker *taker)
 {
-    if (!engine->status[slot].present)
-        return;
-    if ((listed & UINT32_C(1) << device_in(engine, slot)->id.vendor) == 0) {
+    if ((listed & UINT32_C(1) << device_in(engine, slot)->id.vendor) != 0)
+        take_gone(engine, slot, taker);
+    else if (engine->status[slot].present)
         engine_device_aged(engine, slot);
-        return;
-    }
-    engine_device_gone(engine, slot);
-    if (taker->changed != NULL)
-        taker->changed(taker->context, slot, DEVICE_GONE);
 }
 
 int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,

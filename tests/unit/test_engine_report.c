@@ -255,6 +255,68 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
     engine_destroy(engine);
 }
 
+/* Devices by their ids, with the UUIDs of the letters, one for each. */
+static struct report named(const char *ids, const char *letters)
+{
+    struct report report = report_of(ids, ALL_LISTED);
+
+    for (size_t i = 0; letters[i] != '\0'; i++)
+        assert_true(asprintf(&report.machine.devices.items[i].uuid, "GPU-%c", letters[i]) > 0);
+    return report;
+}
+
+static void a_device_that_is_counted_anew_is_not_given_out_twice(void **state)
+{
+    uint64_t first;
+    uint64_t second;
+    struct world world;
+
+    (void)state;
+    world_init(&world, "");
+    take(&world, named("nvidia0,nvidia1", "AB"), false, "0: added\n1: added\n");
+    first = granted_to(&world, "device=nvidia0");
+    second = granted_to(&world, "device=nvidia1");
+    /* A has vanished, and now B is nvidia0. */
+    take(&world, named("nvidia0", "B"), false, "1: gone\n0: gone\n");
+    released(&world, first);
+    take(&world, named("nvidia0", "B"), false, "");
+    assert_false(slot_in(&world, 0).present);
+    released(&world, second);
+    take(&world, named("nvidia0", "B"), false, "0: back facts\n");
+    assert_true(slot_in(&world, 0).present);
+    assert_string_equal(device_at(&world, 0)->uuid, "GPU-B");
+    granted_to(&world, "device=nvidia0");
+    world_finish(&world);
+}
+
+static void a_device_under_a_lease_gets_no_second_slot(void **state)
+{
+    uint64_t lease;
+    struct world world;
+
+    (void)state;
+    world_init(&world, "");
+    take(&world, named("nvidia0", "A"), false, "0: added\n");
+    lease = granted_to(&world, NULL);
+    take(&world, named("nvidia5", "A"), false, "0: gone\n");
+    assert_int_equal(engine_machine(world.engine)->devices.count, 1);
+    released(&world, lease);
+    take(&world, named("nvidia5", "A"), false, "1: added\n");
+    world_finish(&world);
+}
+
+static void a_fixed_pool_takes_no_other_device_for_its_own(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "");
+    take(&world, named("nvidia0,nvidia1", "AB"), false, "0: added\n1: added\n");
+    take(&world, named("nvidia0", "B"), true, "1: gone\n0: gone\n");
+    take(&world, named("nvidia0,nvidia1", "AB"), true, "0: back\n1: back\n");
+    world_finish(&world);
+}
+
 static void without_a_report_all_is_old(void **state)
 {
     struct world world;
@@ -280,6 +342,9 @@ int main(void)
         cmocka_unit_test(a_load_ends_what_picks_counted),
         cmocka_unit_test(a_pool_that_is_fixed_takes_in_nothing_new),
         cmocka_unit_test(a_device_without_room_does_not_keep_others_out),
+        cmocka_unit_test(a_device_that_is_counted_anew_is_not_given_out_twice),
+        cmocka_unit_test(a_device_under_a_lease_gets_no_second_slot),
+        cmocka_unit_test(a_fixed_pool_takes_no_other_device_for_its_own),
         cmocka_unit_test(without_a_report_all_is_old),
     };
 
