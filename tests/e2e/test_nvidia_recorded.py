@@ -203,6 +203,7 @@ def test_sixteen_v100_behind_nvswitches(look):
         "GPU-5bfda7ef-6aec-a775-5ae1-a1c3dcaef094",
     ]
     assert column(sight, "memory_total") == [None] * 16  # nobody wrote it down
+    assert column(sight, "kind") == [None] * 16
     # Six lanes of each GPU to six switches: NV6 between all.
     assert lanes(sight) == {pair: 6 for pair in all_pairs(ids)}
     kinds = paths(sight)

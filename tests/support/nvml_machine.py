@@ -299,6 +299,9 @@ def read_hwloc(path):
         if "CUDAGlobalMemorySize" in beside:
             total = int(beside["CUDAGlobalMemorySize"]) << 10
             gpu.say(memory=(total, total, 0))
+        else:  # nobody wrote it down, which is not the same as having none
+            for name in ("MemoryInfo", "MemoryInfo_v2", "BAR1MemoryInfo"):
+                gpu.call(f"nvmlDeviceGet{name}", "return 999")
     places = sorted(found, key=lambda each: each[0])
     for one, (_, _, here) in enumerate(places):
         for other, (_, _, there) in enumerate(places[:one]):

@@ -184,7 +184,7 @@ static void a_node_that_hangs_is_counted(void **state)
     assert_string_equal(pci_format(amd_look(2, &sight)->pci).text, "0000:03:00.0");
     sight_finish(&sight);
     /* Without an id it may be a GPU, and is taken for one. */
-    unlink(KFD_NODES "/3/gpu_id" + 1);
+    unlink(&(KFD_NODES "/3/gpu_id")[1]);
     machine_pipe(KFD_NODES "/3/gpu_id");
     machine_pipe(KFD_NODES "/0/gpu_id");
     check_list("amd0 -, amd1 0000:01:00.0, amd2 -, amd3 0000:03:00.0");
@@ -201,10 +201,10 @@ static void a_node_that_answers_again_is_read_again(void **state)
     kfd_gpu(2, "12", "location_id 512");
     machine_pipe(KFD_NODES "/1/properties");
     check_list("amd0 -, amd1 0000:02:00.0");
-    descriptor = open(KFD_NODES "/1/properties" + 1, O_WRONLY | O_CLOEXEC);
+    descriptor = open(&(KFD_NODES "/1/properties")[1], O_WRONLY | O_CLOEXEC);
     assert_true(descriptor >= 0);
     kfd_file(3, "gpu_id", "13");
-    unlink(KFD_NODES "/1/properties" + 1);
+    unlink(&(KFD_NODES "/1/properties")[1]);
     kfd_gpu(1, "11", "location_id 256");
     close(descriptor);
     do {
