@@ -2,7 +2,6 @@
 """berth devices and berth plan on hardware, as a scripted probe reports it."""
 import json
 import os
-import pwd
 import re
 import signal
 import tarfile
@@ -11,6 +10,7 @@ import time
 import pytest
 from scripted_daemon import ScriptedDaemon
 from scripted_pool import lease, show, slot
+from users import user_name
 from waiting import until
 
 ENTER = rb"\x1b\[\?1049h\x1b\[\?25l"
@@ -104,7 +104,7 @@ def test_every_member_is_there(hardware):
     assert [list(process) for process in first["processes"]] == [PROCESS_MEMBERS.split()] * 2
     assert first["processes"][0] == {
         "pid": 77,
-        "user": pwd.getpwuid(os.getuid()).pw_name,
+        "user": user_name(),
         "command": "train",
         "memory": GIB,
         "lease": None,

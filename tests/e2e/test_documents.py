@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people read is true: the README's terminal, the examples, manual pages, what is installed."""
-import getpass
 import json
 import os
 import re
@@ -11,12 +10,13 @@ import time
 
 import pytest
 from programs import TIMEOUT
+from users import user_name
 
 
 def plain(text, directory):
     """What is printed, without what differs from one time and place to the next: durations, paths, names, and
     the width of columns."""
-    text = text.replace(f"{directory}/", "").replace(getpass.getuser(), "ada")
+    text = text.replace(f"{directory}/", "").replace(user_name(), "ada")
     text = re.sub(r"\b\d+(ms|s)\b", "T", text)
     return "\n".join(re.sub(" +", " ", line).strip() for line in text.strip().splitlines())
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole tool on a machine that is made up, in a mount namespace where that is the real one."""
 import json
-import os
-import pwd
 
 import wire
 from fake_machine import mixed
+from users import user_name
 
 
 def look(namespace):
@@ -76,7 +75,7 @@ def test_a_process_that_has_a_device_open(namespace):
         assert document["problems"] == []
         [process] = devices["amd1"]["processes"]
         assert process["command"] == "cat"
-        assert process["user"] == pwd.getpwuid(os.getuid()).pw_name
+        assert process["user"] == user_name()
         assert process["memory"] is None
         assert process["lease"] is None
         assert [name for name, device in devices.items() if device["processes"]] == ["amd1"]

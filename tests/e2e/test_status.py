@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth status and berth plan beside a real daemon and those who hold its devices."""
 import json
-import os
-import pwd
 import signal
 import time
 
 from programs import TIMEOUT
+from users import user_name
 
 
-def user_name(uid):
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-USER = user_name(os.geteuid())
+USER = user_name()
 
 
 def status(pool, *args):

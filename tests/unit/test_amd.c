@@ -436,6 +436,8 @@ static void nodes_without_permission_are_left_out(void **state)
 
         snprintf(path, sizeof(path), KFD_NODES "/%u/gpu_id", node);
         assert_int_equal(chmod(path + 1, 0), 0);
+        snprintf(path, sizeof(path), KFD_NODES "/%u/properties", node);
+        assert_int_equal(chmod(path + 1, 0), 0);
     }
     check_list("amd0 0000:03:00.0");
     amd_list(&sight);
