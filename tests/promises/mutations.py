@@ -20,7 +20,7 @@ from mutation_table import MUTATIONS
 
 FLAGS = (
     "-std=gnu17 -O1 -D_GNU_SOURCE -fno-strict-aliasing -w -Isrc -Iinclude -Itests"
-    ' -DBERTH_VERSION="mutated"'
+    ' -DBERTH_VERSION="mutated" -DBERTH_BINDIR="nowhere"'
 ).split()
 ROOMS = ("src/base", "src/model", "src/engine", "tests/promises")
 SECONDS = 600
