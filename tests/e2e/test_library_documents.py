@@ -138,11 +138,15 @@ def test_readme_program(installed, source_root):
     readme = (source_root / "README.md").read_text()
     [text] = re.findall(r"^```c\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     program = installed.compile(text, "readme")
-    (installed.sandbox.directory / "machine.yaml").write_text("devices: [{vendor: amd, index: 1, name: Test GPU}]\n")
+    inventory = installed.sandbox.directory / "machine.yaml"
+    inventory.write_text("devices: [{vendor: amd, index: 1, name: Test GPU}]\n")
+    installed.sandbox.environment["BERTH_INVENTORY"] = str(inventory)
     done = installed.run(program)
     assert (done.code, done.stdout, done.stderr) == (0, "working on Test GPU\n", "")
-    (installed.sandbox.directory / "machine.yaml").write_text("devices: []\n")
-    done = installed.run(program)
+    del installed.sandbox.environment["BERTH_INVENTORY"]
+    [probe] = installed.stage.rglob("bin/berth-probe")  # where a staged program is, nobody expects it
+    installed.sandbox.environment["BERTH_PROBE"] = str(probe)
+    done = installed.run(program)  # on the hardware, of which a sandbox has none
     assert (done.code, done.stderr) == (0, "")
     assert re.fullmatch("working on the CPU: .*device.*\n", done.stdout)
 
