@@ -200,11 +200,17 @@ static struct device *used_device(const struct assembly *assembly, const struct 
     return found;
 }
 
+/* Whether it may be told how busy it is by who has it open: not if it is not known to work. */
+static bool is_up(const struct device *device)
+{
+    return !device->old && !device->asleep && device->health != HEALTH_SICK;
+}
+
 static int add_use(struct device *device, const struct device *used)
 {
     const struct device_process *user;
 
-    if (!device->load.utilization.known && !device->old && !device->asleep)
+    if (!device->load.utilization.known && is_up(device))
         device->load.utilization = used->load.utilization;
     vector_for_each (user, &used->processes) {
         struct device_process *process = device_process_need(&device->processes, user->pid);

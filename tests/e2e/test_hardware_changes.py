@@ -70,6 +70,17 @@ def test_utilization_by_engines(machine, sandbox):
         watch.until(lambda devices: devices["intel0"]["utilization"] == 0.5)
 
 
+def test_how_busy_one_is_that_does_not_answer(machine, sandbox, impatient):
+    """Nobody has it open, which is no reason to say that it idles."""
+    machine.add_intel(3)
+    machine.add_amd(4).hang("gpu_busy_percent")
+    watch = Watch(sandbox)
+    with watch.program:
+        devices, _ = watch.until(lambda devices: devices["intel0"]["utilization"] == 0)
+        assert devices["amd0"]["health"] == "sick"
+        assert devices["amd0"]["utilization"] is None
+
+
 def fdinfo(card, cycles, total):
     lines = {"driver": "xe", "pdev": card.pci, "client-id": 1, "cycles-ccs": cycles, "total-cycles-ccs": total}
     return "".join(f"drm-{name}:\t{value}\n" for name, value in lines.items())
