@@ -175,7 +175,7 @@ static void tell(struct crew *crew, struct crew_worker *worker, struct step_resu
 
 static void tell_failure(struct crew *crew, struct task *task, int code, const char *words)
 {
-    struct step_result result = {.code = code, .message = strdup(words)};
+    struct step_result result = {.code = code, .message = strdup(words), .lost = true};
 
     task->runs = task->stuck = task->waits = false;
     text_finish(&task->packet);

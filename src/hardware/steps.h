@@ -6,6 +6,7 @@
 #define HARDWARE_STEPS_H
 
 #include <berth/error.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -29,6 +30,7 @@ struct step {
 struct step_result {
     int code; /* 0, or a negative code: why is in the message */
     char *message;
+    bool lost; /* there is no answer: who was at it hung or died. Not part of the packet */
     struct sight sight;
 };
 

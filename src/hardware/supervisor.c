@@ -174,11 +174,10 @@ static struct known_vendor *vendor_of(struct supervisor *supervisor, enum vendor
     return NULL;
 }
 
-/* When a failure of this kind is tried again: what did not hang or crash may be at once. */
-static int64_t retry_time(const struct supervisor *supervisor, int code)
+/* When a step that failed is tried again: at once, unless it hung or crashed. */
+static int64_t retry_time(const struct supervisor *supervisor, const struct step_result *result)
 {
-    return code == BERTH_ERROR_TIMED_OUT || code == BERTH_ERROR_IO ? supervisor->now + RETRY_AFTER
-                                                                   : supervisor->now;
+    return result->lost ? supervisor->now + RETRY_AFTER : supervisor->now;
 }
 
 static void device_is_gone(void *context, struct known *known)
@@ -211,7 +210,7 @@ static void list_is_done(struct supervisor *supervisor, struct known_vendor *ven
         keep(supervisor,
              known_vendor_compare(vendor, &result->sight.found, device_is_gone, supervisor));
     } else {
-        vendor->list_retry_at = retry_time(supervisor, result->code);
+        vendor->list_retry_at = retry_time(supervisor, result);
     }
     begin_reads(supervisor, vendor);
     begin_links(supervisor, vendor);
@@ -255,7 +254,7 @@ static void read_is_done(struct supervisor *supervisor, struct known_vendor *ven
         result->sight.found = (struct found_list){0};
         describe_users(supervisor, &known->last);
     } else {
-        known->retry_at = retry_time(supervisor, result->code);
+        known->retry_at = retry_time(supervisor, result);
     }
     take_problems(&known->problems, &result->sight.problems);
     begin_links(supervisor, vendor);

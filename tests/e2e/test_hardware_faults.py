@@ -28,21 +28,22 @@ def messages(document, backend):
     return [problem["message"] for problem in document["problems"] if problem["backend"] == backend]
 
 
-def who_opens(name):
-    """The probe's process that is opening such a file: a pipe that nobody writes to holds it there."""
+def who_opens(machine, name):
+    """The process that is opening such a file of this machine: a pipe that nobody writes to holds it there."""
     for pid, _, _ in processes():
-        if command_line(pid) == "berth-probe" and is_opening(pid, name):
+        if command_line(pid) == "berth-probe" and is_opening(pid, machine, name):
             return pid
     return None
 
 
-def is_opening(pid, name):
+def is_opening(pid, machine, name):
     """Its system call has a pointer to the path for its second argument, as openat does."""
     try:
         words = Path(f"/proc/{pid}/syscall").read_text().split()
         with open(f"/proc/{pid}/mem", "rb") as memory:
             memory.seek(int(words[2], 16))
-            return memory.read(os.pathconf("/", "PC_PATH_MAX")).split(b"\0")[0].endswith(name.encode())
+            path = os.fsdecode(memory.read(os.pathconf("/", "PC_PATH_MAX")).split(b"\0")[0])
+            return path.startswith(os.path.realpath(machine.root)) and path.endswith(name)
     except (OSError, ValueError, IndexError):
         return False
 
@@ -214,7 +215,7 @@ def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient
         cards = mixed(machine)
         cards["amd0"].hang("gpu_busy_percent")
         looking = sandbox.start(["berth", "devices", "--json"])
-        worker = until(lambda: who_opens("gpu_busy_percent"), "somebody who hangs")
+        worker = until(lambda: who_opens(machine, "gpu_busy_percent"), "somebody who hangs")
         freezer.freeze(worker)
         assert Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "D"
         supervisor = parent_of(worker)

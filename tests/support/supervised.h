@@ -106,7 +106,7 @@ static int read_one(struct act *act, const struct found *wanted, struct sight *s
     if (index == atomic_load(&act->crashes))
         raise(SIGSEGV);
     if (index == atomic_load(&act->fails))
-        return error_set(error, BERTH_ERROR_INVALID, "GPU is lost");
+        return error_set(error, BERTH_ERROR_IO, "GPU is lost");
     if (index == atomic_load(&act->lies))
         id.index = 77;
     found = found_list_add(&sight->found, id);
