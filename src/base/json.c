@@ -194,3 +194,18 @@ void json_decimal(struct json *json, int64_t value, unsigned decimals)
     begin_value(json);
     text_append(json->text, quantity_format_decimal(value, decimals).text);
 }
+
+void json_string_member(struct json *json, const char *key, const char *string)
+{
+    json_key(json, key);
+    json_string(json, string);
+}
+
+void json_number_member(struct json *json, const char *key, bool known, uint64_t value)
+{
+    json_key(json, key);
+    if (known)
+        json_unsigned(json, value);
+    else
+        json_null(json);
+}

@@ -64,4 +64,8 @@ void json_null(struct json *json);
  * trailing zeros: (125, 3) is 0.125, (2000, 3) is 2. */
 void json_decimal(struct json *json, int64_t value, unsigned decimals);
 
+/* A member with such a value: its key, then the string, or the number if it is known, else null. */
+void json_string_member(struct json *json, const char *key, const char *string);
+void json_number_member(struct json *json, const char *key, bool known, uint64_t value);
+
 #endif

@@ -6,19 +6,9 @@
 /* Figures are kept in thousandths. */
 enum { FIGURE_DECIMALS = 3 };
 
-static void write_string(struct json *json, const char *key, const char *string)
-{
-    json_key(json, key);
-    json_string(json, string);
-}
-
 static void write_number(struct json *json, const char *key, struct optional_number number)
 {
-    json_key(json, key);
-    if (number.known)
-        json_unsigned(json, number.value);
-    else
-        json_null(json);
+    json_number_member(json, key, number.known, number.value);
 }
 
 static void write_bool(struct json *json, const char *key, bool value)
@@ -46,14 +36,14 @@ static void write_load(struct json *json, const struct device *device)
     write_figure(json, "temperature_c", &load->temperature, FIGURE_DECIMALS);
     write_figure(json, "power_w", &load->power, FIGURE_DECIMALS);
     write_figure(json, "frequency_hz", &load->frequency, 0);
-    write_string(json, "health", choice_name(health_names, (int)device->health));
-    write_string(json, "health_reason", device->health_reason);
+    json_string_member(json, "health", choice_name(health_names, (int)device->health));
+    json_string_member(json, "health_reason", device->health_reason);
     write_bool(json, "asleep", device->asleep);
     write_bool(json, "old", device->old);
     if (load_sampled_at(load, &sampled_at))
-        write_string(json, "sampled_at", quantity_format_time(sampled_at).text);
+        json_string_member(json, "sampled_at", quantity_format_time(sampled_at).text);
     else
-        write_string(json, "sampled_at", NULL);
+        json_string_member(json, "sampled_at", NULL);
 }
 
 /* Numbers of users that the user database can be asked for. */
@@ -69,13 +59,13 @@ static void write_process(struct json *json, const struct device_process *proces
 
     json_object_begin(json);
     write_number(json, "pid", optional_number_of(process->pid));
-    write_string(json, "user",
-                 is_user(process->uid) ? user_names_find(users, (uint32_t)process->uid.value)
-                                       : NULL);
-    write_string(json, "command", process->command);
+    json_string_member(json, "user",
+                       is_user(process->uid) ? user_names_find(users, (uint32_t)process->uid.value)
+                                             : NULL);
+    json_string_member(json, "command", process->command);
     write_number(json, "memory", process->memory);
     write_number(json, "lease", lease);
-    write_string(json, "container", process->container);
+    json_string_member(json, "container", process->container);
     write_number(json, "uid", process->uid);
     json_object_end(json);
 }
@@ -100,20 +90,20 @@ static void write_lists(struct json *json, const struct device *device, struct u
 void devices_write_members(struct json *json, const struct device *device,
                            struct optional_number slot, struct user_names *users)
 {
-    write_string(json, "id", device_id_format(device->id).text);
+    json_string_member(json, "id", device_id_format(device->id).text);
     write_number(json, "slot", slot);
-    write_string(json, "vendor", vendor_name(device->id.vendor));
+    json_string_member(json, "vendor", vendor_name(device->id.vendor));
     write_number(json, "index", optional_number_of(device->id.index));
-    write_string(json, "name", device->name);
-    write_string(json, "kind", choice_name(device_kind_names, (int)device->kind));
-    write_string(json, "uuid", device->uuid);
-    write_string(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
-    write_string(json, "parent", device->parent);
+    json_string_member(json, "name", device->name);
+    json_string_member(json, "kind", choice_name(device_kind_names, (int)device->kind));
+    json_string_member(json, "uuid", device->uuid);
+    json_string_member(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
+    json_string_member(json, "parent", device->parent);
     write_number(json, "memory_total", device->memory_total);
     write_figure(json, "memory_free", &device->load.memory_free, 0);
-    write_string(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
+    json_string_member(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
     write_number(json, "numa", device->numa);
-    write_string(json, "cpus", device->cpus);
+    json_string_member(json, "cpus", device->cpus);
     write_load(json, device);
     write_lists(json, device, users);
 }
@@ -141,7 +131,7 @@ static void write_link(struct json *json, const struct machine *machine, const s
     for (size_t i = 0; i < 2; i++)
         json_string(json, device_id_format(machine->devices.items[link->between[i]].id).text);
     json_array_end(json);
-    write_string(json, "kind", choice_name(link_kind_names, (int)link->kind));
+    json_string_member(json, "kind", choice_name(link_kind_names, (int)link->kind));
     write_number(json, "lanes",
                  (struct optional_number){.known = link->lanes > 0, .value = link->lanes});
     json_object_end(json);
@@ -154,8 +144,8 @@ static void write_problems(struct json *json, const struct problem_list *problem
     json_array_begin(json);
     vector_for_each (problem, problems) {
         json_object_begin(json);
-        write_string(json, "backend", problem->backend);
-        write_string(json, "message", problem->message);
+        json_string_member(json, "backend", problem->backend);
+        json_string_member(json, "message", problem->message);
         json_object_end(json);
     }
     json_array_end(json);
@@ -170,7 +160,7 @@ void devices_write_json(const struct devices_picture *picture, enum json_layout 
 
     json_start(&json, out, layout);
     json_object_begin(&json);
-    write_string(&json, "schema", "berth.devices/1");
+    json_string_member(&json, "schema", "berth.devices/1");
     json_key(&json, "devices");
     write_devices(&json, picture);
     json_key(&json, "links");

@@ -89,8 +89,7 @@ static void write_json(const struct machine *machine, const struct placement *pl
 
     json_start(&json, out, JSON_INDENTED);
     json_object_begin(&json);
-    json_key(&json, "schema");
-    json_string(&json, "berth.plan/1");
+    json_string_member(&json, "schema", "berth.plan/1");
     json_key(&json, "satisfiable");
     json_bool(&json, placement->satisfiable);
     json_key(&json, "now");
@@ -100,12 +99,10 @@ static void write_json(const struct machine *machine, const struct placement *pl
     vector_for_each (slot, &placement->slots)
         json_string(&json, id_of(machine, *slot, &id));
     json_array_end(&json);
-    json_key(&json, "policy");
-    json_string(&json, policy->name);
+    json_string_member(&json, "policy", policy->name);
     json_key(&json, "score");
     json_null(&json);
-    json_key(&json, "why");
-    json_string(&json, text_string(&placement->why));
+    json_string_member(&json, "why", text_string(&placement->why));
     json_object_end(&json);
     json_finish(&json);
 }

@@ -4,12 +4,6 @@
 #include "cli/devices_output.h"
 #include "cli/status_output.h"
 
-static void write_string(struct json *json, const char *key, const char *string)
-{
-    json_key(json, key);
-    json_string(json, string);
-}
-
 static void write_unsigned(struct json *json, const char *key, uint64_t number)
 {
     json_key(json, key);
@@ -22,18 +16,10 @@ static void write_bool(struct json *json, const char *key, bool value)
     json_bool(json, value);
 }
 
-static void write_maybe(struct json *json, const char *key, bool known, uint64_t number)
-{
-    json_key(json, key);
-    if (known)
-        json_unsigned(json, number);
-    else
-        json_null(json);
-}
-
 static void write_time(struct json *json, const char *key, struct optional_number time)
 {
-    write_string(json, key, time.known ? quantity_format_time(status_time(time.value)).text : NULL);
+    json_string_member(json, key,
+                       time.known ? quantity_format_time(status_time(time.value)).text : NULL);
 }
 
 static void write_pool(struct json *json, const struct status_picture *picture)
@@ -44,9 +30,10 @@ static void write_pool(struct json *json, const struct status_picture *picture)
     json_object_begin(json);
     write_unsigned(json, "capacity", look->capacity);
     write_unsigned(json, "pending", look->pending);
-    write_string(json, "socket", about->socket != NULL ? about->socket : picture->address->socket);
-    write_string(json, "inventory", about->inventory);
-    write_string(json, "time", quantity_format_time(look->time).text);
+    json_string_member(json, "socket",
+                       about->socket != NULL ? about->socket : picture->address->socket);
+    json_string_member(json, "inventory", about->inventory);
+    json_string_member(json, "time", quantity_format_time(look->time).text);
     json_object_end(json);
 }
 
@@ -61,8 +48,9 @@ static void write_device(struct json *json, const struct status_picture *picture
     json_object_begin(json);
     devices_write_members(json, item->device, optional_number_of(slot), picture->users);
     write_bool(json, "leased", leased);
-    write_string(json, "sharing", leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
-    write_string(json, "state", choice_name(wire_state_names, (int)item->state));
+    json_string_member(json, "sharing",
+                       leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
+    json_string_member(json, "state", choice_name(wire_state_names, (int)item->state));
     json_key(json, "leases");
     json_array_begin(json);
     for (; *use < view->uses.count && view->uses.items[*use].slot == slot; (*use)++) {
@@ -85,11 +73,11 @@ static void write_lease_devices(struct json *json, const struct wire_lease *leas
     json_array_begin(json);
     vector_for_each (id, &lease->devices) {
         json_object_begin(json);
-        write_string(json, "id", device_id_format(*id).text);
+        json_string_member(json, "id", device_id_format(*id).text);
         json_key(json, "share");
         json_decimal(json, lease->sharing == SHARING_EXCLUSIVE ? SHARE_WHOLE : lease->share,
                      SHARE_DECIMALS);
-        write_maybe(json, "memory", lease->memory.known, lease->memory.value);
+        json_number_member(json, "memory", lease->memory.known, lease->memory.value);
         json_object_end(json);
     }
     json_array_end(json);
@@ -106,24 +94,24 @@ static void write_lease(struct json *json, const struct wire_lease *lease, struc
 {
     json_object_begin(json);
     write_unsigned(json, "id", lease->id);
-    write_string(json, "name", lease->name);
-    write_string(json, "user", user_names_find(users, lease->uid));
+    json_string_member(json, "name", lease->name);
+    json_string_member(json, "user", user_names_find(users, lease->uid));
     write_unsigned(json, "uid", lease->uid);
-    write_maybe(json, "pid", lease->pid > 0, (uint64_t)lease->pid);
-    write_string(json, "command", lease->command);
+    json_number_member(json, "pid", lease->pid > 0, (uint64_t)lease->pid);
+    json_string_member(json, "command", lease->command);
     write_lease_devices(json, lease);
     write_unsigned(json, "replicas", lease->replicas);
-    write_string(json, "sharing", choice_name(sharing_names, (int)lease->sharing));
-    write_string(json, "priority", priority_name(lease->priority));
+    json_string_member(json, "sharing", choice_name(sharing_names, (int)lease->sharing));
+    json_string_member(json, "priority", priority_name(lease->priority));
     write_bool(json, "opportunistic", lease->opportunistic);
-    write_string(json, "claimed_at", quantity_format_time(lease->since).text);
-    write_string(json, "granted_at", quantity_format_time(lease->granted).text);
+    json_string_member(json, "claimed_at", quantity_format_time(lease->since).text);
+    json_string_member(json, "granted_at", quantity_format_time(lease->granted).text);
     write_time(json, "expires_at", lease->expires);
-    write_string(json, "idle_s", NULL);
+    json_string_member(json, "idle_s", NULL);
     write_bool(json, "draining", lease->draining);
-    write_string(json, "ending", lease->end != 0 ? wire_end_describe(lease->end) : NULL);
+    json_string_member(json, "ending", lease->end != 0 ? wire_end_describe(lease->end) : NULL);
     write_time(json, "force_at", lease->force_at);
-    write_maybe(json, "parent", lease->parent != 0, lease->parent);
+    json_number_member(json, "parent", lease->parent != 0, lease->parent);
     json_object_end(json);
 }
 
@@ -132,22 +120,22 @@ static void write_claim(struct json *json, const struct wire_claim *claim, struc
     json_object_begin(json);
     write_unsigned(json, "id", claim->id);
     write_unsigned(json, "position", claim->position);
-    write_string(json, "name", claim->name);
-    write_string(json, "user", user_names_find(users, claim->uid));
+    json_string_member(json, "name", claim->name);
+    json_string_member(json, "user", user_names_find(users, claim->uid));
     write_unsigned(json, "uid", claim->uid);
-    write_maybe(json, "pid", claim->pid > 0, (uint64_t)claim->pid);
-    write_string(json, "command", claim->command);
-    write_string(json, "request", claim->request);
-    write_string(json, "priority", priority_name(claim->priority));
+    json_number_member(json, "pid", claim->pid > 0, (uint64_t)claim->pid);
+    json_string_member(json, "command", claim->command);
+    json_string_member(json, "request", claim->request);
+    json_string_member(json, "priority", priority_name(claim->priority));
     write_bool(json, "opportunistic", claim->opportunistic);
-    write_string(json, "since", quantity_format_time(claim->since).text);
-    write_string(json, "why", claim->why);
+    json_string_member(json, "since", quantity_format_time(claim->since).text);
+    json_string_member(json, "why", claim->why);
     json_key(json, "estimate_s");
     if (claim->estimate.known)
         json_decimal(json, status_time(claim->estimate.value) / (DURATION_SECOND / 1000), 3);
     else
         json_null(json);
-    write_maybe(json, "parent", claim->parent != 0, claim->parent);
+    json_number_member(json, "parent", claim->parent != 0, claim->parent);
     json_object_end(json);
 }
 
@@ -163,7 +151,7 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
 
     json_start(&json, out, layout);
     json_object_begin(&json);
-    write_string(&json, "schema", "berth.status/1");
+    json_string_member(&json, "schema", "berth.status/1");
     json_key(&json, "pool");
     write_pool(&json, picture);
     json_key(&json, "devices");
@@ -185,8 +173,8 @@ void status_write_json(const struct status_picture *picture, enum json_layout la
     json_array_begin(&json);
     vector_for_each (problem, &look->problems) {
         json_object_begin(&json);
-        write_string(&json, "backend", problem->backend);
-        write_string(&json, "message", problem->message);
+        json_string_member(&json, "backend", problem->backend);
+        json_string_member(&json, "message", problem->message);
         json_object_end(&json);
     }
     json_array_end(&json);

@@ -22,19 +22,9 @@ struct dump {
     struct root root;
 };
 
-static void write_string(struct json *json, const char *key, const char *string)
-{
-    json_key(json, key);
-    json_string(json, string);
-}
-
 static void write_number(struct json *json, const char *key, struct optional_number number)
 {
-    json_key(json, key);
-    if (number.known)
-        json_unsigned(json, number.value);
-    else
-        json_null(json);
+    json_number_member(json, key, number.known, number.value);
 }
 
 /* A figure that does not say when it was read is told apart. */
@@ -51,16 +41,16 @@ static void write_figure(struct json *json, const char *key, const struct figure
 
 static void write_facts(struct json *json, const struct device *device)
 {
-    write_string(json, "name", device->name);
-    write_string(json, "uuid", device->uuid);
-    write_string(json, "cpus", device->cpus);
+    json_string_member(json, "name", device->name);
+    json_string_member(json, "uuid", device->uuid);
+    json_string_member(json, "cpus", device->cpus);
     write_number(json, "memory_total", device->memory_total);
     write_number(json, "numa", device->numa);
     write_number(json, "minor", device->minor);
-    write_string(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
-    write_string(json, "kind", choice_name(device_kind_names, (int)device->kind));
-    write_string(json, "health", choice_name(health_names, (int)device->health));
-    write_string(json, "health_reason", device->health_reason);
+    json_string_member(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
+    json_string_member(json, "kind", choice_name(device_kind_names, (int)device->kind));
+    json_string_member(json, "health", choice_name(health_names, (int)device->health));
+    json_string_member(json, "health_reason", device->health_reason);
     json_key(json, "partitioned");
     json_bool(json, device->partitioned);
     json_key(json, "asleep");
@@ -98,11 +88,11 @@ static void write_found(struct json *json, const struct found *found, const char
     const struct device *device = found->device;
 
     json_object_begin(json);
-    write_string(json, "id", device_id_format(device->id).text);
-    write_string(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
-    write_string(json, "parent", device->parent);
-    write_string(json, "path", found->path);
-    write_string(json, "error", error);
+    json_string_member(json, "id", device_id_format(device->id).text);
+    json_string_member(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
+    json_string_member(json, "parent", device->parent);
+    json_string_member(json, "path", found->path);
+    json_string_member(json, "error", error);
     if (error == NULL) {
         write_facts(json, device);
         write_lists(json, device);
@@ -192,7 +182,7 @@ static int look(struct dump *dump)
     end_step(dump, &context);
     write_links(&dump->json, &linked, &listed.found);
     write_problems(&dump->json, &listed.problems);
-    write_string(&dump->json, "error", code < 0 ? error.message : NULL);
+    json_string_member(&dump->json, "error", code < 0 ? error.message : NULL);
     sight_finish(&linked);
     sight_finish(&listed);
     return code;
