@@ -79,13 +79,14 @@ static char *make_absolute(struct launch *launch, char *entry)
 static int make_environment(struct launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
+    static char listening_name[] = "LISTEN_FDNAMES=" DETACHED_LISTENER;
     const struct detached *detached = launch->detached;
     size_t count = 0;
     size_t kept = 0;
 
     while (environ != NULL && environ[count] != NULL)
         count++;
-    launch->environment = calloc(count + 3, sizeof(*launch->environment));
+    launch->environment = calloc(count + 4, sizeof(*launch->environment));
     if (launch->environment == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -101,6 +102,7 @@ static int make_environment(struct launch *launch)
     }
     if (detached->listening >= 0) {
         launch->environment[kept++] = listening;
+        launch->environment[kept++] = listening_name;
         launch->environment[kept] = launch->pid;
     }
     return 0;
