@@ -22,21 +22,20 @@
 #include "base/text.h"
 #include "daemon/listener.h"
 
-/* What is kept, and what cannot be done without it. */
-static const struct kept_right {
-    int capability;
-    const char *name;
-    const char *lack;
-} kept_rights[] = {
-    {CAP_KILL, "CAP_KILL", "cannot signal other users' processes"},
-    {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "cannot see what other users' processes are"},
-};
+/* All capabilities that matter here are among the first 32, one word of a set. */
+#define BIT(capability) (UINT32_C(1) << (capability))
 
-/* All of them are among the first 32, one word of a set. */
-static uint32_t bit_of(int capability)
-{
-    return UINT32_C(1) << capability;
-}
+/* What is kept, and what cannot be done without it. The environment and the descriptors in
+ * /proc/PID are files that only their user may open, on top of what they say of a process. */
+static const struct right {
+    const char *key;
+    uint32_t capabilities;
+    const char *lack;
+} rights[] = {
+    {"signals", BIT(CAP_KILL), "cannot signal other users' processes: CAP_KILL"},
+    {"sees", BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH),
+     "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
+};
 
 /* ---- Whom to become ---- */
 
@@ -237,7 +236,7 @@ static int capabilities_set(uint32_t kept)
     if (syscall(SYS_capset, &header, data) < 0)
         return -1;
     for (int i = 0; i < 32; i++) {
-        if ((kept & bit_of(i)) != 0 &&
+        if ((kept & BIT(i)) != 0 &&
             prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, (unsigned long)i, 0UL, 0UL) < 0)
             return -1;
     }
@@ -248,7 +247,7 @@ static int capabilities_set(uint32_t kept)
 static int bound_capabilities(uint32_t kept)
 {
     for (int i = 0; prctl(PR_CAPBSET_READ, (unsigned long)i, 0UL, 0UL, 0UL) >= 0; i++) {
-        if (i < 32 && (kept & bit_of(i)) != 0)
+        if (i < 32 && (kept & BIT(i)) != 0)
             continue;
         if (prctl(PR_CAPBSET_DROP, (unsigned long)i, 0UL, 0UL, 0UL) < 0)
             return -1;
@@ -261,8 +260,8 @@ static uint32_t rights_in(uint32_t set)
 {
     uint32_t kept = 0;
 
-    for (size_t i = 0; i < COUNT(kept_rights); i++)
-        kept |= set & bit_of(kept_rights[i].capability);
+    for (size_t i = 0; i < COUNT(rights); i++)
+        kept |= set & rights[i].capabilities;
     return kept;
 }
 
@@ -301,11 +300,6 @@ int privileges_become(const struct privileges_user *user, struct berth_error *er
 
 /* ---- Saying so ---- */
 
-static void log_reach(struct log *log, const char *key, uint32_t set, int capability)
-{
-    text_append(log_value(log, key), (set & bit_of(capability)) != 0 ? "everybody" : "own");
-}
-
 void privileges_say(struct pool *pool)
 {
     struct capability_sets sets = {0};
@@ -313,18 +307,17 @@ void privileges_say(struct pool *pool)
 
     /* Where nothing can be known, nothing is promised. */
     if (capabilities_read(&sets) < 0)
-        sets = (struct capability_sets){0};
-    for (size_t i = 0; i < COUNT(kept_rights); i++) {
-        const struct kept_right *right = &kept_rights[i];
-
-        if ((sets.effective & bit_of(right->capability)) == 0)
-            text_append_format(&missing, "%s%s: %s", missing.length > 0 ? "; " : "", right->lack,
-                               right->name);
-    }
+        sets.effective = 0;
     log_begin(&pool->log, pool_now(pool), "rights");
     log_number(&pool->log, "uid", pool->owner);
-    log_reach(&pool->log, "signals", sets.effective, CAP_KILL);
-    log_reach(&pool->log, "sees", sets.effective, CAP_SYS_PTRACE);
+    for (size_t i = 0; i < COUNT(rights); i++) {
+        bool has = (sets.effective & rights[i].capabilities) == rights[i].capabilities;
+
+        text_append(log_value(&pool->log, rights[i].key), has ? "everybody" : "own");
+        if (!has)
+            text_append_format(&missing, "%s%s", missing.length > 0 ? "; " : "", rights[i].lack);
+    }
+    /* A user's own daemon needs none. */
     if (!pool->settings.own && missing.length > 0)
         log_text(&pool->log, "missing", text_string(&missing));
     log_end(&pool->log);

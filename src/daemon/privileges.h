@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the daemon may do to the processes of others. A daemon for everybody needs two of root's
- * rights: to signal everybody's processes (CAP_KILL) and to see whose they are (CAP_SYS_PTRACE).
+ * What the daemon may do to the processes of others. A daemon for everybody needs these of root's
+ * rights: to signal everybody's processes (CAP_KILL), and to see of which lease they are and which
+ * devices they use (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH).
  */
 #ifndef DAEMON_PRIVILEGES_H
 #define DAEMON_PRIVILEGES_H
@@ -31,7 +32,7 @@ void privileges_user_finish(struct privileges_user *user);
 int privileges_give_directory(const struct privileges_user *user, const char *socket,
                               struct berth_error *error);
 
-/* Becomes the user for good, with the user's groups: of root's rights those two are kept, as far as
+/* Becomes the user for good, with the user's groups: of root's rights those are kept, as far as
  * we have them, here and in the programs that we start. Fails with BERTH_ERROR_PERMISSION or _IO;
  * the process is good for nothing then. */
 int privileges_become(const struct privileges_user *user, struct berth_error *error);
