@@ -179,7 +179,7 @@ def staged_units(request, sandbox, build_options):
     stage = Path(f"{sandbox.directory}/stage{prefix}")
     units = stage / build_options[f"systemd_{request.param}_units"]
     for unit in units.iterdir():
-        assert "@" not in unit.read_text()
+        assert "@BINDIR@" not in unit.read_text()
         unit.write_text(unit.read_text().replace(f"={prefix}/", f"={stage}/"))
     return request.param, sorted(units.iterdir())
 

@@ -138,19 +138,25 @@ class ServiceManager:
     def drop_in(self, unit, text, kind="system"):
         self.add_unit(f"{unit}.d/test.conf", text, kind)
 
+    def _add_trial(self, kind, wanted):
+        names = " ".join(wanted)
+        self.add_unit("trial.target", f"[Unit]\nDefaultDependencies=no\nRequires={names}\nAfter={names}\n", kind)
+
     def boot(self, *wanted):
         """Begins, with these units; from then on paths are those that programs inside see."""
-        self.add_unit("trial.target", f"[Unit]\nDefaultDependencies=no\nRequires={' '.join(wanted)}\n")
+        self._add_trial("system", wanted)
         self.holder.send("\n")
         self.root = Path(f"/proc/{self.first}/root")
         until(lambda: self.systemctl("is-active", "trial.target").stdout == "active\n", self.describe)
 
     def add_user_manager(self, uid, *wanted):
         """Before boot(): a unit user.service, which manages these units of a user."""
+        for file, line in (("passwd", f"user:x:{uid}:{uid}::/:/bin/sh\n"), ("group", f"user:x:{uid}:\n")):
+            self.write(f"etc/{file}", (self.root / "etc" / file).read_text() + line)
         path = f"{STUBS['user']}:{self.units['user']}"
         search = self.environment()["PATH"]
         self.add_unit("user.service", USER_MANAGER.format(uid=uid, path=path, search=search))
-        self.add_unit("trial.target", f"[Unit]\nDefaultDependencies=no\nRequires={' '.join(wanted)}\n", "user")
+        self._add_trial("user", wanted)
 
     def describe(self):
         return "the machine's start; " + self.systemctl("--failed", "--no-pager").stdout + self.holder.text("stderr")
