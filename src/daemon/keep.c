@@ -62,7 +62,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_PID] = {TAGGED_NUMBER(kept_job, pid, INT32_MAX)},
     [KEPT_JOB_STARTED] = {TAGGED_NUMBER(kept_job, started, UINT64_MAX)},
     [KEPT_JOB_HOLD] = {TAGGED_NUMBER(kept_job, hold, WIRE_HOLD_NOTHING)},
-    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_PARENT)},
+    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_IDLE)},
     [KEPT_JOB_DRAINING] = {TAGGED_NUMBER(kept_job, draining, true)},
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
@@ -89,7 +89,7 @@ enum kept_ended_tag {
 static const struct tagged_field ended_fields[] = {
     [KEPT_ENDED_ID] = {TAGGED_NUMBER(ended, id, UINT64_MAX)},
     [KEPT_ENDED_UID] = {TAGGED_NUMBER(ended, uid, UINT32_MAX)},
-    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_PARENT)},
+    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_IDLE)},
     [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .most = UINT64_MAX},
 };
 

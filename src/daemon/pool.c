@@ -41,15 +41,6 @@ int64_t pool_loop_time(const struct pool *pool, int64_t time)
     return time == TIME_NEVER ? LOOP_NEVER : time - pool->clock_offset;
 }
 
-bool pool_may_use_high(const struct pool *pool, uint32_t uid)
-{
-    for (size_t i = 0; i < pool->high.count; i++) {
-        if (pool->high.items[i] == uid)
-            return true;
-    }
-    return false;
-}
-
 /* ---- Times ---- */
 
 static void engine_is_due(struct timer *timer)
@@ -287,8 +278,7 @@ static void finish(struct pool *pool)
     log_finish(&pool->log);
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
-    vector_finish(&pool->high);
-    vector_finish(&pool->limits);
+    configuration_finish(&pool->rules);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);

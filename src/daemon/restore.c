@@ -366,7 +366,7 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER
                          ? job->guard->force_at
-                         : pool_now(pool) + pool->grace);
+                         : pool_now(pool) + pool->rules.grace);
 }
 
 static void abandon(struct pool *pool, struct job *job)
