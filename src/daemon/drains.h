@@ -24,6 +24,12 @@ int drain_set(struct pool *pool, uint32_t slot, const char *reason, struct optio
 /* Into service again; one that is fine, too. */
 void drain_clear(struct pool *pool, uint32_t slot);
 
+/* What the journal knows; takes the reason over. */
+struct kept_drain;
+void drain_restore(struct pool *pool, struct kept_drain *kept);
+/* All of it is read: the engine has it from here. `other_devices`: it was about others. */
+void drains_restored(struct pool *pool, bool other_devices);
+
 /* What is known of the slot. */
 const struct drain *drain_of(const struct pool *pool, uint32_t slot);
 

@@ -19,6 +19,7 @@
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/drains.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
@@ -248,6 +249,8 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = sources_open(pool, error);
     if (code == 0)
+        code = drains_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -273,6 +276,7 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    drains_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);

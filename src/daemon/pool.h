@@ -232,6 +232,7 @@ struct pool {
     struct text key;    /* of a request being looked for */
     bool journaling;
 
+    struct drain *drains;      /* by slot */
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
