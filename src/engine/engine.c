@@ -40,16 +40,20 @@ static struct engine_settings complete(const struct engine_settings *given)
     return settings;
 }
 
+/* The most slots that one decision may be about: every tenant of every slot. */
+static size_t chosen_most(const struct engine *engine, const struct engine_settings *settings)
+{
+    return engine->size * (settings->mps_tenants > settings->time_slice_tenants
+                               ? settings->mps_tenants
+                               : settings->time_slice_tenants);
+}
+
 /* The room to work in. */
 static int make_room(struct engine *engine)
 {
-    const struct engine_settings *settings = &engine->settings;
     size_t size = engine->size;
-    size_t tenants = settings->mps_tenants > settings->time_slice_tenants
-                         ? settings->mps_tenants
-                         : settings->time_slice_tenants;
 
-    engine->chosen = calloc(size * tenants, sizeof(*engine->chosen));
+    engine->chosen = calloc(chosen_most(engine, &engine->settings), sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
     engine->room = calloc(size, sizeof(*engine->room));
     engine->imagined = calloc(size, sizeof(*engine->imagined));
@@ -175,12 +179,38 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
-void engine_set_rules(struct engine *engine, int64_t grace, const struct policy *policy)
+/* The bounds on tenants are others: what depends on them is worked out again. */
+static int set_tenants(struct engine *engine, const struct engine_settings *settings)
 {
-    if (grace > 0)
-        engine->settings.grace = grace;
-    if (policy != NULL)
-        engine->settings.policy = policy;
+    uint32_t *chosen = reallocarray(engine->chosen, chosen_most(engine, settings), sizeof(*chosen));
+
+    if (chosen == NULL)
+        return BERTH_ERROR_MEMORY;
+    engine->chosen = chosen;
+    engine->settings.time_slice_tenants = settings->time_slice_tenants;
+    engine->settings.mps_tenants = settings->mps_tenants;
+    list_for_each (link, &engine->scopes)
+        scope_apply_rules(container_of(link, struct scope, in_engine));
+    recompile_requests(engine);
+    return 0;
+}
+
+int engine_set_rules(struct engine *engine, const struct engine_settings *given)
+{
+    struct engine_settings settings = complete(given);
+
+    if ((settings.time_slice_tenants != engine->settings.time_slice_tenants ||
+         settings.mps_tenants != engine->settings.mps_tenants) &&
+        set_tenants(engine, &settings) < 0)
+        return BERTH_ERROR_MEMORY;
+    engine->settings.grace = settings.grace;
+    engine->settings.policy = settings.policy;
+    engine->settings.age_step = settings.age_step;
+    list_for_each (link, &engine->scopes)
+        lanes_age(container_of(link, struct scope, in_engine));
+    refuse_impossible(engine);
+    settle_all(engine);
+    return 0;
 }
 
 void engine_listen(struct engine *engine, const struct event_sink *sink)

@@ -27,6 +27,14 @@ static void set_terms(struct scope *scope)
                               : parent->request->what.sharing;
 }
 
+void scope_apply_rules(struct scope *scope)
+{
+    scope->terms.time_slice_tenants = scope->engine->settings.time_slice_tenants;
+    scope->terms.mps_tenants = scope->engine->settings.mps_tenants;
+    for (uint32_t slot = 0; slot < scope->engine->machine.devices.count; slot++)
+        scope_refresh_sets(scope, slot);
+}
+
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
 {
     size_t size = engine->size;
