@@ -151,6 +151,7 @@ void connection_close(struct connection *connection)
     names_forget(pool, connection);
     jobs_lose_client(pool, connection);
     text_finish(&connection->out);
+    free(connection->groups);
     free(connection);
     if (pool->is_full)
         loop_change(&pool->loop, &pool->listener, EPOLLIN);

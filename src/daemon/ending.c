@@ -209,7 +209,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
     engine_drain_lease(pool->engine, job->by_lease.id, NULL);
     remains_signal(job->guard->remains, SIGTERM);
     remains_signal(job->guard->remains, SIGCONT);
-    set_force(pool, job, pool_now(pool) + pool->grace);
+    set_force(pool, job, pool_now(pool) + pool->rules.grace);
 }
 
 void ending_done(struct pool *pool, struct job *job)

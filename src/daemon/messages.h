@@ -24,6 +24,10 @@ void message_stop(struct connection *connection, struct wire_message *message);
 void message_extend(struct connection *connection, struct wire_message *message);
 void message_watch(struct connection *connection, struct wire_message *message);
 
+/* drains.c */
+void message_drain(struct connection *connection, struct wire_message *message);
+void message_undrain(struct connection *connection, struct wire_message *message);
+
 /* look.c */
 void message_hello(struct connection *connection, struct wire_message *message);
 void message_explain(struct connection *connection, struct wire_message *message);

@@ -19,6 +19,7 @@
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/drains.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
@@ -39,15 +40,6 @@ int64_t pool_now(const struct pool *pool)
 int64_t pool_loop_time(const struct pool *pool, int64_t time)
 {
     return time == TIME_NEVER ? LOOP_NEVER : time - pool->clock_offset;
-}
-
-bool pool_may_use_high(const struct pool *pool, uint32_t uid)
-{
-    for (size_t i = 0; i < pool->high.count; i++) {
-        if (pool->high.items[i] == uid)
-            return true;
-    }
-    return false;
 }
 
 /* ---- Times ---- */
@@ -257,6 +249,8 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = sources_open(pool, error);
     if (code == 0)
+        code = drains_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -282,13 +276,13 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    drains_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
-    vector_finish(&pool->high);
-    vector_finish(&pool->limits);
+    configuration_finish(&pool->rules);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);

@@ -91,27 +91,21 @@ static int apply_limits(struct pool *pool, const struct limit_list *limits,
 
     vector_for_each (limit, limits) {
         if (code == 0)
-            code = set_limit(pool, limit, limit->most, error);
+            code = set_limit(pool, limit, limit->allowance.devices, error);
     }
-    vector_for_each (limit, &pool->limits) {
+    vector_for_each (limit, &pool->rules.limits) {
         if (!has_limit(limits, limit))
             set_limit(pool, limit, UINT64_MAX, NULL);
     }
     return code;
 }
 
-/* Takes over what the daemon itself keeps of the rules. */
+/* Takes over the rules, which the engine has been told. */
 static void take_rules(struct pool *pool, struct configuration *configuration)
 {
-    pool->grace = configuration->grace;
-    pool->default_time = configuration->default_time;
-    pool->longest_time = configuration->longest_time;
-    vector_finish(&pool->high);
-    pool->high = configuration->high;
-    configuration->high = (struct user_list){0};
-    vector_finish(&pool->limits);
-    pool->limits = configuration->limits;
-    configuration->limits = (struct limit_list){0};
+    configuration_finish(&pool->rules);
+    pool->rules = *configuration;
+    *configuration = (struct configuration){0};
 }
 
 static struct engine_settings settings_of(const struct rules *rules)

@@ -95,7 +95,7 @@ static const struct field_type type_group = {.wanted = "a group", .parse = parse
 static int read_users(const struct reading *reading, const struct field *field,
                       const struct node *node, void *target)
 {
-    struct user_list *list = target;
+    struct number_list *list = target;
     int code = 0;
 
     if (node->kind != NODE_LIST)
@@ -151,7 +151,7 @@ static int read_limit(const struct reading *reading, const struct field *field,
         field_read(reading, limit.is_group ? &type_group : &type_user, field, key, &limit.key);
 
     if (code == 0)
-        code = field_read(reading, &type_devices, field, value, &limit.most);
+        code = field_read(reading, &type_devices, field, value, &limit.allowance.devices);
     if (code == 0 && is_limited(list, limit.key, limit.is_group))
         return document_error(reading->document, key, reading->error, BERTH_ERROR_INVALID,
                               "%s: %s is given twice", field->name, node_describe(key).text);
@@ -214,7 +214,7 @@ static const struct field configuration_fields[] = {
     {"mps_tenants", &field_number32, MEMBER(mps_tenants), .least = 1, .most = TENANTS_MOST},
     {"default_time", &type_duration, MEMBER(default_time), .least = DURATION_SECOND},
     {"longest_time", &type_duration, MEMBER(longest_time), .least = DURATION_SECOND},
-    {"high", &type_users, MEMBER(high)},
+    {"high", &type_users, MEMBER(high.users)},
     {"limits", &type_limits_record, .offset = 0, .record = &limits_record},
 };
 
@@ -244,6 +244,9 @@ static const struct configuration usual = {
     .age_step = DURATION_HOUR,
     .time_slice_tenants = 4,
     .mps_tenants = 8,
+    .time_warning = 5 * DURATION_MINUTE,
+    .each_user = {.devices = DEVICES_UNLIMITED},
+    .bounds = {.connections = 1000, .messages = 5000, .waiting = 1000},
 };
 
 static int build(const struct document *document, struct configuration *ret_configuration,
@@ -293,10 +296,38 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     return code;
 }
 
+static void people_finish(struct people *people)
+{
+    vector_finish(&people->users);
+    vector_finish(&people->groups);
+}
+
 void configuration_finish(struct configuration *configuration)
 {
+    struct reserved_device *reserved;
+
     free(configuration->policy.name);
-    vector_finish(&configuration->high);
+    people_finish(&configuration->admins);
+    people_finish(&configuration->high);
     vector_finish(&configuration->limits);
+    vector_finish(&configuration->preferred);
+    vector_for_each (reserved, &configuration->reserved)
+        people_finish(&reserved->people);
+    vector_finish(&configuration->reserved);
+    string_list_finish(&configuration->squatters_except);
+    string_list_finish(&configuration->prolog.words);
+    string_list_finish(&configuration->epilog.words);
+    string_list_finish(&configuration->notify);
     *configuration = (struct configuration){0};
+}
+
+bool number_list_has(const struct number_list *list, uint32_t number)
+{
+    const uint32_t *item;
+
+    vector_for_each (item, list) {
+        if (*item == number)
+            return true;
+    }
+    return false;
 }

@@ -30,10 +30,10 @@ static void walk(const struct configuration *configuration)
     require(configuration->default_time >= 0 && configuration->longest_time >= 0);
     require(configuration->longest_time == 0 ||
             configuration->default_time <= configuration->longest_time);
-    vector_for_each (uid, &configuration->high)
+    vector_for_each (uid, &configuration->high.users)
         require(*uid != UINT32_MAX);
     vector_for_each (limit, &configuration->limits) {
-        require(limit->key != UINT32_MAX && limit->most != UINT64_MAX);
+        require(limit->key != UINT32_MAX);
         vector_for_each (other, &configuration->limits)
             require(other == limit || other->key != limit->key ||
                     other->is_group != limit->is_group);

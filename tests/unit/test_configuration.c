@@ -68,7 +68,7 @@ static void check_usual(struct configuration *configuration)
     assert_int_equal(configuration->mps_tenants, 8);
     assert_int_equal(configuration->default_time, 0);
     assert_int_equal(configuration->longest_time, 0);
-    assert_int_equal(configuration->high.count, 0);
+    assert_int_equal(configuration->high.users.count, 0);
     assert_int_equal(configuration->limits.count, 0);
     configuration_finish(configuration);
 }
@@ -78,7 +78,7 @@ static void check_limit(const struct device_limit *limit, uint32_t key, bool is_
 {
     assert_int_equal(limit->key, key);
     assert_int_equal(limit->is_group, is_group);
-    assert_int_equal(limit->most, most);
+    assert_int_equal(limit->allowance.devices, most);
 }
 
 /* ---- Good ones ---- */
@@ -97,10 +97,10 @@ static void every_key_is_read(void **state)
     assert_int_equal(configuration.mps_tenants, 1024);
     assert_int_equal(configuration.default_time, 8 * DURATION_HOUR);
     assert_int_equal(configuration.longest_time, 2 * DURATION_DAY);
-    assert_int_equal(configuration.high.count, 3);
-    assert_int_equal(configuration.high.items[0], 0);
-    assert_int_equal(configuration.high.items[1], 1001);
-    assert_int_equal(configuration.high.items[2], UINT32_MAX - 1);
+    assert_int_equal(configuration.high.users.count, 3);
+    assert_int_equal(configuration.high.users.items[0], 0);
+    assert_int_equal(configuration.high.users.items[1], 1001);
+    assert_int_equal(configuration.high.users.items[2], UINT32_MAX - 1);
     assert_int_equal(configuration.limits.count, 4);
     check_limit(&configuration.limits.items[0], 0, false, 2000000);
     check_limit(&configuration.limits.items[1], 1001, false, 500000);
@@ -116,7 +116,7 @@ static void json_is_read(void **state)
 
     (void)state;
     assert_int_equal(configuration.grace, DURATION_SECOND / 2);
-    assert_int_equal(configuration.high.items[0], 1001);
+    assert_int_equal(configuration.high.users.items[0], 1001);
     check_limit(&configuration.limits.items[0], 5, false, 1000000);
     configuration_finish(&configuration);
 }
