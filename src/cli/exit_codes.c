@@ -43,6 +43,7 @@ int exit_code_of_end(enum wire_end end)
     case WIRE_END_REVOKED:
     case WIRE_END_STOPPED:
     case WIRE_END_PARENT:
+    case WIRE_END_IDLE:
         return EXIT_REVOKED;
     case WIRE_END_CANCELLED:
     case WIRE_END_TIMED_OUT:

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/quantity.h"
@@ -17,13 +16,15 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/process.h"
+#include "daemon/rights.h"
 #include "daemon/settle.h"
+#include "engine/journal.h"
 #include "launch/mask.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
-enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4, GROUPS_MOST = 1024 };
+enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
 
 static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
 {
@@ -54,47 +55,24 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
     return 0;
 }
 
-static int check_rights(const struct connection *connection, struct request *request,
+static int check_rights(struct connection *connection, struct request *request,
                         struct berth_error *error)
 {
-    const struct pool *pool = connection->pool;
-    bool is_owner = connection->uid == pool->owner || connection->uid == 0;
+    const struct configuration *rules = &connection->pool->rules;
+    int64_t longest = rights_longest_time(connection);
 
-    if (request->priority == PRIORITY_HIGH && !is_owner &&
-        !pool_may_use_high(pool, connection->uid))
+    if (request->priority == PRIORITY_HIGH && !rights_may_use_high(connection))
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "--priority high: only those whom the configuration allows may use it");
-    if (!request->time.known && pool->default_time != 0)
-        request->time = optional_number_of((uint64_t)pool->default_time);
-    if (pool->longest_time != 0 && !is_owner &&
-        (!request->time.known || request->time.value > (uint64_t)pool->longest_time))
+    if (!request->time.known && rules->default_time != 0)
+        request->time = optional_number_of((uint64_t)rules->default_time);
+    if (longest != 0 && (!request->time.known || request->time.value > (uint64_t)longest))
         return error_set(error, BERTH_ERROR_INVALID, "--time: wanted at most %s, found %s",
-                         quantity_format_duration(pool->longest_time).text,
+                         quantity_format_duration(longest).text,
                          request->time.known
                              ? quantity_format_duration((int64_t)request->time.value).text
                              : "none");
     return request_validate(request, error);
-}
-
-/* The groups of the client that have a limit. Only the kernel's word counts. */
-static size_t find_groups(const struct connection *connection, uint32_t *groups, size_t most)
-{
-    const struct device_limit *limit;
-    gid_t all[GROUPS_MOST];
-    socklen_t size = sizeof(all);
-    size_t count = 0;
-
-    if (getsockopt(connection->watch.descriptor, SOL_SOCKET, SO_PEERGROUPS, all, &size) < 0)
-        size = 0;
-    vector_for_each (limit, &connection->pool->limits) {
-        bool mine = limit->is_group && limit->key == connection->gid;
-
-        for (size_t i = 0; limit->is_group && i < size / sizeof(all[0]); i++)
-            mine = mine || limit->key == all[i];
-        if (mine && count < most)
-            groups[count++] = limit->key;
-    }
-    return count;
 }
 
 /* What is asked, as the engine knows it. */
@@ -104,7 +82,6 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     struct pool *pool = connection->pool;
     struct asker asker = {.uid = connection->uid};
     struct device_id_list mask = {0};
-    uint32_t groups[GROUPS_MOST];
     bool has_mask = false;
     int code = 0;
 
@@ -119,10 +96,11 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
-    if (pool->limits.count > 0) {
-        asker.groups = groups;
-        asker.group_count = find_groups(connection, groups, GROUPS_MOST);
-    }
+    /* Where all are one user's, groups tell nobody apart. */
+    if (!pool->settings.own)
+        asker.groups = rights_groups(connection, &asker.group_count);
+    if (asker.group_count > JOURNAL_GROUPS_MOST)
+        asker.group_count = JOURNAL_GROUPS_MOST;
     if (code == 0)
         code = asked_open(pool, message->request, &asker, ret_asked, error);
     vector_finish(&mask);
@@ -325,7 +303,7 @@ void message_claim_now(struct connection *connection, struct wire_message *messa
 void message_claim(struct connection *connection, struct wire_message *message)
 {
     if (job_of_token(connection->pool, message->token) != NULL ||
-        !names_are_unsettled(connection->pool, connection, message))
+        !postponed_take(connection, message))
         message_claim_now(connection, message);
 }
 
@@ -375,6 +353,6 @@ void message_test_now(struct connection *connection, struct wire_message *messag
 
 void message_test(struct connection *connection, struct wire_message *message)
 {
-    if (!names_are_unsettled(connection->pool, connection, message))
+    if (!postponed_take(connection, message))
         message_test_now(connection, message);
 }

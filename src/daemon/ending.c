@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "daemon/connection.h"
+#include "daemon/handover.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/process.h"
@@ -209,11 +210,12 @@ void ending_holder_gone(struct pool *pool, struct job *job)
     engine_drain_lease(pool->engine, job->by_lease.id, NULL);
     remains_signal(job->guard->remains, SIGTERM);
     remains_signal(job->guard->remains, SIGCONT);
-    set_force(pool, job, pool_now(pool) + pool->grace);
+    set_force(pool, job, pool_now(pool) + pool->rules.grace);
 }
 
 void ending_done(struct pool *pool, struct job *job)
 {
+    handover_begin(pool, job);
     engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 

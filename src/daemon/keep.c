@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "daemon/drains.h"
 #include "daemon/jobs.h"
 #include "model/device_tags.h"
 
@@ -62,7 +63,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_PID] = {TAGGED_NUMBER(kept_job, pid, INT32_MAX)},
     [KEPT_JOB_STARTED] = {TAGGED_NUMBER(kept_job, started, UINT64_MAX)},
     [KEPT_JOB_HOLD] = {TAGGED_NUMBER(kept_job, hold, WIRE_HOLD_NOTHING)},
-    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_PARENT)},
+    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_IDLE)},
     [KEPT_JOB_DRAINING] = {TAGGED_NUMBER(kept_job, draining, true)},
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
@@ -89,7 +90,7 @@ enum kept_ended_tag {
 static const struct tagged_field ended_fields[] = {
     [KEPT_ENDED_ID] = {TAGGED_NUMBER(ended, id, UINT64_MAX)},
     [KEPT_ENDED_UID] = {TAGGED_NUMBER(ended, uid, UINT32_MAX)},
-    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_PARENT)},
+    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_IDLE)},
     [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .most = UINT64_MAX},
 };
 
@@ -118,6 +119,29 @@ const struct tagged_table kept_devices_tagged = {
     .fields = devices_fields,
     .count = COUNT(devices_fields),
     .size = sizeof(struct kept_devices),
+};
+
+enum kept_drain_tag {
+    KEPT_DRAIN_SLOT = 1,
+    KEPT_DRAIN_UID = 2,
+    KEPT_DRAIN_TIME = 3,
+    KEPT_DRAIN_REASON = 4,
+};
+
+static const struct tagged_field drain_fields[] = {
+    [KEPT_DRAIN_SLOT] = {TAGGED_NUMBER(kept_drain, slot, UINT32_MAX)},
+    [KEPT_DRAIN_UID] = {TAGGED_MEMBER(kept_drain, uid, maybe), .most = UINT32_MAX},
+    [KEPT_DRAIN_TIME] = {TAGGED_NUMBER(kept_drain, time, UINT64_MAX)},
+    [KEPT_DRAIN_REASON] = {TAGGED_MEMBER(kept_drain, reason, text), .most = WIRE_TEXT_LONGEST},
+};
+
+static struct tagged_digest kept_drain_tagged_digest;
+
+const struct tagged_table kept_drain_tagged = {
+    .digest = &kept_drain_tagged_digest,
+    .fields = drain_fields,
+    .count = COUNT(drain_fields),
+    .size = sizeof(struct kept_drain),
 };
 
 char *keep_boot_id(void)
@@ -217,6 +241,21 @@ void keep_device(struct pool *pool, uint32_t slot)
     write_record(pool, encode_devices(pool, slot, 1, &pool->record));
 }
 
+static int encode_drain(struct pool *pool, uint32_t slot, struct text *out)
+{
+    const struct drain *drain = drain_of(pool, slot);
+    const struct kept_drain kept = {
+        .slot = slot, .uid = drain->uid, .time = drain->time, .reason = drain->reason};
+
+    return journal_encode_door(KEEP_DRAIN, pool_now(pool), &kept_drain_tagged, &kept, out);
+}
+
+void keep_drain(struct pool *pool, uint32_t slot)
+{
+    text_clear(&pool->record);
+    write_record(pool, encode_drain(pool, slot, &pool->record));
+}
+
 /* ---- Making it anew ---- */
 
 struct dumping {
@@ -263,6 +302,10 @@ static int dump_all(struct pool *pool, struct text *out)
     list_for_each (link, &pool->jobs) {
         if (dumping.code == 0)
             dumping.code = encode_job(pool, container_of(link, struct job, in_pool), out);
+    }
+    for (uint32_t slot = 0; slot < devices && dumping.code == 0; slot++) {
+        if (drain_of(pool, slot)->time != 0)
+            dumping.code = encode_drain(pool, slot, out);
     }
     for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count && dumping.code == 0; i++) {
         if (pool->ended[i].exit_code.known)

@@ -15,6 +15,7 @@ enum keep_type {
     KEEP_JOB,
     KEEP_ENDED,
     KEEP_DEVICES,
+    KEEP_DRAIN,
 };
 
 /* The first record: which boot and which devices it is about. */
@@ -48,7 +49,16 @@ struct kept_devices {
     struct device_list devices;
 };
 
+/* A device that was taken out of service, or into it again. */
+struct kept_drain {
+    uint32_t slot;
+    struct optional_number uid;
+    int64_t time; /* 0: it is in service */
+    char *reason;
+};
+
 extern const struct tagged_table kept_devices_tagged;
+extern const struct tagged_table kept_drain_tagged;
 extern const struct tagged_table kept_pool_tagged;
 extern const struct tagged_table kept_job_tagged;
 extern const struct tagged_table kept_ended_tagged; /* struct ended */
@@ -58,6 +68,9 @@ void keep_job(struct pool *pool, const struct job *job);
 void keep_ended(struct pool *pool, const struct ended *ended);
 /* A device of the hardware has come, or what is known of it has changed. */
 void keep_device(struct pool *pool, uint32_t slot);
+
+/* A device was taken out of service, or into it again. */
+void keep_drain(struct pool *pool, uint32_t slot);
 
 /* Makes the journal anew from what is there now. */
 int keep_anew(struct pool *pool, struct berth_error *error);

@@ -5,11 +5,13 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 #include "daemon/names.h"
+#include "daemon/rights.h"
 #include "daemon/settle.h"
 
 /* Nobody waits for what has no number. */
@@ -35,13 +37,6 @@ static void fail(struct connection *connection, const struct wire_message *messa
     connection_refuse(connection, message->number, &error);
 }
 
-/* Whether the client may decide about what belongs to this user. */
-static bool may_decide(const struct connection *connection, uint32_t uid)
-{
-    return connection->uid == uid || connection->uid == 0 ||
-           connection->uid == connection->pool->owner;
-}
-
 /* The job that the message is about, if the client may decide about it; NULL after refusing. */
 static struct job *job_to_change(struct connection *connection, const struct wire_message *message)
 {
@@ -54,7 +49,7 @@ static struct job *job_to_change(struct connection *connection, const struct wir
                  : "no claim or lease of this number is here");
         return NULL;
     }
-    if (!may_decide(connection, job->holder->uid)) {
+    if (!rights_may_decide(connection, job->holder->uid)) {
         fail(connection, message, BERTH_ERROR_PERMISSION, "it belongs to another user");
         return NULL;
     }
@@ -113,7 +108,7 @@ void message_stop(struct connection *connection, struct wire_message *message)
         fail(connection, message, BERTH_ERROR_INVALID, "it still waits: cancel it");
         return;
     }
-    ending_begin(pool, job, WIRE_END_STOPPED, pool_now(pool) + pool->grace);
+    ending_begin(pool, job, WIRE_END_STOPPED, pool_now(pool) + pool->rules.grace);
     done(connection, message);
 }
 
@@ -130,6 +125,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
     struct berth_error error = BERTH_ERROR_INIT;
     struct lease_view view;
     int64_t expires;
+    int64_t longest;
 
     if (job == NULL)
         return;
@@ -146,9 +142,13 @@ void message_extend(struct connection *connection, struct wire_message *message)
         return;
     }
     expires = later(view.expires, message->duration);
-    if (pool->longest_time != 0 && expires - view.granted > pool->longest_time &&
-        !may_decide(connection, pool->owner)) {
-        fail(connection, message, BERTH_ERROR_PERMISSION, "that is longer than a lease may be");
+    longest = rights_longest_time(connection);
+    if (longest != 0 && expires - view.granted > longest && !rights_is_admin(connection)) {
+        error_set(&error, BERTH_ERROR_PERMISSION,
+                  "%" PRIu64 ": wanted to hold it for at most %s in all, found %s", message->id,
+                  quantity_format_duration(longest).text,
+                  quantity_format_duration(expires - view.granted).text);
+        connection_refuse(connection, message->number, &error);
         return;
     }
     if (engine_extend(pool->engine, job->by_lease.id, expires, &error) < 0) {

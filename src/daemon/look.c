@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "daemon/connection.h"
+#include "daemon/drains.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
@@ -22,6 +23,14 @@ enum {
     ID_BYTES = 9,
 };
 
+/* The engine's blocks that messages have, too. */
+#define WIRE_BLOCKS (BLOCK_SQUATTED | BLOCK_DIRTY | BLOCK_DRAINED | BLOCK_ELSEWHERE)
+_Static_assert((int)WIRE_BLOCK_SQUATTED == (int)BLOCK_SQUATTED &&
+                   (int)WIRE_BLOCK_DIRTY == (int)BLOCK_DIRTY &&
+                   (int)WIRE_BLOCK_DRAINED == (int)BLOCK_DRAINED &&
+                   (int)WIRE_BLOCK_ELSEWHERE == (int)BLOCK_ELSEWHERE,
+               "one set serves both");
+
 void message_handle(struct connection *connection, struct wire_message *message)
 {
     static void (*const handlers[])(struct connection *, struct wire_message *) = {
@@ -30,6 +39,7 @@ void message_handle(struct connection *connection, struct wire_message *message)
         [WIRE_STOP] = message_stop,       [WIRE_EXTEND] = message_extend,
         [WIRE_EXPLAIN] = message_explain, [WIRE_WATCH] = message_watch,
         [WIRE_TEST] = message_test,       [WIRE_LOOK] = message_look,
+        [WIRE_DRAIN] = message_drain,     [WIRE_UNDRAIN] = message_undrain,
     };
     struct berth_error error = BERTH_ERROR_INIT;
 
@@ -204,8 +214,12 @@ static void add_devices(struct page *page)
             .tenants = view.tenants,
             .share_used = view.share_used,
             .memory_used = view.memory_used,
+            .blocks = view.blocks & WIRE_BLOCKS,
+            .reason = drain_of(page->pool, (uint32_t)slot)->reason,
+            .reason_uid = drain_of(page->pool, (uint32_t)slot)->uid,
+            .reason_time = drain_of(page->pool, (uint32_t)slot)->time,
         };
-        page->bytes += look_device_size(item->device);
+        page->bytes += look_device_size(item->device) + length_of(item->reason);
         page->last = slot + 1;
     }
 }

@@ -12,7 +12,7 @@ void message_handle(struct connection *connection, struct wire_message *message)
 
 /* claims.c */
 void message_claim(struct connection *connection, struct wire_message *message);
-/* The same once other pools have said what they use (names.c). */
+/* The same once all has been asked that has to be (postponed.c). */
 void message_claim_now(struct connection *connection, struct wire_message *message);
 void message_test(struct connection *connection, struct wire_message *message);
 void message_test_now(struct connection *connection, struct wire_message *message);
@@ -23,6 +23,10 @@ void message_cancel(struct connection *connection, struct wire_message *message)
 void message_stop(struct connection *connection, struct wire_message *message);
 void message_extend(struct connection *connection, struct wire_message *message);
 void message_watch(struct connection *connection, struct wire_message *message);
+
+/* drains.c */
+void message_drain(struct connection *connection, struct wire_message *message);
+void message_undrain(struct connection *connection, struct wire_message *message);
 
 /* look.c */
 void message_hello(struct connection *connection, struct wire_message *message);

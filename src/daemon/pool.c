@@ -19,15 +19,19 @@
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/connection.h"
+#include "daemon/drains.h"
+#include "daemon/handover.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/privileges.h"
 #include "daemon/restore.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
+#include "daemon/squatters.h"
 
 /* A journal that cannot be written is tried again this often. */
 #define JOURNAL_RETRY (DURATION_SECOND / 5)
@@ -40,15 +44,6 @@ int64_t pool_now(const struct pool *pool)
 int64_t pool_loop_time(const struct pool *pool, int64_t time)
 {
     return time == TIME_NEVER ? LOOP_NEVER : time - pool->clock_offset;
-}
-
-bool pool_may_use_high(const struct pool *pool, uint32_t uid)
-{
-    for (size_t i = 0; i < pool->high.count; i++) {
-        if (pool->high.items[i] == uid)
-            return true;
-    }
-    return false;
 }
 
 /* ---- Times ---- */
@@ -228,6 +223,7 @@ static int restore(struct pool *pool, struct berth_error *error)
     code = names_init(pool, error);
     if (code < 0)
         return code;
+    handover_restored(pool);
     hardware_take_first(pool);
     code = restore_holders(pool, error);
     if (code < 0)
@@ -258,6 +254,12 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = sources_open(pool, error);
     if (code == 0)
+        code = drains_init(pool, error);
+    if (code == 0)
+        code = handover_init(pool, error);
+    if (code == 0)
+        code = squatters_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -276,6 +278,8 @@ static void finish(struct pool *pool)
         jobs_detach(connection);
         connection_close(connection);
     }
+    postponed_forget(pool, NULL);
+    squatters_finish(pool);
     hardware_finish(pool);
     names_finish(pool);
     if (pool->engine != NULL) {
@@ -283,13 +287,14 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    drains_finish(pool);
+    handover_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
-    vector_finish(&pool->high);
-    vector_finish(&pool->limits);
+    configuration_finish(&pool->rules);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);

@@ -7,6 +7,7 @@
  *     claims.c      messages that ask for devices
  *     leases.c      messages about leases and claims that are there
  *     look.c        messages that only look
+ *     rights.c      who may do what
  *     asked.c       requests as the engine knows them, shared by all who ask the same
  *     jobs.c        what is known of each claim and lease beside the engine
  *     settle.c      what the engine's events lead to
@@ -14,6 +15,12 @@
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
+ *     postponed.c   messages that wait for an answer from elsewhere
+ *     handover.c    from one lease of a device to the next
+ *     drains.c      devices out of service
+ *     processes.c   whose the processes on devices are
+ *     squatters.c   processes on devices without a lease
+ *     adoption.c    leases for processes that run already
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
@@ -57,6 +64,9 @@ struct connection {
     pid_t pid;
     uint32_t uid;
     uint32_t gid;
+    uint32_t *groups; /* gid and the others; NULL: only gid, or not asked for yet */
+    size_t group_count;
+    bool groups_known;
     uint64_t started;     /* when its process began; 0: not known yet */
     struct list jobs;     /* that it is told about */
     struct list watchers; /* what it waits to be told */
@@ -187,11 +197,7 @@ struct pool {
     uint64_t inventory_hash; /* of what it says */
     struct engine *engine;
     uint32_t vendors;
-    int64_t grace;
-    int64_t default_time;     /* of requests that say none; 0: none */
-    int64_t longest_time;     /* 0: any */
-    struct user_list high;    /* who may use it, by uid */
-    struct limit_list limits; /* that the engine was told */
+    struct configuration rules; /* as the engine was told them */
 
     struct watch listener;
     struct watch signals;
@@ -219,6 +225,7 @@ struct pool {
     struct list spare_asked; /* longest unused first */
     size_t spare_asked_count;
     struct list watchers;
+    struct list postponed;          /* messages */
     struct ended ended[ENDED_KEPT]; /* a ring */
     size_t ended_count;
 
@@ -234,6 +241,10 @@ struct pool {
     struct text key;    /* of a request being looked for */
     bool journaling;
 
+    struct drain *drains;     /* by slot */
+    unsigned char *handovers; /* by slot: what is missing until it is granted on */
+    bool unasked;             /* one of them is a look that nobody asked for */
+    struct squatters *squatters;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
@@ -254,9 +265,6 @@ struct pool {
 int64_t pool_now(const struct pool *pool);
 /* That time as the loop's. */
 int64_t pool_loop_time(const struct pool *pool, int64_t time);
-
-/* Whether the configuration lets the user use --priority high. */
-bool pool_may_use_high(const struct pool *pool, uint32_t uid);
 
 /* Runs a daemon until it is told to end. Returns 0 or a negative code. */
 int pool_run(const struct pool_settings *settings, struct berth_error *error);

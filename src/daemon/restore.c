@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quantity.h"
+#include "daemon/drains.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
@@ -109,6 +110,18 @@ static int take_ended(struct reading *reading, const struct journal_record *reco
     return code;
 }
 
+static int take_drain(struct reading *reading, const struct journal_record *record,
+                      struct berth_error *error)
+{
+    struct kept_drain kept = {0};
+    int code = journal_decode_door(record, &kept_drain_tagged, &kept, error);
+
+    if (code == 0)
+        drain_restore(reading->pool, &kept);
+    tagged_finish(&kept_drain_tagged, &kept);
+    return code;
+}
+
 /* Does what a record says. */
 static int take_record(struct reading *reading, const struct journal_record *record,
                        struct berth_error *error)
@@ -125,6 +138,8 @@ static int take_record(struct reading *reading, const struct journal_record *rec
         code = take_job(reading, record, error);
     else if ((int)record->event.type == KEEP_ENDED)
         code = take_ended(reading, record, error);
+    else if ((int)record->event.type == KEEP_DRAIN)
+        code = take_drain(reading, record, error);
     return code < 0 ? code : 1;
 }
 
@@ -336,6 +351,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
                          "changed; end them first",
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);
+    drains_restored(pool, !reading.has_pool || reading.other_devices);
     if (reading.has_pool)
         log_line(&pool->log, pool_now(pool), "restored", "records=%zu jobs=%zu waiting=%zu",
                  reading.records, pool->job_count, engine_pending(pool->engine));
@@ -366,7 +382,7 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER
                          ? job->guard->force_at
-                         : pool_now(pool) + pool->grace);
+                         : pool_now(pool) + pool->rules.grace);
 }
 
 static void abandon(struct pool *pool, struct job *job)

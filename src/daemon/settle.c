@@ -222,7 +222,7 @@ static void lease_released(struct pool *pool, struct job *job)
 
     /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
     if (job->end == 0 && job->connection != NULL)
-        ending_send_notice(pool, job, end, pool_now(pool) + pool->grace);
+        ending_send_notice(pool, job, end, pool_now(pool) + pool->rules.grace);
     finish_job(pool, job, end);
 }
 
@@ -255,7 +255,7 @@ static void deal_with(struct pool *pool, const struct happening *happening)
             ending_force(pool, job);
         break;
     case EVENT_EXPIRED:
-        ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->grace);
+        ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->rules.grace);
         break;
     default:
         lease_released(pool, job);

@@ -91,27 +91,34 @@ static int apply_limits(struct pool *pool, const struct limit_list *limits,
 
     vector_for_each (limit, limits) {
         if (code == 0)
-            code = set_limit(pool, limit, limit->most, error);
+            code = set_limit(pool, limit, limit->allowance.devices, error);
     }
-    vector_for_each (limit, &pool->limits) {
+    vector_for_each (limit, &pool->rules.limits) {
         if (!has_limit(limits, limit))
             set_limit(pool, limit, UINT64_MAX, NULL);
     }
     return code;
 }
 
-/* Takes over what the daemon itself keeps of the rules. */
+/* Takes over the rules, which the engine has been told. */
 static void take_rules(struct pool *pool, struct configuration *configuration)
 {
-    pool->grace = configuration->grace;
-    pool->default_time = configuration->default_time;
-    pool->longest_time = configuration->longest_time;
-    vector_finish(&pool->high);
-    pool->high = configuration->high;
-    configuration->high = (struct user_list){0};
-    vector_finish(&pool->limits);
-    pool->limits = configuration->limits;
-    configuration->limits = (struct limit_list){0};
+    configuration_finish(&pool->rules);
+    pool->rules = *configuration;
+    *configuration = (struct configuration){0};
+}
+
+static struct engine_settings settings_of(const struct rules *rules)
+{
+    const struct configuration *configuration = &rules->configuration;
+
+    return (struct engine_settings){
+        .policy = rules->policy,
+        .time_slice_tenants = configuration->time_slice_tenants,
+        .mps_tenants = configuration->mps_tenants,
+        .age_step = configuration->age_step,
+        .grace = configuration->grace,
+    };
 }
 
 static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
@@ -119,18 +126,12 @@ static int make_engine(struct pool *pool, const struct rules *rules, struct mach
 {
     const struct configuration *configuration = &rules->configuration;
     size_t known = machine->devices.count + hardware_first_count(pool);
-    struct engine_settings settings = {
-        .policy = rules->policy,
-        .time_slice_tenants = configuration->time_slice_tenants,
-        .mps_tenants = configuration->mps_tenants,
-        .age_step = configuration->age_step,
-        .grace = configuration->grace,
-        /* Where all are one user's, it would only keep them from the lowest slots. */
-        .affinity_by_user = !pool->settings.own,
-    };
+    struct engine_settings settings = settings_of(rules);
     const struct device *device;
     int code;
 
+    /* Where all are one user's, it would only keep them from the lowest slots. */
+    settings.affinity_by_user = !pool->settings.own;
     if (pool->hardware != NULL)
         settings.slots_most = 2 * known < HARDWARE_SLOTS_LEAST ? HARDWARE_SLOTS_LEAST : 2 * known;
     vector_for_each (device, &machine->devices)
@@ -163,13 +164,16 @@ int sources_open(struct pool *pool, struct berth_error *error)
 void sources_reload(struct pool *pool)
 {
     struct rules rules;
+    struct engine_settings settings;
     struct berth_error error = BERTH_ERROR_INIT;
     int code = sources_read_rules(pool->settings.configuration, &rules, &error);
 
     activation_reloading();
     if (code == 0) {
         code = apply_limits(pool, &rules.configuration.limits, &error);
-        engine_set_rules(pool->engine, rules.configuration.grace, rules.policy);
+        settings = settings_of(&rules);
+        if (engine_set_rules(pool->engine, &settings) < 0)
+            code = error_set_memory(&error);
         take_rules(pool, &rules.configuration);
         asked_forget_spare(pool);
         configuration_finish(&rules.configuration);

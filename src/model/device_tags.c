@@ -23,6 +23,9 @@ static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_CONTAINER] = {TAGGED_MEMBER(device_process, container, words),
                                .most = PROCESS_TEXT_LONGEST},
     [PROCESS_TAG_LEASE] = {TAGGED_NUMBER(device_process, lease, UINT64_MAX)},
+    [PROCESS_TAG_STARTED] = {TAGGED_NUMBER(device_process, started, INT64_MAX)},
+    [PROCESS_TAG_DRAWS] = {TAGGED_NUMBER(device_process, draws, true)},
+    [PROCESS_TAG_SQUATS] = {TAGGED_NUMBER(device_process, squats, true)},
 };
 
 static struct tagged_digest process_tagged_digest;

@@ -42,6 +42,9 @@ enum process_tag {
     PROCESS_TAG_COMMAND = 4,   /* text, cut */
     PROCESS_TAG_CONTAINER = 5, /* text, cut */
     PROCESS_TAG_LEASE = 6,     /* number */
+    PROCESS_TAG_STARTED = 7,   /* number: nanoseconds since 1970 UTC */
+    PROCESS_TAG_DRAWS = 8,     /* flag */
+    PROCESS_TAG_SQUATS = 9,    /* flag */
 };
 
 /* Of a link between two devices of a list; never renumber, only append. */

@@ -5,6 +5,7 @@
 #ifndef MODEL_PROCESS_H
 #define MODEL_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vector.h"
@@ -20,6 +21,9 @@ struct device_process {
     char *command;                 /* NULL: unknown */
     char *container;               /* the id of the container that it runs in; NULL: none known */
     uint64_t lease;                /* that it belongs to, by its id for people; 0: none known */
+    int64_t started;               /* nanoseconds since 1970 UTC; 0: unknown */
+    bool draws;                    /* it is only known to draw, not to compute */
+    bool squats;                   /* it has no lease and keeps the device from being granted */
 };
 
 struct device_process_list {

@@ -9,16 +9,29 @@
 enum { TYPE_AT = 1, LENGTH_AT = 4, NUMBER_AT = 8 };
 
 static const struct choice type_names[] = {
-    {"hello", WIRE_HELLO},     {"claim", WIRE_CLAIM},
-    {"release", WIRE_RELEASE}, {"cancel", WIRE_CANCEL},
-    {"stop", WIRE_STOP},       {"extend", WIRE_EXTEND},
-    {"explain", WIRE_EXPLAIN}, {"watch", WIRE_WATCH},
-    {"test", WIRE_TEST},       {"look", WIRE_LOOK},
-    {"pool", WIRE_POOL},       {"waiting", WIRE_WAITING},
-    {"granted", WIRE_GRANTED}, {"refused", WIRE_REFUSED},
-    {"done", WIRE_DONE},       {"page", WIRE_PAGE},
-    {"notice", WIRE_NOTICE},   {"ended", WIRE_ENDED},
-    {"closing", WIRE_CLOSING}, {0},
+    {"hello", WIRE_HELLO},
+    {"claim", WIRE_CLAIM},
+    {"release", WIRE_RELEASE},
+    {"cancel", WIRE_CANCEL},
+    {"stop", WIRE_STOP},
+    {"extend", WIRE_EXTEND},
+    {"explain", WIRE_EXPLAIN},
+    {"watch", WIRE_WATCH},
+    {"test", WIRE_TEST},
+    {"look", WIRE_LOOK},
+    {"pool", WIRE_POOL},
+    {"waiting", WIRE_WAITING},
+    {"granted", WIRE_GRANTED},
+    {"refused", WIRE_REFUSED},
+    {"done", WIRE_DONE},
+    {"page", WIRE_PAGE},
+    {"notice", WIRE_NOTICE},
+    {"ended", WIRE_ENDED},
+    {"closing", WIRE_CLOSING},
+    {"drain", WIRE_DRAIN},
+    {"undrain", WIRE_UNDRAIN},
+    {"warning", WIRE_WARNING},
+    {0},
 };
 
 static const struct choice end_words[] = {
@@ -31,6 +44,7 @@ static const struct choice end_words[] = {
     {"not granted in time", WIRE_END_TIMED_OUT},
     {"no device here could serve it any more", WIRE_END_IMPOSSIBLE},
     {"the lease around it ended", WIRE_END_PARENT},
+    {"it was held but not used", WIRE_END_IDLE},
     {0},
 };
 

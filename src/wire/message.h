@@ -47,7 +47,8 @@ enum wire_type {
     /* From the client. */
     WIRE_HELLO = 1,   /* what pool is this? -> POOL */
     WIRE_CLAIM = 2,   /* token, request, hold, parent, masks, command, inventory, resume
-                         -> WAITING when it has to wait, then GRANTED or REFUSED; later NOTICE */
+                         -> WAITING when it has to wait, then GRANTED or REFUSED; later NOTICE,
+                         WARNING. With pid, started: for that process, which is running already */
     WIRE_RELEASE = 3, /* id, exit_code: the holder is done and nobody of it is left -> DONE */
     WIRE_CANCEL = 4,  /* id: take a waiting claim out of the queue -> DONE */
     WIRE_STOP = 5,    /* id: end a lease, whose command is stopped first -> DONE at once */
@@ -57,6 +58,8 @@ enum wire_type {
     WIRE_TEST = 9,    /* request, parent, masks, inventory -> DONE once it would be granted at once;
                          with request.nonblock, or after request.wait: REFUSED */
     WIRE_LOOK = 10,   /* section, after -> PAGE */
+    WIRE_DRAIN = 11,  /* device_ids, text: out of service once their leases end -> DONE */
+    WIRE_UNDRAIN = 12, /* device_ids: into service again -> DONE */
 
     /* From the daemon. */
     WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending, time */
@@ -71,6 +74,8 @@ enum wire_type {
     WIRE_NOTICE = 70,  /* id, end, force_at, duration (until then): the lease is to be given back */
     WIRE_ENDED = 71,   /* id, end, exit_code */
     WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
+    WIRE_WARNING = 73, /* id, end, duration (until then): the lease will end so, unless somebody
+                          does something about it */
 };
 
 /* What a lease is held by. */
@@ -91,6 +96,7 @@ enum wire_end {
     WIRE_END_TIMED_OUT = 7, /* while it waited */
     WIRE_END_IMPOSSIBLE = 8,
     WIRE_END_PARENT = 9, /* the lease that it was within ended */
+    WIRE_END_IDLE = 10,  /* it was held and not used */
 };
 
 /* What a device is about, as `status` shows it. */
@@ -115,6 +121,14 @@ static inline bool wire_state_is_free(enum wire_state state)
     return state == WIRE_STATE_FREE || state == WIRE_STATE_ASLEEP;
 }
 
+/* Why a device is not granted for now; those that this version does not know are for later ones. */
+enum wire_block {
+    WIRE_BLOCK_SQUATTED = 1 << 0,  /* processes without a lease use it */
+    WIRE_BLOCK_DIRTY = 1 << 1,     /* the lease before has not left it yet */
+    WIRE_BLOCK_DRAINED = 1 << 2,   /* taken out of service */
+    WIRE_BLOCK_ELSEWHERE = 1 << 3, /* held by another pool */
+};
+
 /* The parts of a look at the pool, in this order. */
 enum wire_section {
     WIRE_SECTION_END = 0,
@@ -130,6 +144,10 @@ struct wire_slot {
     uint32_t tenants;
     uint32_t share_used;  /* millionths */
     uint64_t memory_used; /* reserved */
+    uint32_t blocks;      /* bits of enum wire_block: why it is not granted, or not any more */
+    char *reason;         /* of one that is drained, for people; NULL: none was given */
+    struct optional_number reason_uid; /* who drained it; unknown: the pool itself */
+    int64_t reason_time;               /* when; 0: it is not drained */
 };
 
 struct wire_lease {
@@ -151,7 +169,12 @@ struct wire_lease {
     int64_t since;                  /* when it was claimed */
     struct optional_number expires; /* nanoseconds since 1970 */
     struct optional_number force_at;
-    enum wire_end end; /* why it is being ended; 0: it is not */
+    enum wire_end end;           /* why it is being ended; 0: it is not */
+    struct optional_number idle; /* nanoseconds since it was last seen to be used; unknown: it is
+                                    used, or that cannot be told */
+    bool idle_warned;            /* for longer than the configuration likes */
+    bool adopted;                /* its process was there before it */
+    bool preparing;              /* its devices are being checked before its holder is told */
 };
 
 struct wire_claim {
@@ -184,6 +207,9 @@ struct wire_message {
     char *command;            /* for people */
     char *inventory;          /* the file that is wanted, absolute; NULL: any */
     uint64_t duration;        /* nanoseconds */
+    uint64_t started;         /* when the process `pid` began, in clock ticks since boot */
+    bool present;             /* the devices that it uses already; no request was made */
+    struct device_id_list device_ids;
     uint32_t section;
     uint64_t after;
 
@@ -196,6 +222,7 @@ struct wire_message {
     bool more;
     int64_t granted;
     struct optional_number expires;
+    bool stay;        /* its holder may be told something later, and is to stay to hear it */
     uint32_t vendors; /* bits of enum vendor: what the host has */
     char *socket;
     char *pool; /* the same as long as ids go on counting */

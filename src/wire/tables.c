@@ -9,8 +9,9 @@
 /* What only the daemon says and a client only shows (state, end, sharing, priority of others) may
  * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
  * request) may not. */
-_Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_PARENT == 9 && WIRE_HOLD_NOTHING == 2 &&
-                   WIRE_SECTION_QUEUE == 3 && WIRE_LOOK == 10 && WIRE_CLOSING == 72,
+_Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_IDLE == 10 && WIRE_HOLD_NOTHING == 2 &&
+                   WIRE_SECTION_QUEUE == 3 && WIRE_UNDRAIN == 12 && WIRE_WARNING == 73 &&
+                   WIRE_BLOCK_ELSEWHERE == 8,
                "what messages say is part of the format");
 
 static const struct tagged_field slot_fields[] = {
@@ -21,6 +22,10 @@ static const struct tagged_field slot_fields[] = {
     [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(wire_slot, tenants, UINT32_MAX)},
     [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(wire_slot, share_used, UINT32_MAX)},
     [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(wire_slot, memory_used, UINT64_MAX)},
+    [WIRE_SLOT_BLOCKS] = {TAGGED_NUMBER(wire_slot, blocks, UINT32_MAX)},
+    [WIRE_SLOT_REASON] = {TAGGED_MEMBER(wire_slot, reason, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_SLOT_REASON_UID] = {TAGGED_MEMBER(wire_slot, reason_uid, maybe), .most = UINT32_MAX},
+    [WIRE_SLOT_REASON_TIME] = {TAGGED_NUMBER(wire_slot, reason_time, UINT64_MAX)},
 };
 _Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
 
@@ -53,6 +58,10 @@ static const struct tagged_field lease_fields[] = {
     [WIRE_LEASE_EXPIRES] = {TAGGED_MEMBER(wire_lease, expires, maybe), .most = UINT64_MAX},
     [WIRE_LEASE_FORCE_AT] = {TAGGED_MEMBER(wire_lease, force_at, maybe), .most = UINT64_MAX},
     [WIRE_LEASE_END] = {TAGGED_NUMBER(wire_lease, end, UINT32_MAX)},
+    [WIRE_LEASE_IDLE] = {TAGGED_MEMBER(wire_lease, idle, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_IDLE_WARNED] = {TAGGED_NUMBER(wire_lease, idle_warned, true)},
+    [WIRE_LEASE_ADOPTED] = {TAGGED_NUMBER(wire_lease, adopted, true)},
+    [WIRE_LEASE_PREPARING] = {TAGGED_NUMBER(wire_lease, preparing, true)},
 };
 _Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
 
@@ -136,6 +145,11 @@ static const struct tagged_field message_fields[] = {
                          .inner = &claim_table},
     [WIRE_TAG_PROBLEMS] = {TAGGED_MEMBER(wire_message, problems, items), .most = PROBLEMS_MOST,
                            .inner = &problem_tagged},
+    [WIRE_TAG_DEVICE_IDS] = {TAGGED_MEMBER(wire_message, device_ids, ids),
+                             .most = DEVICE_ID_LIST_MOST},
+    [WIRE_TAG_STARTED] = {TAGGED_NUMBER(wire_message, started, UINT64_MAX)},
+    [WIRE_TAG_PRESENT] = {TAGGED_NUMBER(wire_message, present, true)},
+    [WIRE_TAG_STAY] = {TAGGED_NUMBER(wire_message, stay, true)},
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 

@@ -46,15 +46,23 @@ enum wire_tag {
     WIRE_TAG_LEASES = 35,       /* items: enum wire_lease_tag */
     WIRE_TAG_CLAIMS = 36,       /* items: enum wire_claim_tag */
     WIRE_TAG_PROBLEMS = 37,     /* items: enum problem_tag */
+    WIRE_TAG_DEVICE_IDS = 38,   /* ids */
+    WIRE_TAG_STARTED = 39,      /* number: clock ticks since boot */
+    WIRE_TAG_PRESENT = 40,      /* flag */
+    WIRE_TAG_STAY = 41,         /* flag */
 };
 
 enum wire_slot_tag {
-    WIRE_SLOT_DEVICE = 1,      /* fields: enum device_tag; required */
-    WIRE_SLOT_STATE = 2,       /* number: enum wire_state */
-    WIRE_SLOT_SHARING = 3,     /* number: enum sharing */
-    WIRE_SLOT_TENANTS = 4,     /* number */
-    WIRE_SLOT_SHARE_USED = 5,  /* number: millionths */
-    WIRE_SLOT_MEMORY_USED = 6, /* number: bytes */
+    WIRE_SLOT_DEVICE = 1,       /* fields: enum device_tag; required */
+    WIRE_SLOT_STATE = 2,        /* number: enum wire_state */
+    WIRE_SLOT_SHARING = 3,      /* number: enum sharing */
+    WIRE_SLOT_TENANTS = 4,      /* number */
+    WIRE_SLOT_SHARE_USED = 5,   /* number: millionths */
+    WIRE_SLOT_MEMORY_USED = 6,  /* number: bytes */
+    WIRE_SLOT_BLOCKS = 7,       /* number: a set of enum wire_block */
+    WIRE_SLOT_REASON = 8,       /* text */
+    WIRE_SLOT_REASON_UID = 9,   /* maybe */
+    WIRE_SLOT_REASON_TIME = 10, /* number: nanoseconds since 1970 UTC */
 };
 
 enum wire_lease_tag {
@@ -77,6 +85,10 @@ enum wire_lease_tag {
     WIRE_LEASE_EXPIRES = 17,       /* maybe: nanoseconds since 1970 UTC */
     WIRE_LEASE_FORCE_AT = 18,      /* maybe: nanoseconds since 1970 UTC */
     WIRE_LEASE_END = 19,           /* number: enum wire_end */
+    WIRE_LEASE_IDLE = 20,          /* maybe: nanoseconds */
+    WIRE_LEASE_IDLE_WARNED = 21,   /* flag */
+    WIRE_LEASE_ADOPTED = 22,       /* flag */
+    WIRE_LEASE_PREPARING = 23,     /* flag */
 };
 
 enum wire_claim_tag {

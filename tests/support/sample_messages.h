@@ -16,9 +16,10 @@
 
 /* Every type that this version knows. */
 static const enum wire_type sample_types[] = {
-    WIRE_HELLO, WIRE_CLAIM, WIRE_RELEASE, WIRE_CANCEL, WIRE_STOP,    WIRE_EXTEND,  WIRE_EXPLAIN,
-    WIRE_WATCH, WIRE_TEST,  WIRE_LOOK,    WIRE_POOL,   WIRE_WAITING, WIRE_GRANTED, WIRE_REFUSED,
-    WIRE_DONE,  WIRE_PAGE,  WIRE_NOTICE,  WIRE_ENDED,  WIRE_CLOSING,
+    WIRE_HELLO,   WIRE_CLAIM,   WIRE_RELEASE, WIRE_CANCEL,  WIRE_STOP,   WIRE_EXTEND,
+    WIRE_EXPLAIN, WIRE_WATCH,   WIRE_TEST,    WIRE_LOOK,    WIRE_POOL,   WIRE_WAITING,
+    WIRE_GRANTED, WIRE_REFUSED, WIRE_DONE,    WIRE_PAGE,    WIRE_NOTICE, WIRE_ENDED,
+    WIRE_CLOSING, WIRE_DRAIN,   WIRE_UNDRAIN, WIRE_WARNING,
 };
 
 /* Fills a zeroed device. */
@@ -58,6 +59,9 @@ static inline void device_fill(struct device *device, struct device_id id)
         .command = copy_of("python train.py"),
         .container = copy_of("d2c94e258dcb"),
         .lease = 12,
+        .started = 4,
+        .draws = true,
+        .squats = true,
     };
     assert_non_null(device_process_need(&device->processes, 1));
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);
@@ -87,6 +91,10 @@ static inline void fill_slots(struct wire_message *message)
         .tenants = 4,
         .share_used = 750000,
         .memory_used = 60 * GIB,
+        .blocks = WIRE_BLOCK_DRAINED | WIRE_BLOCK_SQUATTED,
+        .reason = copy_of("its fan is broken"),
+        .reason_uid = optional_number_of(0),
+        .reason_time = 3,
     };
     message_add_slot(message)->device->id = id_of("amd1"); /* and one of which little is known */
 }
@@ -115,6 +123,10 @@ static inline void fill_leases(struct wire_message *message)
         .expires = optional_number_of(INT64_MAX),
         .force_at = optional_number_of(0),
         .end = WIRE_END_PARENT,
+        .idle = optional_number_of(7),
+        .idle_warned = true,
+        .adopted = true,
+        .preparing = true,
     };
     assert_int_equal(device_id_list_parse(&lease->devices, "nvidia0,nvidia1", NULL), 0);
     assert_non_null(vector_append(&message->leases));
@@ -164,6 +176,9 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
         .command = copy_of("python train.py"),
         .inventory = copy_of("/tmp/machine.yaml"),
         .duration = 5,
+        .started = 9,
+        .present = true,
+        .stay = true,
         .section = WIRE_SECTION_QUEUE,
         .after = 6,
         .error = 8,
@@ -188,6 +203,7 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
     };
     assert_non_null(message->request);
     request_fill(message->request);
+    assert_int_equal(device_id_list_parse(&message->device_ids, "nvidia2,amd0", NULL), 0);
     assert_int_equal(string_list_append(&message->masks, "CUDA_VISIBLE_DEVICES=0,1"), 0);
     assert_int_equal(string_list_append(&message->masks, "ZE_AFFINITY_MASK="), 0);
     device_fill(vector_append(&message->devices), id_of("nvidia0"));

@@ -25,6 +25,8 @@ TYPES = {
     "WATCH": 8,
     "TEST": 9,
     "LOOK": 10,
+    "DRAIN": 11,
+    "UNDRAIN": 12,
     "POOL": 64,
     "WAITING": 65,
     "GRANTED": 66,
@@ -34,6 +36,7 @@ TYPES = {
     "NOTICE": 70,
     "ENDED": 71,
     "CLOSING": 72,
+    "WARNING": 73,
 }
 TYPE_NAMES = {number: name for name, number in TYPES.items()}
 
@@ -48,6 +51,7 @@ ENDS = {
     "TIMED_OUT": 7,
     "IMPOSSIBLE": 8,
     "PARENT": 9,
+    "IDLE": 10,
 }
 STATES = {
     "FREE": 0,
@@ -61,6 +65,7 @@ STATES = {
     "ASLEEP": 8,
     "GONE": 9,
 }
+BLOCKS = {"SQUATTED": 1, "DIRTY": 2, "DRAINED": 4, "ELSEWHERE": 8}
 SECTIONS = {"END": 0, "DEVICES": 1, "LEASES": 2, "QUEUE": 3}
 VENDORS = ("nvidia", "amd", "intel", "apple", "dri")
 ERRORS = {
@@ -246,6 +251,9 @@ PROCESS = {
     "command": (4, TEXT),
     "container": (5, TEXT),
     "lease": (6, NUMBER),
+    "started": (7, TIME),
+    "draws": (8, FLAG),
+    "squats": (9, FLAG),
 }
 
 DEVICE = {
@@ -286,6 +294,10 @@ SLOT = {
     "tenants": (4, NUMBER),
     "share_used": (5, NUMBER),
     "memory_used": (6, NUMBER),
+    "blocks": (7, NUMBER),
+    "reason": (8, TEXT),
+    "reason_uid": (9, MAYBE),
+    "reason_time": (10, TIME),
 }
 
 LEASE = {
@@ -308,6 +320,10 @@ LEASE = {
     "expires": (17, TIME),
     "force_at": (18, TIME),
     "end": (19, NUMBER),
+    "idle": (20, MAYBE),
+    "idle_warned": (21, FLAG),
+    "adopted": (22, FLAG),
+    "preparing": (23, FLAG),
 }
 
 CLAIM = {
@@ -364,6 +380,10 @@ MESSAGE = {
     "leases": (35, items_of(LEASE)),
     "claims": (36, items_of(CLAIM)),
     "problems": (37, items_of(PROBLEM)),
+    "device_ids": (38, IDS),
+    "started": (39, NUMBER),
+    "present": (40, FLAG),
+    "stay": (41, FLAG),
 }
 
 

@@ -60,7 +60,9 @@ static inline bool same_process(const struct device_process *one,
 {
     return one->pid == other->pid && same_maybe(one->uid, other->uid) &&
            same_maybe(one->memory, other->memory) && same_text(one->command, other->command) &&
-           same_text(one->container, other->container) && one->lease == other->lease;
+           same_text(one->container, other->container) && one->lease == other->lease &&
+           one->started == other->started && one->draws == other->draws &&
+           one->squats == other->squats;
 }
 
 static inline bool same_processes(const struct device_process_list *one,
@@ -93,7 +95,9 @@ static inline bool same_slot(const struct wire_slot *one, const struct wire_slot
 {
     return same_device(one->device, other->device) && one->state == other->state &&
            one->sharing == other->sharing && one->tenants == other->tenants &&
-           one->share_used == other->share_used && one->memory_used == other->memory_used;
+           one->share_used == other->share_used && one->memory_used == other->memory_used &&
+           one->blocks == other->blocks && same_text(one->reason, other->reason) &&
+           same_maybe(one->reason_uid, other->reason_uid) && one->reason_time == other->reason_time;
 }
 
 static inline bool same_lease(const struct wire_lease *one, const struct wire_lease *other)
@@ -107,7 +111,9 @@ static inline bool same_lease(const struct wire_lease *one, const struct wire_le
            one->priority == other->priority && one->opportunistic == other->opportunistic &&
            one->draining == other->draining && one->granted == other->granted &&
            one->since == other->since && same_maybe(one->expires, other->expires) &&
-           same_maybe(one->force_at, other->force_at) && one->end == other->end;
+           same_maybe(one->force_at, other->force_at) && one->end == other->end &&
+           same_maybe(one->idle, other->idle) && one->idle_warned == other->idle_warned &&
+           one->adopted == other->adopted && one->preparing == other->preparing;
 }
 
 static inline bool same_claim(const struct wire_claim *one, const struct wire_claim *other)
@@ -135,7 +141,9 @@ static inline bool same_question(const struct wire_message *one, const struct wi
            one->resume == other->resume && same_strings(&one->masks, &other->masks) &&
            same_text(one->command, other->command) && same_text(one->inventory, other->inventory) &&
            one->duration == other->duration && one->section == other->section &&
-           one->after == other->after;
+           one->after == other->after && one->started == other->started &&
+           one->present == other->present &&
+           device_id_list_equals(&one->device_ids, &other->device_ids);
 }
 
 /* What the daemon says, but for lists. */
@@ -149,7 +157,7 @@ static inline bool same_answer(const struct wire_message *one, const struct wire
            same_text(one->pool, other->pool) && same_text(one->version_text, other->version_text) &&
            one->pid == other->pid && one->force_at == other->force_at && one->end == other->end &&
            same_maybe(one->exit_code, other->exit_code) && one->capacity == other->capacity &&
-           one->pending == other->pending && one->time == other->time;
+           one->pending == other->pending && one->time == other->time && one->stay == other->stay;
 }
 
 static inline bool wire_message_equals(const struct wire_message *one,
@@ -226,9 +234,10 @@ static inline size_t request_memory(const struct request *request)
 static inline size_t wire_message_memory(const struct wire_message *message)
 {
     size_t sum = request_memory(message->request) + strings_memory(&message->masks) +
-                 text_memory(message->command) + text_memory(message->inventory) +
-                 text_memory(message->text) + text_memory(message->socket) +
-                 text_memory(message->pool) + text_memory(message->version_text) +
+                 ids_memory(&message->device_ids) + text_memory(message->command) +
+                 text_memory(message->inventory) + text_memory(message->text) +
+                 text_memory(message->socket) + text_memory(message->pool) +
+                 text_memory(message->version_text) +
                  message->devices.capacity * sizeof(*message->devices.items) +
                  message->slots.capacity * sizeof(*message->slots.items) +
                  message->leases.capacity * sizeof(*message->leases.items) +
@@ -238,7 +247,8 @@ static inline size_t wire_message_memory(const struct wire_message *message)
     for (size_t i = 0; i < message->devices.count; i++)
         sum += device_memory(&message->devices.items[i]);
     for (size_t i = 0; i < message->slots.count; i++)
-        sum += PIECE + sizeof(struct device) + device_memory(message->slots.items[i].device);
+        sum += PIECE + sizeof(struct device) + device_memory(message->slots.items[i].device) +
+               text_memory(message->slots.items[i].reason);
     for (size_t i = 0; i < message->leases.count; i++) {
         const struct wire_lease *lease = &message->leases.items[i];
 

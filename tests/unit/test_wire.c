@@ -224,8 +224,8 @@ static void types_have_names(void **state)
     assert_string_equal(wire_type_name(WIRE_CLAIM), "claim");
     assert_string_equal(wire_type_name(WIRE_CLOSING), "closing");
     assert_null(wire_type_name((enum wire_type)0));
-    assert_null(wire_type_name((enum wire_type)(WIRE_LOOK + 1)));
-    assert_null(wire_type_name((enum wire_type)(WIRE_CLOSING + 1)));
+    assert_null(wire_type_name((enum wire_type)(WIRE_UNDRAIN + 1)));
+    assert_null(wire_type_name((enum wire_type)(WIRE_WARNING + 1)));
 }
 
 /* What a later daemon may say is kept, and shown as well as can be. */
@@ -244,7 +244,7 @@ static void numbers_of_later_versions_are_kept(void **state)
     message.slots.items[0].device->health = (enum health)77;
     message.leases.items[0].sharing = (enum sharing)(SHARING_TIME_SLICE + 1);
     message.leases.items[0].priority = (enum priority)(PRIORITY_HIGH + 1);
-    message.leases.items[0].end = (enum wire_end)(WIRE_END_PARENT + 1);
+    message.leases.items[0].end = (enum wire_end)(WIRE_END_IDLE + 1);
     message.claims.items[0].priority = (enum priority)UINT32_MAX;
     bytes = encoded(&message);
     back = decoded(&bytes);
@@ -261,7 +261,7 @@ static void what_is_known_has_words(void **state)
     (void)state;
     for (int i = WIRE_STATE_FREE; i <= WIRE_STATE_GONE; i++)
         assert_non_null(choice_name(wire_state_names, i));
-    for (int i = WIRE_END_RELEASED; i <= WIRE_END_PARENT; i++)
+    for (int i = WIRE_END_RELEASED; i <= WIRE_END_IDLE; i++)
         assert_string_not_equal(wire_end_describe((enum wire_end)i), "it ended");
 }
 
