@@ -28,6 +28,8 @@ def build_options():
 
 @pytest.fixture
 def manager(sandbox, build_options):
+    if build_options["b_sanitize"] != "none":
+        pytest.skip("sanitizers do what the unit forbids")
     place = ServiceManager(sandbox, build_options)
     yield place
     place.close()
