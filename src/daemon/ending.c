@@ -88,6 +88,10 @@ static bool find_remains(struct pool *pool, struct job *job)
     struct id_list leases = {0};
     struct lease_view view;
     pid_t after = 0;
+    /* A process that was adopted carries no lease. Once it has ended its number means nothing. */
+    pid_t root = job->adopted && job->guard != NULL && job->guard->process.descriptor >= 0
+                     ? job->holder->pid
+                     : 0;
 
     if (guard == NULL)
         return false;
@@ -95,11 +99,12 @@ static bool find_remains(struct pool *pool, struct job *job)
         remains_refresh(pool, guard->remains);
         return true;
     }
-    if (job->hold == WIRE_HOLD_PROCESS && engine_lease(pool->engine, job->by_lease.id, &view) &&
+    if (job->hold == WIRE_HOLD_PROCESS && !job->adopted &&
+        engine_lease(pool->engine, job->by_lease.id, &view) &&
         pool_now(pool) - view.granted < SHORT)
         after = job->holder->pid;
     if (collect_leases(pool, job, &leases) == 0)
-        guard->remains = remains_find(pool, &leases, after, remains_gone, guard);
+        guard->remains = remains_find(pool, &leases, after, root, remains_gone, guard);
     vector_finish(&leases);
     return guard->remains != NULL;
 }

@@ -293,12 +293,13 @@ bool hardware_is_awaited(const struct pool *pool)
     return pool->hardware != NULL && pool->hardware->is_awaited;
 }
 
-bool hardware_must_look(struct pool *pool)
+bool hardware_must_look(struct pool *pool, bool anew)
 {
     struct hardware *hardware = pool->hardware;
 
-    if (!hardware_answers(pool) || pool->rules.squatters == SQUATTING_IGNORED ||
-        loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)
+    if (!hardware_answers(pool) ||
+        (!anew && (pool->rules.squatters == SQUATTING_IGNORED ||
+                   loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)))
         return false;
     hardware->is_awaited = true;
     if (!hardware->is_asked)

@@ -315,5 +315,8 @@ void watcher_free(struct watcher *watcher)
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
     asked_release(pool, watcher->asked);
+    if (watcher->adopting != NULL)
+        wire_message_finish(watcher->adopting);
+    free(watcher->adopting);
     free(watcher);
 }

@@ -53,6 +53,7 @@ enum kept_job_tag {
     KEPT_JOB_FORCE_AT = 11,
     KEPT_JOB_PARENT = 12,
     KEPT_JOB_COMMAND = 13,
+    KEPT_JOB_ADOPTED = 15,
 };
 
 static const struct tagged_field job_fields[] = {
@@ -68,6 +69,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
+    [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
 };
 
@@ -191,6 +193,7 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .force_at = job->guard != NULL ? job->guard->force_at : TIME_NEVER,
         .parent = job->holder->parent,
         .command = job->holder->command,
+        .adopted = job->adopted,
     };
 
     return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);

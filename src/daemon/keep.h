@@ -41,6 +41,7 @@ struct kept_job {
     int64_t force_at; /* TIME_NEVER by default */
     uint64_t parent;
     char *command;
+    bool adopted;
 };
 
 /* Devices of the hardware, in the order of their slots: all of them after the first record, later

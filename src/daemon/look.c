@@ -145,12 +145,12 @@ static enum wire_state state_of(const struct pool *pool, uint32_t slot,
         return WIRE_STATE_DRAINED;
     if (device->health == HEALTH_SICK)
         return WIRE_STATE_SICK;
-    if ((view->blocks & BLOCK_SQUATTED) != 0)
-        return WIRE_STATE_SQUATTED;
-    if ((view->blocks & BLOCK_DIRTY) != 0)
-        return WIRE_STATE_DRAINING;
     if ((view->blocks & BLOCK_ELSEWHERE) != 0)
         return WIRE_STATE_ELSEWHERE;
+    if ((view->blocks & BLOCK_DIRTY) != 0)
+        return WIRE_STATE_DRAINING;
+    if ((view->blocks & BLOCK_SQUATTED) != 0)
+        return WIRE_STATE_SQUATTED;
     /* Who is granted one that sleeps wakes it. */
     return device->asleep ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
 }
@@ -258,6 +258,7 @@ static void fill_lease(struct pool *pool, const struct job *job, const struct le
         .expires = known_time(view->expires),
         .force_at = known_time(job->guard == NULL ? TIME_NEVER : job->guard->force_at),
         .end = job->end,
+        .adopted = job->adopted,
     };
     for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
         struct device_id *id = vector_append(&item->devices);

@@ -28,6 +28,7 @@
 #include "daemon/names.h"
 #include "daemon/postponed.h"
 #include "daemon/restore.h"
+#include "daemon/rules.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
 #include "daemon/squatters.h"
@@ -220,6 +221,11 @@ static int restore(struct pool *pool, struct berth_error *error)
     /* Nothing is decided before all is known. */
     engine_pause(pool->engine);
     code = names_init(pool, error);
+    list_for_each (link, &pool->jobs) {
+        if (code == 0)
+            code =
+                rules_limit_user(pool, container_of(link, struct job, in_pool)->holder->uid, error);
+    }
     if (code < 0)
         return code;
     handover_restored(pool);
@@ -294,6 +300,7 @@ static void finish(struct pool *pool)
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
     configuration_finish(&pool->rules);
+    vector_finish(&pool->limited);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);

@@ -24,6 +24,7 @@
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
+ *     rules.c       how the rules reach the engine
  *     hardware.c    the probe, when it is asked and what it answers
  *     devices.c     what a look at the hardware changes
  *     listener.c    the socket and the files beside it
@@ -83,9 +84,10 @@ struct watcher {
     struct list_link in_connection;
     struct connection *connection;
     uint64_t number;
-    uint64_t id;         /* of WIRE_WATCH; 0: it tests */
-    struct asked *asked; /* of WIRE_TEST */
-    int64_t deadline;    /* in the pool's time; TIME_NEVER */
+    uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
+    struct asked *asked;           /* of WIRE_TEST */
+    struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
+    int64_t deadline;              /* in the pool's time; TIME_NEVER */
 };
 
 /* ---- Claims and leases ---- */
@@ -138,6 +140,7 @@ struct job {
     enum wire_hold hold : 8;
     enum wire_end end : 8; /* why it is being ended; 0: it is not */
     bool restored : 1;     /* from the journal, and its client has not come back */
+    bool adopted : 1;      /* its process was there before it */
 };
 
 /* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
@@ -196,6 +199,7 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     struct configuration rules; /* as the engine was told them */
+    struct number_list limited; /* uids that have the limit of each user */
 
     struct watch listener;
     struct watch signals;

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "spec/configuration.h"
+
 /* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
  * and is only waited for. */
 uint64_t process_started(pid_t pid);
@@ -25,5 +27,9 @@ bool process_has_ended(int descriptor);
 
 /* Sends a signal; a process that is gone is fine. */
 void process_signal(int descriptor, int number);
+
+/* Whose the process is: its real user, and all of its groups, which the caller finishes. Returns 0,
+ * or BERTH_ERROR_NOT_FOUND or _MEMORY. */
+int process_credentials(pid_t pid, uint32_t *ret_uid, struct number_list *ret_groups);
 
 #endif

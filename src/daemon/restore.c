@@ -91,6 +91,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job->state = kept.draining ? JOB_DRAINING : JOB_WAITING;
         job->since = kept.since;
         job->restored = true;
+        job->adopted = kept.adopted;
         job_add(pool, job, kept.id, 0);
         if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
             job->guard->force_at = kept.force_at;

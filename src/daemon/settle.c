@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
+#include "daemon/adoption.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
@@ -150,7 +151,7 @@ void settle_granted(struct pool *pool, struct job *job)
     if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
-        process = job->connection != NULL
+        process = job->connection != NULL && !job->adopted
                       ? process_open_peer(job->connection->watch.descriptor, job->holder->pid)
                       : process_open(job->holder->pid, job->holder->started);
         if (!ending_watch(pool, job, process)) {
@@ -289,9 +290,9 @@ static void answer_tests(struct pool *pool)
     list_for_each (link, &pool->watchers) {
         struct watcher *watcher = container_of(link, struct watcher, in_pool);
 
-        if (watcher->asked == NULL)
+        if (watcher->asked == NULL && watcher->adopting == NULL)
             continue;
-        if (test_answered(pool, watcher))
+        if (watcher->adopting != NULL ? adoption_answered(watcher) : test_answered(pool, watcher))
             watcher_free(watcher);
         else if (watcher->deadline < next)
             next = watcher->deadline;
