@@ -51,6 +51,18 @@ static bool is_named(const char *entry, const char *const *names)
     return false;
 }
 
+/* Whether one of the others is of the same variable. */
+static bool is_replaced(const char *entry, char *const *others)
+{
+    size_t length = strcspn(entry, "=") + 1;
+
+    for (; others != NULL && *others != NULL; others++) {
+        if (strncmp(entry, *others, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* NAME=FILE with the file's whole path; the entry itself when it needs no change, NULL without
  * memory. */
 static char *make_absolute(struct launch *launch, char *entry)
@@ -81,17 +93,20 @@ static int make_environment(struct launch *launch)
     static char listening[] = "LISTEN_FDS=1";
     const struct detached *detached = launch->detached;
     size_t count = 0;
+    size_t added = 0;
     size_t kept = 0;
 
     while (environ != NULL && environ[count] != NULL)
         count++;
-    launch->environment = calloc(count + 3, sizeof(*launch->environment));
+    while (detached->added != NULL && detached->added[added] != NULL)
+        added++;
+    launch->environment = calloc(count + added + 3, sizeof(*launch->environment));
     if (launch->environment == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
         char *entry = environ[i];
 
-        if (is_named(entry, detached->dropped))
+        if (is_named(entry, detached->dropped) || is_replaced(entry, detached->added))
             continue;
         if (is_named(entry, detached->paths))
             entry = make_absolute(launch, entry);
@@ -99,6 +114,8 @@ static int make_environment(struct launch *launch)
             return BERTH_ERROR_MEMORY;
         launch->environment[kept++] = entry;
     }
+    for (size_t i = 0; i < added; i++)
+        launch->environment[kept++] = detached->added[i];
     if (detached->listening >= 0) {
         launch->environment[kept++] = listening;
         launch->environment[kept] = launch->pid;
@@ -168,8 +185,11 @@ static int become_program(void *context)
 {
     struct launch *launch = context;
 
-    umask(S_IRWXG | S_IRWXO);
-    if (chdir("/") == 0 && place_descriptors(launch)) {
+    bool placed = launch->detached->here || chdir("/") == 0;
+
+    if (!launch->detached->here)
+        umask(S_IRWXG | S_IRWXO);
+    if (placed && place_descriptors(launch)) {
         write_pid(launch->pid);
         reset_signals();
         execve(launch->detached->program, launch->detached->arguments, launch->environment);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "daemon/asked.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
@@ -68,7 +69,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
         .groups = groups->items,
         .group_count = groups->count,
         .pid = pid,
-        .started = process_started(pid),
+        .started = process_stat_started(pid),
         .adopted = true,
     };
     return 0;

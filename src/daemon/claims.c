@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "base/quantity.h"
 #include "daemon/adoption.h"
 #include "daemon/asked.h"
@@ -178,7 +179,7 @@ static struct holder *holder_of(struct connection *connection, const struct wire
     const char *command = message->command;
 
     if (connection->started == 0)
-        connection->started = process_started(connection->pid);
+        connection->started = process_stat_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
         last->holder->parent == message->parent &&
         (command == NULL

@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,29 +13,13 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* Numbers of fields in /proc/PID/stat. */
-enum { STATE_FIELD = 3, START_FIELD = 22 };
-
-uint64_t process_started(pid_t pid)
-{
-    char buffer[1024];
-    const char *fields = pid <= 0 ? NULL : process_stat_fields(pid, buffer, sizeof(buffer));
-    char state;
-
-    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
-        return 0;
-    for (int field = STATE_FIELD; fields != NULL && field < START_FIELD; field++)
-        fields = strchr(fields + 1, ' ');
-    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
-}
-
 int process_open(pid_t pid, uint64_t started)
 {
     int descriptor = pid <= 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (descriptor < 0)
         return -1;
-    if (process_has_ended(descriptor) || (started != 0 && process_started(pid) != started)) {
+    if (process_has_ended(descriptor) || (started != 0 && process_stat_started(pid) != started)) {
         close(descriptor);
         return -1;
     }

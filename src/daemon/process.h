@@ -11,12 +11,8 @@
 
 #include "spec/configuration.h"
 
-/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
- * and is only waited for. */
-uint64_t process_started(pid_t pid);
-
-/* A descriptor of the process, close-on-exec, if it is the one that began then (0: whichever it
- * is); -1: it is gone. */
+/* A descriptor of the process, close-on-exec, if it is the one that began then
+ * (process_stat_started; 0: whichever it is); -1: it is gone. */
 int process_open(pid_t pid, uint64_t started);
 
 /* Of whoever is on the other side of a connected socket; -1: it is gone. */
