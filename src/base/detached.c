@@ -91,6 +91,7 @@ static char *make_absolute(struct launch *launch, char *entry)
 static int make_environment(struct launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
+    static char listening_name[] = "LISTEN_FDNAMES=" DETACHED_LISTENER;
     const struct detached *detached = launch->detached;
     size_t count = 0;
     size_t added = 0;
@@ -100,7 +101,7 @@ static int make_environment(struct launch *launch)
         count++;
     while (detached->added != NULL && detached->added[added] != NULL)
         added++;
-    launch->environment = calloc(count + added + 3, sizeof(*launch->environment));
+    launch->environment = calloc(count + added + 4, sizeof(*launch->environment));
     if (launch->environment == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -118,6 +119,7 @@ static int make_environment(struct launch *launch)
         launch->environment[kept++] = detached->added[i];
     if (detached->listening >= 0) {
         launch->environment[kept++] = listening;
+        launch->environment[kept++] = listening_name;
         launch->environment[kept] = launch->pid;
     }
     return 0;

@@ -27,6 +27,7 @@
 #include "daemon/listener.h"
 #include "daemon/names.h"
 #include "daemon/postponed.h"
+#include "daemon/privileges.h"
 #include "daemon/restore.h"
 #include "daemon/rules.h"
 #include "daemon/settle.h"
@@ -342,6 +343,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
                  BERTH_VERSION, (int)pool->pid, engine_machine(pool->engine)->devices.count,
                  log_quote(settings->socket).text);
+        privileges_say(pool);
         activation_ready(settings->ready);
         loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});
         activation_stopping();

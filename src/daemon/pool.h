@@ -28,6 +28,7 @@
  *     hardware.c    the probe, when it is asked and what it answers
  *     devices.c     what a look at the hardware changes
  *     listener.c    the socket and the files beside it
+ *     privileges.c  as whom it runs, and what it may do to the processes of others
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
@@ -181,6 +182,7 @@ struct pool_settings {
     bool own;                  /* the user's own: ends when idle */
     int64_t idle;              /* nanoseconds */
     int listener;              /* a socket that listens already; -1: none */
+    bool owns_path;            /* that socket's path is ours to remove, not its maker's */
     int log;                   /* a descriptor */
     const char *log_path;      /* the file that it is; NULL: none of ours */
     int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
@@ -259,7 +261,7 @@ struct pool {
     int lock;
     int directory;       /* of the socket, kept from cleaners; -1 */
     int outer_directory; /* around that one; -1 */
-    bool made_socket;    /* its path is ours to remove */
+    bool owns_path;      /* the socket's is ours to remove */
     ino_t socket_inode;
 };
 
