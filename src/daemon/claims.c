@@ -17,6 +17,7 @@
 #include "daemon/keep.h"
 #include "daemon/messages.h"
 #include "daemon/names.h"
+#include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
@@ -43,7 +44,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD)
+    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or ends, or has ended)",
@@ -143,17 +144,14 @@ static void attach(struct connection *connection, struct wire_message *message, 
     job_attach(job, connection, message->number);
     log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
              (int)connection->pid);
-    if (job->by_lease.id != 0) {
+    if (job->by_lease.id != 0 && !job_is_preparing(job)) {
         settle_send_grant(pool, job);
+        notice_limit(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
-    connection_send(connection, &(struct wire_message){
-                                    .type = WIRE_WAITING,
-                                    .number = message->number,
-                                    .id = job->by_id.id,
-                                });
+    settle_send_waiting(job);
 }
 
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
@@ -189,6 +187,7 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     job->by_token.id = message->token[0];
     job->token_low = message->token[1];
     job->hold = message->hold;
+    job->unprepared = message->parent == 0 && connection->pool->rules.prolog.words.count > 0;
     job->since = pool_now(connection->pool);
     return job;
 }

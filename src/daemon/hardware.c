@@ -10,6 +10,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "daemon/devices.h"
+#include "daemon/notices.h"
 #include "daemon/settle.h"
 #include "engine/report.h"
 #include "probe/probe.h"
@@ -91,6 +92,7 @@ static void take_report(struct hardware *hardware, struct report *report)
     }
     take_devices(hardware, report);
     engine_resume(pool->engine);
+    notices_judge(pool);
     pool_settle(pool);
 }
 
@@ -107,6 +109,8 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->start_at = loop_now(&pool->loop) + hardware_restart_after(hardware->failures);
     if (pool->engine != NULL)
         engine_report_missing(pool->engine);
+    if (pool->notices != NULL)
+        notices_judge(pool);
     problem_list_add(&hardware->problems, "probe", "%s", error->message);
     if (strcmp(hardware->failure, error->message) == 0)
         return;
