@@ -348,8 +348,8 @@ static void reclaim(struct pool *pool, struct job *job, int64_t idle)
     ending_begin(pool, job, WIRE_END_IDLE, pool_now(pool) + pool->rules.grace);
 }
 
-/* Since when the lease may have been unused, when that is judged for the first time: what was before
- * we began is not known. */
+/* Since when the lease may have been unused, when that is judged for the first time: what was
+ * before we began is not known. */
 static int64_t first_used_at(const struct pool *pool, const struct lease_view *view)
 {
     int64_t since = pool->notices->since + pool->clock_offset;
@@ -358,8 +358,7 @@ static int64_t first_used_at(const struct pool *pool, const struct lease_view *v
 }
 
 /* `unseen`: nobody has looked for so long, which does not count. */
-static void judge(struct pool *pool, struct job *job, const struct lease_view *view,
-                  int64_t unseen)
+static void judge(struct pool *pool, struct job *job, const struct lease_view *view, int64_t unseen)
 {
     const struct configuration *rules = &pool->rules;
     struct guard *guard = job_guard(pool, job);

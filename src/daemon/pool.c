@@ -21,6 +21,7 @@
 #include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
+#include "daemon/handover.h"
 #include "daemon/hardware.h"
 #include "daemon/helpers.h"
 #include "daemon/jobs.h"
@@ -28,9 +29,11 @@
 #include "daemon/listener.h"
 #include "daemon/names.h"
 #include "daemon/notices.h"
+#include "daemon/postponed.h"
 #include "daemon/restore.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
+#include "daemon/squatters.h"
 
 /* A journal that cannot be written is tried again this often. */
 #define JOURNAL_RETRY (DURATION_SECOND / 5)
@@ -223,6 +226,7 @@ static int restore(struct pool *pool, struct berth_error *error)
     code = names_init(pool, error);
     if (code < 0)
         return code;
+    handover_restored(pool);
     hardware_take_first(pool);
     checks_restored(pool);
     code = restore_holders(pool, error);
@@ -256,6 +260,10 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = drains_init(pool, error);
     if (code == 0)
+        code = handover_init(pool, error);
+    if (code == 0)
+        code = squatters_init(pool, error);
+    if (code == 0)
         code = helpers_init(pool, error);
     if (code == 0)
         code = checks_init(pool, error);
@@ -280,6 +288,8 @@ static void finish(struct pool *pool)
         jobs_detach(connection);
         connection_close(connection);
     }
+    postponed_forget(pool, NULL);
+    squatters_finish(pool);
     hardware_finish(pool);
     names_finish(pool);
     if (pool->engine != NULL) {
@@ -291,6 +301,7 @@ static void finish(struct pool *pool)
     helpers_finish(pool);
     checks_finish(pool);
     drains_finish(pool);
+    handover_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);

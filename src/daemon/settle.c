@@ -29,10 +29,8 @@ static const enum wire_end end_of_refusal[] = {
 
 static const int code_of_end[] = {
     [WIRE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was told of it */
-    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,
-    [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
-    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE,
-    [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
+    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,   [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
+    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE, [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
 };
 
 void pool_tell(void *context, const struct engine_event *event)

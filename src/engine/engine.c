@@ -55,18 +55,20 @@ static int make_room(struct engine *engine)
 
     engine->chosen = calloc(chosen_most(engine, &engine->settings), sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
+    engine->people = calloc(size, sizeof(*engine->people));
     engine->room = calloc(size, sizeof(*engine->room));
     engine->imagined = calloc(size, sizeof(*engine->imagined));
     engine->future = calloc(size, sizeof(*engine->future));
     engine->host_room = calloc(engine->host_count, sizeof(*engine->host_room));
     engine->imagined_hosts = calloc(engine->host_count, sizeof(*engine->imagined_hosts));
     engine->future_hosts = calloc(engine->host_count, sizeof(*engine->future_hosts));
-    if (engine->chosen == NULL || engine->status == NULL || engine->room == NULL ||
-        engine->imagined == NULL || engine->future == NULL || engine->host_room == NULL ||
-        engine->imagined_hosts == NULL || engine->future_hosts == NULL ||
-        bitset_init(&engine->legal, size) < 0 || bitset_init(&engine->from, size) < 0 ||
-        bitset_init(&engine->not_now, size) < 0 || walk_init(&engine->walk, size) < 0 ||
-        id_map_init(&engine->claim_ids) < 0 || id_map_init(&engine->lease_ids) < 0 ||
+    if (engine->chosen == NULL || engine->status == NULL || engine->people == NULL ||
+        engine->room == NULL || engine->imagined == NULL || engine->future == NULL ||
+        engine->host_room == NULL || engine->imagined_hosts == NULL ||
+        engine->future_hosts == NULL || bitset_init(&engine->legal, size) < 0 ||
+        bitset_init(&engine->from, size) < 0 || bitset_init(&engine->not_now, size) < 0 ||
+        walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
+        id_map_init(&engine->lease_ids) < 0 ||
         search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
@@ -167,6 +169,9 @@ void engine_destroy(struct engine *engine)
     bitset_finish(&engine->legal);
     bitset_finish(&engine->from);
     bitset_finish(&engine->not_now);
+    for (size_t slot = 0; slot < engine->size && engine->people != NULL; slot++)
+        people_finish(&engine->people[slot]);
+    free(engine->people);
     free(engine->chosen);
     free(engine->status);
     free(engine->room);

@@ -167,6 +167,8 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
 /* Takes over from `from` what nothing is decided by: health_reason, asleep, old and the processes,
  * which `from` has no more then. The rest of it is not looked at. */
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
+/* Its processes, which are the door's to say more about. Good until the next observation. */
+struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot);
 /* Nobody answers for the device now: what is known of it is old. */
 void engine_device_aged(struct engine *engine, uint32_t slot);
 void engine_block(struct engine *engine, uint32_t slot, enum block reason);
@@ -174,6 +176,27 @@ void engine_unblock(struct engine *engine, uint32_t slot, enum block reason);
 void engine_load(struct engine *engine, uint32_t slot, const struct load *load);
 void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active);
 void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight);
+
+/* Among slots that are equal by the policy, those of rank 1 are taken first, then those of rank 2,
+ * and those of rank 0 (all, at first) last; before affinity and the number of the slot count. The
+ * slot is below engine_slots_most; it keeps its rank whatever device comes or goes. */
+void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank);
+
+/* Users, and groups of users. */
+struct device_people {
+    const uint32_t *uids;
+    size_t uid_count;
+    const uint32_t *groups;
+    size_t group_count;
+};
+
+/* Only these may have the slot, by their uid or one of the party's groups; NULL: everybody, as at
+ * first. To requests of others it is no device that would do; those of their claims that nothing
+ * else could satisfy are refused. Leases stay, and what is within them. The slot keeps it whatever
+ * device comes or goes. No event tells of it. Fails with BERTH_ERROR_INVALID (no slot below
+ * engine_slots_most) or _MEMORY. */
+int engine_reserve_device(struct engine *engine, uint32_t slot, const struct device_people *who,
+                          struct berth_error *error);
 
 /* How many devices (in millionths: shares count as parts) a user or a group may hold at once.
  * UINT64_MAX: no limit. Claims that it makes impossible are refused; leases stay. Fails with

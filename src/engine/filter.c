@@ -29,6 +29,7 @@ static const struct {
     {FILTER_MASKED, "is hidden by the inherited mask", "are hidden by the inherited mask"},
     {FILTER_GONE, "is gone", "are gone"},
     {FILTER_OUTSIDE, "is outside the lease", "are outside the lease"},
+    {FILTER_RESERVED, "is reserved for others", "are reserved for others"},
     {FILTER_SICK, "is sick", "are sick"},
     {FILTER_LOW_ON_MEMORY, "has too little free memory or an unknown amount",
      "have too little free memory or an unknown amount"},

@@ -27,6 +27,7 @@ enum filter_verdict {
     FILTER_MASKED,
     FILTER_GONE,
     FILTER_OUTSIDE,
+    FILTER_RESERVED,
     /* For now. */
     FILTER_SICK,
     FILTER_LOW_ON_MEMORY,

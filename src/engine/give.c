@@ -19,6 +19,7 @@ static int check_count(const struct engine_request *request, size_t count,
     if (request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a request of one replica, found one of %u", request->replicas);
+    /* Where all are accepted, what is here does not bound it further. */
     if (count < request->least || count > request->most)
         return error_set(error, BERTH_ERROR_INVALID, "wanted %zu to %zu devices, found %zu",
                          request->least, request->most, count);
@@ -85,14 +86,15 @@ static int choose(const struct engine_request *request, const uint32_t *slots, s
 int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
                 size_t count, uint64_t *ret_lease, struct berth_error *error)
 {
-    int code;
+    int code = 0;
 
     (void)engine;
     if (request->scope == NULL)
         return no_lease(request->parent, error);
-    code = check_count(request, count, error);
     for (size_t i = 0; i < count && code == 0; i++)
         code = check_slot(request, slots[i], slots[0], error);
+    if (code == 0)
+        code = check_count(request, count, error);
     if (code == 0)
         code = choose(request, slots, count, error);
     for (size_t i = 0; i < count && code == 0; i++)

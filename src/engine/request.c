@@ -14,6 +14,7 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
 {
     const struct scope *scope = request->scope;
     const struct device *device = &scope->engine->machine.devices.items[slot];
+    enum filter_verdict verdict;
 
     if (!scope->engine->status[slot].present)
         return FILTER_GONE;
@@ -24,7 +25,11 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
         return FILTER_OUTSIDE;
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
-    return filter_facts(&request->what, device, &scope->terms);
+    verdict = filter_facts(&request->what, device, &scope->terms);
+    /* What a lease has, it may pass on within. */
+    if (verdict == FILTER_PASSES && scope->parent == NULL && is_for_others(request, slot))
+        return FILTER_RESERVED;
+    return verdict;
 }
 
 /* A number for a text, or for a user; never 0. */
@@ -89,7 +94,7 @@ static bool is_simple(const struct engine_request *request)
            request->policy->choose == NULL && request->affinity == 0 &&
            bitset_is_empty(&request->avoided) && !what->min_free.known && !what->cpus.known &&
            !what->host_memory.known && request->account_count == 0 &&
-           (request->least == 1 || is_one_group(request));
+           request->engine->ranked == 0 && (request->least == 1 || is_one_group(request));
 }
 
 void request_apply_limits(struct engine_request *request)
@@ -146,6 +151,7 @@ int request_compile(struct engine_request *request)
     search->request = &request->what;
     search->policy = request->policy;
     search->slots = NULL;
+    search->ranked = false;
     search->affinity = 0;
     search->must = NULL;
     search->avoided = &request->avoided;

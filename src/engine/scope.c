@@ -55,6 +55,8 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     }
     for (uint32_t i = 0; parent != NULL && i < parent->slot_count; i++)
         bitset_add(&scope->members, parent->slots[i]);
+    for (uint32_t slot = 0; parent != NULL && slot < size; slot++)
+        scope->slots[slot].rank = engine->root.slots[slot].rank;
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
         if (parent != NULL) { /* what was said of the device holds within too */
             scope->slots[slot].queued = engine->root.slots[slot].queued;

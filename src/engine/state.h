@@ -207,6 +207,15 @@ struct slot_status {
     uint32_t blocks;
 };
 
+/* Who may have a slot. */
+struct slot_people {
+    bool reserved; /* false: everybody */
+    uint32_t *uids;
+    uint32_t *groups;
+    size_t uid_count;
+    size_t group_count;
+};
+
 struct timer_list {
     VECTOR_OF(struct entry *); /* a heap, the earliest first */
 };
@@ -245,6 +254,8 @@ struct engine {
     size_t host_count;
     uint64_t last_request;
     struct slot_status *status; /* by slot */
+    struct slot_people *people; /* by slot */
+    size_t ranked;              /* slots that are preferred to others */
     struct list accounts;
     struct list orphans; /* requests within leases that ended */
     struct chunk_list claim_chunks;
@@ -327,6 +338,12 @@ int request_keep(struct engine *engine, const struct request *what, const struct
                  struct engine_request **ret_request, struct berth_error *error);
 /* Finds the accounts that limit the request now, and what follows from them. */
 void request_apply_limits(struct engine_request *request);
+
+/* ---- people.c ---- */
+
+/* Whether the slot is reserved, and not for whoever makes the request. */
+bool is_for_others(const struct engine_request *request, uint32_t slot);
+void people_finish(struct slot_people *people);
 
 /* ---- scope.c ---- */
 

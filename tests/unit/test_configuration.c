@@ -12,7 +12,6 @@
 #include "base/count.h"
 #include "base/quantity.h"
 #include "support/documents.h"
-#include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 
 /* Root, 0 by number and name, is everywhere. */
@@ -474,42 +473,6 @@ static void what_cannot_be_read_is_refused(void **state)
     assert_int_equal(configuration.grace, 4711);
 }
 
-/* ---- Memory ---- */
-
-static int attempt_text(void *context)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    struct configuration configuration = {.grace = 4711};
-    const char *text = context;
-    int code = configuration_parse(FILE_NAME, text, strlen(text), &configuration, &error);
-
-    if (code == 0) {
-        configuration_finish(&configuration);
-    } else {
-        assert_int_equal(configuration.grace, 4711);
-        assert_int_equal(error.code, code);
-    }
-    return code;
-}
-
-static int attempt_file(void *context)
-{
-    struct configuration configuration;
-    int code = configuration_read(context, &configuration, NULL);
-
-    if (code == 0)
-        configuration_finish(&configuration);
-    return code;
-}
-
-static void memory_runs_out_at_every_step(void **state)
-{
-    (void)state;
-    assert_true(failing_allocator_try_all(attempt_text, (void *)every_key) > 10);
-    write_file("berth.yaml", every_key);
-    assert_true(failing_allocator_try_all(attempt_file, (void *)"berth.yaml") > 10);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,8 +492,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_is_not_there_says_nothing,
                                         temporary_directory_enter, temporary_directory_leave),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_refused, temporary_directory_enter,
-                                        temporary_directory_leave),
-        cmocka_unit_test_setup_teardown(memory_runs_out_at_every_step, temporary_directory_enter,
                                         temporary_directory_leave),
     };
 
