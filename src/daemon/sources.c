@@ -108,23 +108,30 @@ static void take_rules(struct pool *pool, struct configuration *configuration)
     *configuration = (struct configuration){0};
 }
 
-static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
-                       struct berth_error *error)
+static struct engine_settings settings_of(const struct rules *rules)
 {
     const struct configuration *configuration = &rules->configuration;
-    size_t known = machine->devices.count + hardware_first_count(pool);
-    struct engine_settings settings = {
+
+    return (struct engine_settings){
         .policy = rules->policy,
         .time_slice_tenants = configuration->time_slice_tenants,
         .mps_tenants = configuration->mps_tenants,
         .age_step = configuration->age_step,
         .grace = configuration->grace,
-        /* Where all are one user's, it would only keep them from the lowest slots. */
-        .affinity_by_user = !pool->settings.own,
     };
+}
+
+static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
+                       struct berth_error *error)
+{
+    const struct configuration *configuration = &rules->configuration;
+    size_t known = machine->devices.count + hardware_first_count(pool);
+    struct engine_settings settings = settings_of(rules);
     const struct device *device;
     int code;
 
+    /* Where all are one user's, it would only keep them from the lowest slots. */
+    settings.affinity_by_user = !pool->settings.own;
     if (pool->hardware != NULL)
         settings.slots_most = 2 * known < HARDWARE_SLOTS_LEAST ? HARDWARE_SLOTS_LEAST : 2 * known;
     vector_for_each (device, &machine->devices)
@@ -157,13 +164,16 @@ int sources_open(struct pool *pool, struct berth_error *error)
 void sources_reload(struct pool *pool)
 {
     struct rules rules;
+    struct engine_settings settings;
     struct berth_error error = BERTH_ERROR_INIT;
     int code = sources_read_rules(pool->settings.configuration, &rules, &error);
 
     activation_reloading();
     if (code == 0) {
         code = apply_limits(pool, &rules.configuration.limits, &error);
-        engine_set_rules(pool->engine, rules.configuration.grace, rules.policy);
+        settings = settings_of(&rules);
+        if (engine_set_rules(pool->engine, &settings) < 0)
+            code = error_set_memory(&error);
         take_rules(pool, &rules.configuration);
         asked_forget_spare(pool);
         configuration_finish(&rules.configuration);
