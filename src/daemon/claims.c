@@ -19,6 +19,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
+#include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/process.h"
 #include "daemon/rights.h"
@@ -47,7 +48,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD)
+    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or ends, or has ended)",
@@ -158,17 +159,14 @@ static void attach(struct connection *connection, struct wire_message *message, 
     job_attach(job, connection, message->number);
     log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
              (int)connection->pid);
-    if (job->by_lease.id != 0) {
+    if (job->by_lease.id != 0 && !job_is_preparing(job)) {
         settle_send_grant(pool, job);
+        notice_limit(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
-    connection_send(connection, &(struct wire_message){
-                                    .type = WIRE_WAITING,
-                                    .number = message->number,
-                                    .id = job->by_id.id,
-                                });
+    settle_send_waiting(job);
 }
 
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
@@ -209,6 +207,8 @@ struct job *claim_new_job(struct connection *connection, const struct wire_messa
     job->token_low = message->token[1];
     job->hold = message->hold;
     job->adopted = claimant->adopted;
+    job->unprepared = message->parent == 0 && !claimant->adopted &&
+                      connection->pool->rules.prolog.words.count > 0;
     job->since = pool_now(connection->pool);
     return job;
 }

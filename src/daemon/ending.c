@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/quantity.h"
+#include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/handover.h"
 #include "daemon/jobs.h"
@@ -156,6 +157,11 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
              (unsigned long long)job->by_id.id, wire_end_describe(end));
     if (job->end == 0)
         job->end = end;
+    /* Nobody was told that it began. */
+    if (job_is_preparing(job)) {
+        ending_done(pool, job);
+        return;
+    }
     job->state = JOB_ENDING;
     keep_job(pool, job);
     cancel_inside(pool, job);
@@ -205,7 +211,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
     }
     if (job->end == 0)
         job->end = WIRE_END_DIED;
-    if (job->hold == WIRE_HOLD_CONNECTION || !find_remains(pool, job)) {
+    if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job) || !find_remains(pool, job)) {
         ending_done(pool, job);
         return;
     }
@@ -221,6 +227,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
 void ending_done(struct pool *pool, struct job *job)
 {
     handover_begin(pool, job);
+    checks_end(pool, job);
     engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 

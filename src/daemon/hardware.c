@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "daemon/devices.h"
 #include "daemon/handover.h"
+#include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
 #include "engine/report.h"
@@ -97,6 +98,7 @@ static void take_report(struct hardware *hardware, struct report *report)
     take_devices(hardware, report);
     handover_looked(pool);
     engine_resume(pool->engine);
+    notices_judge(pool);
     pool_settle(pool);
 }
 
@@ -114,6 +116,8 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->is_awaited = false;
     if (pool->engine != NULL)
         engine_report_missing(pool->engine);
+    if (pool->notices != NULL)
+        notices_judge(pool);
     if (pool->handovers != NULL)
         handover_unanswered(pool);
     problem_list_add(&hardware->problems, "probe", "%s", error->message);

@@ -88,7 +88,8 @@ static bool is_leased(const struct name *name)
     struct slot_view view;
 
     engine_slot(name->pool->engine, name->slot, &view);
-    return view.taken;
+    /* What is being handed over is not to be had elsewhere either. */
+    return view.taken || (view.blocks & BLOCK_DIRTY) != 0;
 }
 
 /* Whether somebody of ours may be granted something without asking first. A free device whose name

@@ -12,6 +12,9 @@
  *     jobs.c        what is known of each claim and lease beside the engine
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
+ *     helpers.c     programs that are run from the loop
+ *     checks.c      those for devices, before and after leases
+ *     notices.c     what people should know in time
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
@@ -142,6 +145,7 @@ struct job {
     enum wire_end end : 8; /* why it is being ended; 0: it is not */
     bool restored : 1;     /* from the journal, and its client has not come back */
     bool adopted : 1;      /* its process was there before it */
+    bool unprepared : 1;   /* its devices are to be checked before its holder is told of them */
 };
 
 /* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
@@ -152,6 +156,12 @@ struct guard {
     struct timer force;
     int64_t force_at; /* in the pool's time */
     struct remains *remains;
+    struct list_link in_warnings; /* while its time limit is to be warned of */
+    int64_t warn_at;              /* in the pool's time */
+    int64_t told_limit;           /* the time limit that was told of last */
+    int64_t used_at;              /* when it was last seen to be used; 0: nobody looked yet */
+    bool is_idle;                 /* it was not at the last look */
+    bool idle_warned;
 };
 
 /* What is known of one that is over. */
@@ -249,6 +259,9 @@ struct pool {
     unsigned char *handovers; /* by slot: what is missing until it is granted on */
     bool unasked;             /* one of them is a look that nobody asked for */
     struct squatters *squatters;
+    struct helpers *helpers;
+    struct check *checks; /* by slot */
+    struct notices *notices;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
