@@ -21,7 +21,7 @@ bool postponed_take(struct connection *connection, struct wire_message *message)
     bool unsettled = names_are_unsettled(pool);
     struct postponed *postponed;
 
-    unsettled = hardware_must_look(pool) || unsettled;
+    unsettled = hardware_must_look(pool, message->pid != 0) || unsettled;
     if (!unsettled && list_is_empty(&pool->postponed))
         return false;
     postponed = calloc(1, sizeof(*postponed));

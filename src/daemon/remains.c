@@ -30,6 +30,7 @@ struct remnant {
 struct remains {
     struct pool *pool;
     struct id_list leases;
+    pid_t root; /* that is of them without saying so; 0: none */
     struct list processes;
     void (*gone)(struct guard *guard);
     struct guard *guard;
@@ -243,7 +244,8 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
             strangers_add(&pool->strangers, pid);
         return false;
     }
-    mine = only_children ? has_process(remains, process_stat_parent(pid)) : has_mark(remains, pid);
+    mine = pid == remains->root || (only_children ? has_process(remains, process_stat_parent(pid))
+                                                  : has_mark(remains, pid));
     if (!mine || process_has_ended(descriptor)) {
         close(descriptor);
         return false;
@@ -321,13 +323,13 @@ void remains_refresh(struct pool *pool, struct remains *remains)
 }
 
 struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
-                             void (*gone)(struct guard *guard), struct guard *guard)
+                             pid_t root, void (*gone)(struct guard *guard), struct guard *guard)
 {
     struct remains *remains = calloc(1, sizeof(*remains));
 
     if (remains == NULL)
         return NULL;
-    *remains = (struct remains){.pool = pool, .gone = gone, .guard = guard};
+    *remains = (struct remains){.pool = pool, .root = root, .gone = gone, .guard = guard};
     list_init(&remains->processes);
     if (vector_reserve(&remains->leases, leases->count) < 0) {
         free(remains);

@@ -107,8 +107,9 @@ def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
 def test_programs_that_never_count(pool_with, sleeper, command):
     pool = pool_with([0], "squatters_except: [own-compositor]\n")
     pool.says([with_process(pool, 0, sleeper().pid, command=command)])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
+    assert not slots["nvidia0"]["device"]["processes"][0].get("squats")
     assert where(pool) == "nvidia0"
-    assert not pool.look()["nvidia0"]["device"]["processes"][0].get("squats")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,7 @@ def test_who_only_draws(pool_with, sleeper, facts, squatted):
 def test_ignored_by_the_configuration(pool_with, sleeper):
     pool = pool_with([0], "squatters: ignore\n")
     pool.says([with_process(pool, 0, sleeper().pid)])
+    pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("squats"), "the process")
     assert where(pool) == "nvidia0"
 
 
