@@ -11,6 +11,7 @@
 #include "daemon/asked.h"
 #include "daemon/hardware.h"
 #include "daemon/restore.h"
+#include "daemon/users.h"
 #include "engine/policies.h"
 #include "spec/configuration.h"
 #include "spec/document.h"
@@ -165,6 +166,7 @@ void sources_reload(struct pool *pool)
         code = apply_limits(pool, &rules.configuration.limits, &error);
         engine_set_rules(pool->engine, rules.configuration.grace, rules.policy);
         take_rules(pool, &rules.configuration);
+        users_apply_rules(pool);
         asked_forget_spare(pool);
         configuration_finish(&rules.configuration);
     }
