@@ -199,10 +199,11 @@ static int wait_for_other(struct connection *connection, struct wire_message *me
                           struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct watcher *watcher = watcher_new(connection, message->number);
+    struct berth_error why = *error;
+    struct watcher *watcher = watcher_new(connection, message->number, NULL, error);
 
     if (watcher == NULL)
-        return error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+        return error->code;
     watcher->adopting = malloc(sizeof(*watcher->adopting));
     if (watcher->adopting == NULL) {
         watcher_free(watcher);
@@ -212,7 +213,7 @@ static int wait_for_other(struct connection *connection, struct wire_message *me
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_WAITING,
                                     .number = message->number,
-                                    .text = error->message,
+                                    .text = why.message,
                                 });
     *watcher->adopting = *message;
     *message = (struct wire_message){.type = message->type, .number = message->number};

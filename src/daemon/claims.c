@@ -25,11 +25,14 @@
 #include "daemon/rights.h"
 #include "daemon/rules.h"
 #include "daemon/settle.h"
+#include "daemon/users.h"
 #include "engine/journal.h"
 #include "launch/mask.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
 enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
+
+enum { KIB = 1024 };
 
 static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
 {
@@ -157,8 +160,9 @@ static void attach(struct connection *connection, struct wire_message *message, 
     }
     tell_former(job, connection);
     job_attach(job, connection, message->number);
-    log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
-             (int)connection->pid);
+    if (user_may_log(connection->user))
+        log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
+                 (int)connection->pid);
     if (job->by_lease.id != 0 && !job_is_preparing(job)) {
         settle_send_grant(pool, job);
         notice_limit(pool, job);
@@ -210,6 +214,7 @@ struct job *claim_new_job(struct connection *connection, const struct wire_messa
     job->unprepared = message->parent == 0 && !claimant->adopted &&
                       connection->pool->rules.prolog.words.count > 0;
     job->since = pool_now(connection->pool);
+    job->kib = (uint8_t)(connection->pool->packet_length / KIB);
     return job;
 }
 
@@ -222,15 +227,21 @@ int64_t claim_deadline(const struct pool *pool, const struct request *request)
                : TIME_NEVER;
 }
 
-/* Asks the engine. Returns as engine_claim; nonblock: BERTH_ERROR_BUSY rather than waiting. */
-static int ask(struct pool *pool, const struct wire_message *message, struct asked *asked,
-               uint64_t *ret_id, struct berth_error *error)
+/* Asks the engine. Returns as engine_claim; rather than waiting BERTH_ERROR_BUSY for nonblock, and
+ * _LIMIT for a user who waits for too much already. */
+static int ask(const struct connection *connection, const struct wire_message *message,
+               struct asked *asked, uint64_t *ret_id, struct berth_error *error)
 {
+    struct pool *pool = connection->pool;
     const struct request *request = message->request;
+    struct berth_error too_much = BERTH_ERROR_INIT;
 
-    if (request->nonblock) {
+    if (user_check_waiting(connection->user, pool->packet_length, &too_much) < 0 ||
+        request->nonblock) {
         int code = engine_would_grant(pool->engine, asked->request, error);
 
+        if (code == CLAIM_WAITS && !request->nonblock)
+            return error_set(error, too_much.code, "%s", too_much.message);
         if (code == CLAIM_WAITS)
             return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
         if (code < 0)
@@ -250,7 +261,7 @@ int claim_make(struct connection *connection, const struct wire_message *message
 
     if (job == NULL)
         return error_set_memory(error);
-    code = ask(pool, message, asked, &id, error);
+    code = ask(connection, message, asked, &id, error);
     if (code < 0) {
         job_free(pool, job);
         return code;
@@ -261,8 +272,9 @@ int claim_make(struct connection *connection, const struct wire_message *message
         settle_granted(pool, job);
         return 0;
     }
-    log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id, claimant->uid,
-             (int)claimant->pid);
+    if (user_may_log(connection->user))
+        log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id,
+                 claimant->uid, (int)claimant->pid);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_WAITING,
                                     .number = message->number,
@@ -341,11 +353,9 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
 
     if (request->nonblock)
         return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
-    watcher = watcher_new(connection, message->number);
+    watcher = watcher_new(connection, message->number, asked, error);
     if (watcher == NULL)
-        return error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
-    watcher->asked = asked;
-    asked->users++;
+        return error == NULL ? BERTH_ERROR_LIMIT : error->code;
     watcher->deadline = claim_deadline(pool, request);
     pool->changed = true;
     return 0;

@@ -10,12 +10,15 @@
 #include "daemon/ending.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
+#include "daemon/users.h"
 
 /* Jobs come many at a time: a block of its own for each would take more. */
 enum { JOBS_OF_CHUNK = 64 };
 
 /* There are this many jobs for each bucket of a map when they are many. */
 enum { JOBS_OF_BUCKET = 2 };
+
+enum { KIB = 1024 };
 
 int jobs_init(struct pool *pool, struct berth_error *error)
 {
@@ -68,6 +71,7 @@ void holder_release(struct holder *holder)
 {
     if (holder == NULL || --holder->users > 0)
         return;
+    user_close(holder->user);
     free(holder->command);
     free(holder);
 }
@@ -121,6 +125,10 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
 
     if (job == NULL)
         return NULL;
+    if (holder->user == NULL && user_open(pool, holder->uid, &holder->user) < 0) {
+        make_spare(pool, job);
+        return NULL;
+    }
     job->holder = holder;
     holder->users++;
     job->connection = connection;
@@ -149,10 +157,27 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
     pool->inner_count += job->holder->parent != 0;
     if (lease != 0)
         job_set_lease(pool, job, lease);
+    else
+        job_wait(job);
+}
+
+void job_wait(struct job *job)
+{
+    if (!job->waits)
+        user_wait(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = true;
+}
+
+static void wait_no_more(struct job *job)
+{
+    if (job->waits)
+        user_wait_over(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = false;
 }
 
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
 {
+    wait_no_more(job);
     job->by_lease.id = lease;
     id_map_reserve(&pool->by_lease, ++pool->lease_count);
     id_map_add(&pool->by_lease, &job->by_lease);
@@ -184,6 +209,7 @@ void job_unset_lease(struct pool *pool, struct job *job)
     job->by_lease = (struct id_link){0};
     guard_free(pool, job->guard);
     job->guard = NULL;
+    job_wait(job);
 }
 
 void job_free(struct pool *pool, struct job *job)
@@ -197,6 +223,7 @@ void job_free(struct pool *pool, struct job *job)
         pool->job_count--;
         pool->inner_count -= job->holder->parent != 0;
     }
+    wait_no_more(job);
     list_remove(&job->in_pool);
     leave_connection(job);
     guard_free(pool, job->guard);
@@ -299,14 +326,32 @@ const struct ended *ended_find(const struct pool *pool, uint64_t id)
     return NULL;
 }
 
-struct watcher *watcher_new(struct connection *connection, uint64_t number)
+/* What it is counted with among what its user waits for. */
+static size_t size_of(const struct watcher *watcher)
 {
-    struct watcher *watcher = connection->watcher_count >= WATCHERS_MOST
-                                  ? NULL
-                                  : (struct watcher *)calloc(1, sizeof(*watcher));
+    return watcher->asked == NULL ? 0 : watcher->asked->key.length;
+}
 
-    if (watcher == NULL)
+struct watcher *watcher_new(struct connection *connection, uint64_t number, struct asked *asked,
+                            struct berth_error *error)
+{
+    struct watcher *watcher;
+
+    if (connection->watcher_count >= WATCHERS_MOST) {
+        error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
         return NULL;
+    }
+    if (user_check_waiting(connection->user, asked == NULL ? 0 : asked->key.length, error) < 0)
+        return NULL;
+    watcher = calloc(1, sizeof(*watcher));
+    if (watcher == NULL) {
+        error_set_memory(error);
+        return NULL;
+    }
+    watcher->asked = asked;
+    if (asked != NULL)
+        asked->users++;
+    user_wait(connection->user, size_of(watcher));
     watcher->connection = connection;
     watcher->number = number;
     watcher->deadline = TIME_NEVER;
@@ -320,6 +365,7 @@ void watcher_free(struct watcher *watcher)
 {
     struct pool *pool = watcher->connection->pool;
 
+    user_wait_over(watcher->connection->user, size_of(watcher));
     watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);

@@ -174,6 +174,7 @@ void message_watch(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
     const struct ended *ended = ended_find(pool, message->id);
+    struct berth_error error = BERTH_ERROR_INIT;
     struct watcher *watcher;
 
     if (ended != NULL) {
@@ -191,9 +192,9 @@ void message_watch(struct connection *connection, struct wire_message *message)
              "no claim or lease of this number is here");
         return;
     }
-    watcher = watcher_new(connection, message->number);
+    watcher = watcher_new(connection, message->number, NULL, &error);
     if (watcher == NULL)
-        fail(connection, message, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+        connection_refuse(connection, message->number, &error);
     else
         watcher->id = message->id;
 }

@@ -36,6 +36,7 @@
 #include "daemon/settle.h"
 #include "daemon/sources.h"
 #include "daemon/squatters.h"
+#include "daemon/users.h"
 
 /* A journal that cannot be written is tried again this often. */
 #define JOURNAL_RETRY (DURATION_SECOND / 5)
@@ -101,6 +102,7 @@ static void before_waiting(void *context)
     struct pool *pool = context;
     int64_t next;
 
+    users_serve(pool);
     connections_sweep(pool);
     if (journal_file_is_behind(&pool->journal)) {
         if (!list_is_linked(&pool->journal_timer.in_loop))
@@ -122,6 +124,7 @@ static void after_waiting(void *context)
 {
     struct pool *pool = context;
 
+    pool->users.turn++;
     engine_advance(pool->engine, pool_now(pool));
     pool_settle(pool);
 }
@@ -198,7 +201,7 @@ static int find_journal(struct pool *pool, struct berth_error *error)
     return pool->journal_path == NULL ? error_set_memory(error) : 0;
 }
 
-static void raise_limits(void)
+static void raise_limits(struct pool *pool)
 {
     struct rlimit limit;
 
@@ -206,6 +209,8 @@ static void raise_limits(void)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        users_share(pool, limit.rlim_cur);
 }
 
 static int restore(struct pool *pool, struct berth_error *error)
@@ -249,7 +254,7 @@ static int start(struct pool *pool, struct berth_error *error)
 {
     int code = watch_signals(pool, error);
 
-    raise_limits();
+    raise_limits(pool);
     pool->owner = geteuid();
     pool->pid = getpid();
     pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now(&pool->loop);
@@ -307,6 +312,7 @@ static void finish(struct pool *pool)
     notices_finish(pool);
     helpers_finish(pool);
     checks_finish(pool);
+    users_finish(pool);
     drains_finish(pool);
     handover_finish(pool);
     engine_destroy(pool->engine);
@@ -343,11 +349,14 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     pool->directory = -1;
     pool->outer_directory = -1;
     list_init(&pool->connections);
+    list_init(&pool->doomed);
     pool->engine_timer.fire = engine_is_due;
     pool->idle_timer.fire = idle_is_over;
     pool->journal_timer.fire = journal_is_due;
     pool->test_timer.fire = tests_are_due;
     code = jobs_init(pool, error);
+    if (users_init(pool, error) < 0)
+        code = BERTH_ERROR_MEMORY;
     if (loop_init(&pool->loop, error) < 0)
         code = error == NULL ? BERTH_ERROR_IO : error->code;
     log_init(&pool->log, &pool->loop, settings->log, settings->log_path);

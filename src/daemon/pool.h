@@ -4,6 +4,7 @@
  * in, the engine decides, what it decided is written down, and only then told.
  *
  *     connection.c  clients: packets in and out
+ *     users.c       what each user has of the daemon, and may have
  *     claims.c      messages that ask for devices
  *     leases.c      messages about leases and claims that are there
  *     look.c        messages that only look
@@ -71,15 +72,36 @@ struct connection {
     uint32_t *groups; /* gid and the others; NULL: only gid, or not asked for yet */
     size_t group_count;
     bool groups_known;
-    uint64_t started;     /* when its process began; 0: not known yet */
+    uint64_t started;           /* when its process began; 0: not known yet */
+    struct user *user;          /* NULL: nothing holds it back */
+    struct list_link in_queue;  /* of its user, while it waits for its turn to be read from */
+    struct list_link in_silent; /* until it has said something */
+    int64_t silent_since;
     struct list jobs;     /* that it is told about */
     struct list watchers; /* what it waits to be told */
     size_t watcher_count;
     size_t job_count;
-    struct text out; /* packets that found no room, each after its length (u32) */
-    size_t sent;     /* of those */
-    bool wants_out;  /* waits to be writable */
-    bool closing;    /* to be closed at the end of this turn */
+    struct text out;            /* packets that found no room, each after its length (u32) */
+    size_t sent;                /* of those */
+    size_t unread;              /* the rest */
+    bool wants_out;             /* waits to be writable */
+    bool closing;               /* to be closed at the end of this turn */
+    struct list_link in_doomed; /* while it is */
+};
+
+/* All who have something of the daemon, but for root and the pool's owner. */
+struct users {
+    struct id_map by_uid;
+    size_t count;
+    size_t connections; /* of all */
+    size_t connections_most;
+    uint64_t turn;        /* of the loop */
+    struct list busy;     /* those with connections that wait for their turn */
+    struct timer resume;  /* when the next turn comes */
+    struct list silent;   /* connections that have said nothing yet, oldest first */
+    struct timer silence; /* when the first has been silent for too long */
+    struct list loose;    /* those to be looked at again */
+    struct timer loose_timer;
 };
 
 /* Somebody who wants to know when a claim or lease is over, or when a request would be granted. */
@@ -108,7 +130,8 @@ struct asked {
 /* Who holds or waits; shared by the jobs of one connection that are within the same lease. */
 struct holder {
     size_t users;
-    uint64_t parent; /* the id of the lease that it is within; 0: none */
+    struct user *user; /* NULL: nothing holds it back */
+    uint64_t parent;   /* the id of the lease that it is within; 0: none */
     uint32_t uid;
     pid_t pid;
     uint64_t started; /* 0: unknown */
@@ -146,6 +169,8 @@ struct job {
     bool restored : 1;     /* from the journal, and its client has not come back */
     bool adopted : 1;      /* its process was there before it */
     bool unprepared : 1;   /* its devices are to be checked before its holder is told of them */
+    bool waits : 1;        /* and is counted among what its user waits for */
+    uint32_t kib : 8;      /* that it is counted with */
 };
 
 /* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
@@ -217,7 +242,8 @@ struct pool {
     struct watch signals;
     struct list connections;
     size_t connection_count;
-    bool doomed;           /* a connection is to be closed */
+    struct users users;
+    struct list doomed;    /* connections that are to be closed */
     bool is_full;          /* no descriptor was left for another connection */
     struct id_map clients; /* connections by pid */
     unsigned char *packet; /* room for the longest */

@@ -16,6 +16,7 @@
 #include "daemon/names.h"
 #include "daemon/notices.h"
 #include "daemon/process.h"
+#include "daemon/users.h"
 
 #define DEALT_WITH                                                                   \
     (EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) | \
@@ -220,11 +221,13 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
 
     if (job->exit_code != NO_EXIT_CODE)
         ended.exit_code = optional_number_of((uint64_t)job->exit_code);
-    log_begin(&pool->log, pool_now(pool), "ended");
-    log_number(&pool->log, "id", ended.id);
-    log_number(&pool->log, "uid", ended.uid);
-    log_text(&pool->log, "reason", wire_end_describe(end));
-    log_end(&pool->log);
+    if (job->by_lease.id != 0 || user_may_log(job->holder->user)) {
+        log_begin(&pool->log, pool_now(pool), "ended");
+        log_number(&pool->log, "id", ended.id);
+        log_number(&pool->log, "uid", ended.uid);
+        log_text(&pool->log, "reason", wire_end_describe(end));
+        log_end(&pool->log);
+    }
     if (ended.exit_code.known)
         keep_ended(pool, &ended);
     ended_remember(pool, &ended);

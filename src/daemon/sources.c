@@ -13,6 +13,7 @@
 #include "daemon/restore.h"
 #include "daemon/rules.h"
 #include "daemon/squatters.h"
+#include "daemon/users.h"
 #include "engine/policies.h"
 #include "spec/configuration.h"
 #include "spec/document.h"
@@ -131,6 +132,7 @@ void sources_reload(struct pool *pool)
             code = error.code;
         squatters_judge_all(pool);
         engine_resume(pool->engine);
+        users_apply_rules(pool);
         asked_forget_spare(pool);
     }
     if (code < 0)
