@@ -16,7 +16,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/process.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
@@ -303,7 +303,7 @@ void message_claim_now(struct connection *connection, struct wire_message *messa
 void message_claim(struct connection *connection, struct wire_message *message)
 {
     if (job_of_token(connection->pool, message->token) != NULL ||
-        !names_are_unsettled(connection->pool, connection, message))
+        !postponed_take(connection, message))
         message_claim_now(connection, message);
 }
 
@@ -353,6 +353,6 @@ void message_test_now(struct connection *connection, struct wire_message *messag
 
 void message_test(struct connection *connection, struct wire_message *message)
 {
-    if (!names_are_unsettled(connection->pool, connection, message))
+    if (!postponed_take(connection, message))
         message_test_now(connection, message);
 }

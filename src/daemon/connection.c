@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/settle.h"
 
 /* A client that does not read may let this much pile up. */
@@ -148,7 +148,7 @@ void connection_close(struct connection *connection)
         id_map_remove(&pool->clients, &connection->by_pid);
     list_for_each (link, &connection->watchers)
         watcher_free(container_of(link, struct watcher, in_connection));
-    names_forget(pool, connection);
+    postponed_forget(pool, connection);
     jobs_lose_client(pool, connection);
     text_finish(&connection->out);
     free(connection->groups);

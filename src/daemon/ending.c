@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "daemon/connection.h"
+#include "daemon/handover.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/process.h"
@@ -214,6 +215,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
 
 void ending_done(struct pool *pool, struct job *job)
 {
+    handover_begin(pool, job);
     engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 

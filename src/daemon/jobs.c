@@ -22,6 +22,7 @@ int jobs_init(struct pool *pool, struct berth_error *error)
     list_init(&pool->jobs);
     list_init(&pool->watchers);
     list_init(&pool->spare_asked);
+    list_init(&pool->postponed);
     if (id_map_init(&pool->by_id) < 0 || id_map_init(&pool->by_lease) < 0 ||
         id_map_init(&pool->by_token) < 0 || id_map_init(&pool->asked) < 0 ||
         id_map_init(&pool->clients) < 0)

@@ -20,14 +20,17 @@
 #include "daemon/asked.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
+#include "daemon/handover.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/restore.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
+#include "daemon/squatters.h"
 
 /* A journal that cannot be written is tried again this often. */
 #define JOURNAL_RETRY (DURATION_SECOND / 5)
@@ -219,6 +222,7 @@ static int restore(struct pool *pool, struct berth_error *error)
     code = names_init(pool, error);
     if (code < 0)
         return code;
+    handover_restored(pool);
     hardware_take_first(pool);
     code = restore_holders(pool, error);
     if (code < 0)
@@ -251,6 +255,10 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = drains_init(pool, error);
     if (code == 0)
+        code = handover_init(pool, error);
+    if (code == 0)
+        code = squatters_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -269,6 +277,8 @@ static void finish(struct pool *pool)
         jobs_detach(connection);
         connection_close(connection);
     }
+    postponed_forget(pool, NULL);
+    squatters_finish(pool);
     hardware_finish(pool);
     names_finish(pool);
     if (pool->engine != NULL) {
@@ -277,6 +287,7 @@ static void finish(struct pool *pool)
     }
     jobs_finish(pool);
     drains_finish(pool);
+    handover_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);

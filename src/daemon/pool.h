@@ -15,6 +15,12 @@
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
+ *     postponed.c   messages that wait for an answer from elsewhere
+ *     handover.c    from one lease of a device to the next
+ *     drains.c      devices out of service
+ *     processes.c   whose the processes on devices are
+ *     squatters.c   processes on devices without a lease
+ *     adoption.c    leases for processes that run already
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
@@ -217,6 +223,7 @@ struct pool {
     struct list spare_asked; /* longest unused first */
     size_t spare_asked_count;
     struct list watchers;
+    struct list postponed;          /* messages */
     struct ended ended[ENDED_KEPT]; /* a ring */
     size_t ended_count;
 
@@ -232,7 +239,10 @@ struct pool {
     struct text key;    /* of a request being looked for */
     bool journaling;
 
-    struct drain *drains;      /* by slot */
+    struct drain *drains;     /* by slot */
+    unsigned char *handovers; /* by slot: what is missing until it is granted on */
+    bool unasked;             /* one of them is a look that nobody asked for */
+    struct squatters *squatters;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;

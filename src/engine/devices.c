@@ -186,6 +186,11 @@ void engine_device_observe(struct engine *engine, uint32_t slot, struct device *
     device->old = from->old;
 }
 
+struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot)
+{
+    return &engine->machine.devices.items[slot].processes;
+}
+
 void engine_device_aged(struct engine *engine, uint32_t slot)
 {
     engine->machine.devices.items[slot].old = true;

@@ -167,6 +167,8 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
 /* Takes over from `from` what nothing is decided by: health_reason, asleep, old and the processes,
  * which `from` has no more then. The rest of it is not looked at. */
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
+/* Its processes, which are the door's to say more about. Good until the next observation. */
+struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot);
 /* Nobody answers for the device now: what is known of it is old. */
 void engine_device_aged(struct engine *engine, uint32_t slot);
 void engine_block(struct engine *engine, uint32_t slot, enum block reason);

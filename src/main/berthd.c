@@ -141,6 +141,8 @@ static int check_rules(const struct daemon_options *options)
 
     if (code == 0)
         code = read_rules(path.length > 0 ? path.bytes : NULL, &error);
+    if (code == 0) /* the daemon itself starts: its programs may come later */
+        code = configuration_check_programs(path.length > 0 ? path.bytes : NULL, &error);
     if (path.length == 0)
         text_append(&words, "a configuration");
     else
