@@ -137,12 +137,15 @@ PAGES = {
     "logs": "berth-submit.1",
     "wait": "berth-wait.1",
     "reserve": "berth-reserve.1",
+    "adopt": "berth-adopt.1",
     "extend": "berth-release.1",
     "release": "berth-release.1",
     "cancel": "berth-release.1",
     "status": "berth-status.1",
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
+    "drain": "berth-drain.1",
+    "undrain": "berth-drain.1",
     "daemon": "berthd.8",
 }
 
