@@ -10,20 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/newborn.h"
 #include "base/string_list.h"
 #include "base/text.h"
 
 enum {
     STACKS = 2,
     STACK_SIZE = 64 * 1024,
-    STANDARD = 4,            /* descriptors that the program may start with */
-    DESCRIPTORS_MOST = 65536 /* closed one by one where the kernel cannot close all at once */
+    STANDARD = 4, /* descriptors that the program may start with */
 };
 
 static const char pid_variable[] = "LISTEN_PID=";
@@ -91,6 +90,7 @@ static char *make_absolute(struct launch *launch, char *entry)
 static int make_environment(struct launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
+    static char listening_name[] = "LISTEN_FDNAMES=" DETACHED_LISTENER;
     const struct detached *detached = launch->detached;
     size_t count = 0;
     size_t added = 0;
@@ -100,7 +100,7 @@ static int make_environment(struct launch *launch)
         count++;
     while (detached->added != NULL && detached->added[added] != NULL)
         added++;
-    launch->environment = calloc(count + added + 3, sizeof(*launch->environment));
+    launch->environment = calloc(count + added + 4, sizeof(*launch->environment));
     if (launch->environment == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -118,6 +118,7 @@ static int make_environment(struct launch *launch)
         launch->environment[kept++] = detached->added[i];
     if (detached->listening >= 0) {
         launch->environment[kept++] = listening;
+        launch->environment[kept++] = listening_name;
         launch->environment[kept] = launch->pid;
     }
     return 0;
@@ -139,27 +140,6 @@ static void write_pid(char *pid)
     pid[length] = '\0';
 }
 
-static void reset_signals(void)
-{
-    const struct sigaction standard = {.sa_handler = SIG_DFL};
-    sigset_t none;
-
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &standard, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_from(int first)
-{
-    struct rlimit limit = {0};
-
-    if (close_range((unsigned)first, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    for (int i = first; i < DESCRIPTORS_MOST && (rlim_t)i < limit.rlim_cur; i++)
-        close(i);
-}
-
 /* Ours may be among 0 to 3 themselves when we were started without some of these, so they are moved
  * out of the way first. */
 static bool place_descriptors(const struct launch *launch)
@@ -177,7 +157,7 @@ static bool place_descriptors(const struct launch *launch)
         if (dup2(given[i], i) < 0)
             return false;
     }
-    close_from(count);
+    newborn_close_from(count);
     return true;
 }
 
@@ -191,7 +171,7 @@ static int become_program(void *context)
         umask(S_IRWXG | S_IRWXO);
     if (placed && place_descriptors(launch)) {
         write_pid(launch->pid);
-        reset_signals();
+        newborn_reset_signals();
         execve(launch->detached->program, launch->detached->arguments, launch->environment);
     }
     launch->failure = errno;

@@ -8,6 +8,10 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
+/* The name in LISTEN_FDNAMES of a socket that nobody but the program needs from then on: its path
+ * is the program's to remove. */
+#define DETACHED_LISTENER "detached"
+
 struct detached {
     const char *program;
     char *const *arguments; /* ended by NULL */
@@ -15,7 +19,7 @@ struct detached {
     int output;             /* becomes stdout; -1: nothing */
     int log;                /* becomes stderr; -1: nothing */
     int listening; /* becomes descriptor 3, a socket to listen on as systemd would hand it over
-                      (LISTEN_FDS, LISTEN_PID); -1: none */
+                      (LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES); -1: none */
 
     /* The program starts where we are, and with our file-mode mask. */
     bool here;

@@ -10,6 +10,7 @@
 #include "daemon/ending.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
+#include "daemon/users.h"
 
 /* Jobs come many at a time: a block of its own for each would take more. */
 enum { JOBS_OF_CHUNK = 64 };
@@ -17,11 +18,14 @@ enum { JOBS_OF_CHUNK = 64 };
 /* There are this many jobs for each bucket of a map when they are many. */
 enum { JOBS_OF_BUCKET = 2 };
 
+enum { KIB = 1024 };
+
 int jobs_init(struct pool *pool, struct berth_error *error)
 {
     list_init(&pool->jobs);
     list_init(&pool->watchers);
     list_init(&pool->spare_asked);
+    list_init(&pool->postponed);
     if (id_map_init(&pool->by_id) < 0 || id_map_init(&pool->by_lease) < 0 ||
         id_map_init(&pool->by_token) < 0 || id_map_init(&pool->asked) < 0 ||
         id_map_init(&pool->clients) < 0)
@@ -67,6 +71,7 @@ void holder_release(struct holder *holder)
 {
     if (holder == NULL || --holder->users > 0)
         return;
+    user_close(holder->user);
     free(holder->command);
     free(holder);
 }
@@ -120,6 +125,10 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
 
     if (job == NULL)
         return NULL;
+    if (holder->user == NULL && user_open(pool, holder->uid, &holder->user) < 0) {
+        make_spare(pool, job);
+        return NULL;
+    }
     job->holder = holder;
     holder->users++;
     job->connection = connection;
@@ -148,10 +157,27 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
     pool->inner_count += job->holder->parent != 0;
     if (lease != 0)
         job_set_lease(pool, job, lease);
+    else
+        job_wait(job);
+}
+
+void job_wait(struct job *job)
+{
+    if (!job->waits)
+        user_wait(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = true;
+}
+
+static void wait_no_more(struct job *job)
+{
+    if (job->waits)
+        user_wait_over(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = false;
 }
 
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
 {
+    wait_no_more(job);
     job->by_lease.id = lease;
     id_map_reserve(&pool->by_lease, ++pool->lease_count);
     id_map_add(&pool->by_lease, &job->by_lease);
@@ -172,8 +198,18 @@ static void guard_free(struct pool *pool, struct guard *guard)
         close(guard->process.descriptor);
     }
     timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
+    list_remove(&guard->in_warnings);
     remains_free(pool, guard->remains);
     free(guard);
+}
+
+void job_unset_lease(struct pool *pool, struct job *job)
+{
+    forget_lease(pool, job);
+    job->by_lease = (struct id_link){0};
+    guard_free(pool, job->guard);
+    job->guard = NULL;
+    job_wait(job);
 }
 
 void job_free(struct pool *pool, struct job *job)
@@ -187,6 +223,7 @@ void job_free(struct pool *pool, struct job *job)
         pool->job_count--;
         pool->inner_count -= job->holder->parent != 0;
     }
+    wait_no_more(job);
     list_remove(&job->in_pool);
     leave_connection(job);
     guard_free(pool, job->guard);
@@ -253,7 +290,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
         leave_connection(job);
         if (job->state == JOB_WAITING)
             continue;
-        if (job->hold == WIRE_HOLD_CONNECTION)
+        if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job))
             ending_holder_gone(pool, job);
         else
             ending_client_gone(pool, job);
@@ -289,14 +326,32 @@ const struct ended *ended_find(const struct pool *pool, uint64_t id)
     return NULL;
 }
 
-struct watcher *watcher_new(struct connection *connection, uint64_t number)
+/* What it is counted with among what its user waits for. */
+static size_t size_of(const struct watcher *watcher)
 {
-    struct watcher *watcher = connection->watcher_count >= WATCHERS_MOST
-                                  ? NULL
-                                  : (struct watcher *)calloc(1, sizeof(*watcher));
+    return watcher->asked == NULL ? 0 : watcher->asked->key.length;
+}
 
-    if (watcher == NULL)
+struct watcher *watcher_new(struct connection *connection, uint64_t number, struct asked *asked,
+                            struct berth_error *error)
+{
+    struct watcher *watcher;
+
+    if (connection->watcher_count >= WATCHERS_MOST) {
+        error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
         return NULL;
+    }
+    if (user_check_waiting(connection->user, asked == NULL ? 0 : asked->key.length, error) < 0)
+        return NULL;
+    watcher = calloc(1, sizeof(*watcher));
+    if (watcher == NULL) {
+        error_set_memory(error);
+        return NULL;
+    }
+    watcher->asked = asked;
+    if (asked != NULL)
+        asked->users++;
+    user_wait(connection->user, size_of(watcher));
     watcher->connection = connection;
     watcher->number = number;
     watcher->deadline = TIME_NEVER;
@@ -310,9 +365,13 @@ void watcher_free(struct watcher *watcher)
 {
     struct pool *pool = watcher->connection->pool;
 
+    user_wait_over(watcher->connection->user, size_of(watcher));
     watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
     asked_release(pool, watcher->asked);
+    if (watcher->adopting != NULL)
+        wire_message_finish(watcher->adopting);
+    free(watcher->adopting);
     free(watcher);
 }

@@ -17,8 +17,19 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
 /* Puts it into the maps, once its id and, unless it waits, its lease are known. */
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease);
+/* It is a claim that waits again. */
+void job_unset_lease(struct pool *pool, struct job *job);
+/* It waits, and counts for its user as that until it has a lease or is freed; job_add says so of
+ * one without a lease. */
+void job_wait(struct job *job);
 /* Takes it out of all and frees it. */
 void job_free(struct pool *pool, struct job *job);
+
+/* Whether it has devices of which its holder has not been told yet. */
+static inline bool job_is_preparing(const struct job *job)
+{
+    return job->unprepared && job->by_lease.id != 0;
+}
 
 struct job *job_of_id(const struct pool *pool, uint64_t id);
 struct job *job_of_lease(const struct pool *pool, uint64_t lease);
@@ -45,8 +56,10 @@ void holder_release(struct holder *holder);
 void ended_remember(struct pool *pool, const struct ended *ended);
 const struct ended *ended_find(const struct pool *pool, uint64_t id);
 
-/* Somebody who is to be told; NULL: no memory, or the connection has too many. */
-struct watcher *watcher_new(struct connection *connection, uint64_t number);
+/* Somebody who is to be told, perhaps when `asked` would be granted, which gets a user. NULL: no
+ * memory, or the connection or its user has too many (BERTH_ERROR_LIMIT). */
+struct watcher *watcher_new(struct connection *connection, uint64_t number, struct asked *asked,
+                            struct berth_error *error);
 void watcher_free(struct watcher *watcher);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "spec/configuration.h"
+
 /* A descriptor of the process, close-on-exec, if it is the one that began then
  * (process_stat_started; 0: whichever it is); -1: it is gone. */
 int process_open(pid_t pid, uint64_t started);
@@ -21,5 +23,9 @@ bool process_has_ended(int descriptor);
 
 /* Sends a signal; a process that is gone is fine. */
 void process_signal(int descriptor, int number);
+
+/* Whose the process is: its real user, and all of its groups, which the caller finishes. Returns 0,
+ * or BERTH_ERROR_NOT_FOUND or _MEMORY. */
+int process_credentials(pid_t pid, uint32_t *ret_uid, struct number_list *ret_groups);
 
 #endif
