@@ -37,3 +37,25 @@ pid_t process_stat_parent(pid_t pid)
                ? 0
                : (pid_t)strtol(fields + STATE_SIZE, NULL, 10);
 }
+
+bool process_stat_user(pid_t pid, uint32_t *ret_uid)
+{
+    static const char line[] = "\nUid:\t";
+    char path[64];
+    char buffer[1024];
+    ssize_t length;
+    const char *found;
+    int descriptor;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    length = descriptor < 0 ? -1 : read(descriptor, buffer, sizeof(buffer) - 1);
+    if (descriptor >= 0)
+        close(descriptor);
+    buffer[length > 0 ? length : 0] = '\0';
+    found = strstr(buffer, line);
+    if (found == NULL)
+        return false;
+    *ret_uid = (uint32_t)strtoul(found + sizeof(line) - 1, NULL, 10);
+    return true;
+}
