@@ -9,6 +9,9 @@
 
 enum { STATE_SIZE = 3, STAT_SIZE = 1024 }; /* " S " */
 
+/* Numbers of fields in /proc/PID/stat. */
+enum { STATE_FIELD = 3, START_FIELD = 22 };
+
 const char *process_stat_fields(pid_t pid, char *buffer, size_t size)
 {
     char path[64];
@@ -38,24 +41,15 @@ pid_t process_stat_parent(pid_t pid)
                : (pid_t)strtol(fields + STATE_SIZE, NULL, 10);
 }
 
-bool process_stat_user(pid_t pid, uint32_t *ret_uid)
+uint64_t process_stat_started(pid_t pid)
 {
-    static const char line[] = "\nUid:\t";
-    char path[64];
-    char buffer[1024];
-    ssize_t length;
-    const char *found;
-    int descriptor;
+    char buffer[STAT_SIZE];
+    const char *fields = pid <= 0 ? NULL : process_stat_fields(pid, buffer, sizeof(buffer));
+    char state;
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    length = descriptor < 0 ? -1 : read(descriptor, buffer, sizeof(buffer) - 1);
-    if (descriptor >= 0)
-        close(descriptor);
-    buffer[length > 0 ? length : 0] = '\0';
-    found = strstr(buffer, line);
-    if (found == NULL)
-        return false;
-    *ret_uid = (uint32_t)strtoul(found + sizeof(line) - 1, NULL, 10);
-    return true;
+    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
+        return 0;
+    for (int field = STATE_FIELD; fields != NULL && field < START_FIELD; field++)
+        fields = strchr(fields + 1, ' ');
+    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /proc/PID/stat, and status, say of a process. Any thread may call these.
+ * What /proc/PID/stat says of a process. Any thread may call these.
  */
 #ifndef BASE_PROCESS_STAT_H
 #define BASE_PROCESS_STAT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,11 +13,11 @@
  * field. They are in `buffer`; NULL: there is no such process. */
 const char *process_stat_fields(pid_t pid, char *buffer, size_t size);
 
-/* The user whose process it is (the real one: a program with rights of its own does not change
- * that). Returns false when there is no such process. */
-bool process_stat_user(pid_t pid, uint32_t *ret_uid);
-
 /* The parent; 0: there is no such process. */
 pid_t process_stat_parent(pid_t pid);
+
+/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
+ * and is only waited for. */
+uint64_t process_stat_started(pid_t pid);
 
 #endif

@@ -8,17 +8,22 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "base/quantity.h"
+#include "daemon/adoption.h"
 #include "daemon/asked.h"
+#include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/notices.h"
+#include "daemon/postponed.h"
 #include "daemon/process.h"
 #include "daemon/rights.h"
+#include "daemon/rules.h"
 #include "daemon/settle.h"
 #include "daemon/users.h"
 #include "engine/journal.h"
@@ -46,7 +51,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD)
+    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or ends, or has ended)",
@@ -78,12 +83,22 @@ static int check_rights(struct connection *connection, struct request *request,
     return request_validate(request, error);
 }
 
-/* What is asked, as the engine knows it. */
-static int open_asked(struct connection *connection, struct wire_message *message,
-                      struct asked **ret_asked, struct berth_error *error)
+/* The client itself. */
+static struct claimant client_of(struct connection *connection)
+{
+    struct claimant claimant = {.uid = connection->uid, .pid = connection->pid};
+
+    /* Where all are one user's, groups tell nobody apart. */
+    if (!connection->pool->settings.own)
+        claimant.groups = rights_groups(connection, &claimant.group_count);
+    return claimant;
+}
+
+int claim_open(struct connection *connection, struct wire_message *message,
+               const struct claimant *claimant, struct asked **ret_asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct asker asker = {.uid = connection->uid};
+    struct asker asker = {.uid = claimant->uid, .groups = claimant->groups};
     struct device_id_list mask = {0};
     bool has_mask = false;
     int code = 0;
@@ -99,11 +114,10 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
-    /* Where all are one user's, groups tell nobody apart. */
-    if (!pool->settings.own)
-        asker.groups = rights_groups(connection, &asker.group_count);
-    if (asker.group_count > JOURNAL_GROUPS_MOST)
-        asker.group_count = JOURNAL_GROUPS_MOST;
+    asker.group_count =
+        claimant->group_count < JOURNAL_GROUPS_MOST ? claimant->group_count : JOURNAL_GROUPS_MOST;
+    if (code == 0)
+        code = rules_limit_user(pool, asker.uid, error);
     if (code == 0)
         code = asked_open(pool, message->request, &asker, ret_asked, error);
     vector_finish(&mask);
@@ -113,9 +127,11 @@ static int open_asked(struct connection *connection, struct wire_message *messag
 /* ---- Claims ---- */
 
 /* Whether the connection may go on with the job: it is of the same user, and where a process holds
- * it, of the same process. */
-static bool is_its_client(const struct connection *connection, const struct job *job)
+ * it, of the same process, unless that was adopted. */
+static bool is_its_client(struct connection *connection, const struct job *job)
 {
+    if (job->adopted)
+        return rights_may_decide(connection, job->holder->uid);
     return job->holder->uid == connection->uid &&
            (job->hold != WIRE_HOLD_PROCESS || job->holder->pid == connection->pid);
 }
@@ -147,17 +163,14 @@ static void attach(struct connection *connection, struct wire_message *message, 
     if (user_may_log(connection->user))
         log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
                  (int)connection->pid);
-    if (job->by_lease.id != 0) {
+    if (job->by_lease.id != 0 && !job_is_preparing(job)) {
         settle_send_grant(pool, job);
+        notice_limit(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
-    connection_send(connection, &(struct wire_message){
-                                    .type = WIRE_WAITING,
-                                    .number = message->number,
-                                    .id = job->by_id.id,
-                                });
+    settle_send_waiting(job);
 }
 
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
@@ -168,7 +181,7 @@ static struct holder *holder_of(struct connection *connection, const struct wire
     const char *command = message->command;
 
     if (connection->started == 0)
-        connection->started = process_started(connection->pid);
+        connection->started = process_stat_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
         last->holder->parent == message->parent &&
         (command == NULL
@@ -181,9 +194,13 @@ static struct holder *holder_of(struct connection *connection, const struct wire
                       command);
 }
 
-static struct job *new_job(struct connection *connection, const struct wire_message *message)
+struct job *claim_new_job(struct connection *connection, const struct wire_message *message,
+                          const struct claimant *claimant)
 {
-    struct holder *holder = holder_of(connection, message);
+    struct holder *holder = claimant->adopted
+                                ? holder_new(claimant->uid, claimant->pid, claimant->started,
+                                             message->parent, message->command)
+                                : holder_of(connection, message);
     struct job *job = holder == NULL ? NULL : job_new(connection->pool, connection, holder);
 
     holder_release(holder);
@@ -193,13 +210,15 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     job->by_token.id = message->token[0];
     job->token_low = message->token[1];
     job->hold = message->hold;
+    job->adopted = claimant->adopted;
+    job->unprepared = message->parent == 0 && !claimant->adopted &&
+                      connection->pool->rules.prolog.words.count > 0;
     job->since = pool_now(connection->pool);
     job->kib = (uint8_t)(connection->pool->packet_length / KIB);
     return job;
 }
 
-/* When the request gives up. */
-static int64_t deadline_of(const struct pool *pool, const struct request *request)
+int64_t claim_deadline(const struct pool *pool, const struct request *request)
 {
     int64_t now = pool_now(pool);
 
@@ -234,15 +253,15 @@ static int ask(const struct connection *connection, const struct wire_message *m
         if (code < 0)
             return code;
     }
-    return engine_claim(pool->engine, asked->request, deadline_of(pool, request), NULL, ret_id,
+    return engine_claim(pool->engine, asked->request, claim_deadline(pool, request), NULL, ret_id,
                         error);
 }
 
-static int make_claim(struct connection *connection, struct wire_message *message,
-                      struct asked *asked, struct berth_error *error)
+int claim_make(struct connection *connection, const struct wire_message *message,
+               const struct claimant *claimant, struct asked *asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct job *job = new_job(connection, message);
+    struct job *job = claim_new_job(connection, message, claimant);
     uint64_t id = 0;
     int code;
 
@@ -261,7 +280,7 @@ static int make_claim(struct connection *connection, struct wire_message *messag
     }
     if (user_may_log(connection->user))
         log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id,
-                 connection->uid, (int)connection->pid);
+                 claimant->uid, (int)claimant->pid);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_WAITING,
                                     .number = message->number,
@@ -276,6 +295,7 @@ static int claim(struct connection *connection, struct wire_message *message,
 {
     struct pool *pool = connection->pool;
     size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
+    const struct claimant client = client_of(connection);
     struct asked *asked = NULL;
     int code;
 
@@ -292,15 +312,17 @@ static int claim(struct connection *connection, struct wire_message *message,
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted at most %d claims on a connection, found more", JOBS_MOST);
     code = journal_file_reserve(&pool->journal, room, error);
+    if (code == 0 && message->pid != 0)
+        return adopt(connection, message, error);
     /* Leases within leases have no other bound. */
     if (code == 0 && message->parent != 0)
         code = user_check_waiting(connection->user, pool->packet_length, error);
     if (code == 0)
-        code = open_asked(connection, message, &asked, error);
+        code = claim_open(connection, message, &client, &asked, error);
     if (code < 0)
         return code;
     assert(asked != NULL);
-    code = make_claim(connection, message, asked, error);
+    code = claim_make(connection, message, &client, asked, error);
     asked_release(pool, asked);
     return code;
 }
@@ -324,7 +346,7 @@ void message_claim_now(struct connection *connection, struct wire_message *messa
 void message_claim(struct connection *connection, struct wire_message *message)
 {
     if (job_of_token(connection->pool, message->token) != NULL ||
-        !names_are_unsettled(connection->pool, connection, message))
+        !postponed_take(connection, message))
         message_claim_now(connection, message);
 }
 
@@ -343,7 +365,7 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
     watcher = watcher_new(connection, message->number, asked, error);
     if (watcher == NULL)
         return error == NULL ? BERTH_ERROR_LIMIT : error->code;
-    watcher->deadline = deadline_of(pool, request);
+    watcher->deadline = claim_deadline(pool, request);
     pool->changed = true;
     return 0;
 }
@@ -352,12 +374,13 @@ void message_test_now(struct connection *connection, struct wire_message *messag
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
+    const struct claimant client = client_of(connection);
     struct asked *asked = NULL;
     int code = journal_file_reserve(
         &pool->journal, RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length, &error);
 
     if (code == 0)
-        code = open_asked(connection, message, &asked, &error);
+        code = claim_open(connection, message, &client, &asked, &error);
     if (code == 0 && asked != NULL)
         code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)
@@ -372,6 +395,6 @@ void message_test_now(struct connection *connection, struct wire_message *messag
 
 void message_test(struct connection *connection, struct wire_message *message)
 {
-    if (!names_are_unsettled(connection->pool, connection, message))
+    if (!postponed_take(connection, message))
         message_test_now(connection, message);
 }

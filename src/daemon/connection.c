@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/postponed.h"
 #include "daemon/settle.h"
 #include "daemon/users.h"
 
@@ -187,7 +187,7 @@ void connection_close(struct connection *connection)
         id_map_remove(&pool->clients, &connection->by_pid);
     list_for_each (link, &connection->watchers)
         watcher_free(container_of(link, struct watcher, in_connection));
-    names_forget(pool, connection);
+    postponed_forget(pool, connection);
     jobs_lose_client(pool, connection);
     user_forget_unread(connection->user, connection->unread);
     user_disconnect(connection);

@@ -23,6 +23,19 @@ void handover_finish(struct pool *pool);
  * engine does not grant them on at once. */
 void handover_begin(struct pool *pool, const struct job *job);
 
+/* What a daemon before us did not get to: to be looked at again. */
+void handover_restored(struct pool *pool);
+
+/* Whether a device waits for a look that nobody has asked for. */
+bool handover_is_unasked(const struct pool *pool);
+/* A look is asked for: at all devices, or at those that wait for one, whose ids are added to
+ * `only`. */
+void handover_ask(struct pool *pool, struct device_id_list *only);
+/* It came, and has been taken into the engine, which is paused. */
+void handover_looked(struct pool *pool);
+/* Nobody looks: what cannot be known is not waited for. */
+void handover_unanswered(struct pool *pool);
+
 /* Something more, or less, keeps the slot from being granted. Unblocking grants it on: the caller
  * settles the pool afterwards, where the engine is not paused. */
 void handover_need(struct pool *pool, uint32_t slot, enum handover what);

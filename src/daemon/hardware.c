@@ -10,6 +10,9 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "daemon/devices.h"
+#include "daemon/handover.h"
+#include "daemon/notices.h"
+#include "daemon/postponed.h"
 #include "daemon/settle.h"
 #include "engine/report.h"
 #include "probe/probe.h"
@@ -21,6 +24,9 @@ struct hardware {
     struct timer timer;   /* of what is to be done next */
     int64_t deadline;     /* how long a look may take */
     bool is_asked;        /* an answer is due */
+    bool is_whole;        /* and is about all devices */
+    bool is_awaited;      /* claims wait for an answer about all devices */
+    int64_t seen_at;      /* when the last answer about all devices was asked for */
     bool has_report;      /* there was one */
     uint64_t number;      /* of the request */
     int64_t asked_at;     /* the last time; times are the loop's */
@@ -90,7 +96,9 @@ static void take_report(struct hardware *hardware, struct report *report)
         return;
     }
     take_devices(hardware, report);
+    handover_looked(pool);
     engine_resume(pool->engine);
+    notices_judge(pool);
     pool_settle(pool);
 }
 
@@ -105,14 +113,20 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->is_asked = false;
     hardware->failures++;
     hardware->start_at = loop_now(&pool->loop) + hardware_restart_after(hardware->failures);
+    hardware->is_awaited = false;
     if (pool->engine != NULL)
         engine_report_missing(pool->engine);
+    if (pool->notices != NULL)
+        notices_judge(pool);
+    if (pool->handovers != NULL)
+        handover_unanswered(pool);
     problem_list_add(&hardware->problems, "probe", "%s", error->message);
-    if (strcmp(hardware->failure, error->message) == 0)
-        return;
+    if (strcmp(hardware->failure, error->message) != 0)
+        log_line(&pool->log, pool_now(pool), "probe", "what=lost reason=%s",
+                 log_quote(error->message).text);
     snprintf(hardware->failure, sizeof(hardware->failure), "%s", error->message);
-    log_line(&pool->log, pool_now(pool), "probe", "what=lost reason=%s",
-             log_quote(error->message).text);
+    /* Whoever waited for its answer goes on without. */
+    postponed_deal_with(pool);
 }
 
 /* Takes in what has come. */
@@ -135,7 +149,12 @@ static void receive(struct hardware *hardware)
                 log_line(&hardware->pool->log, pool_now(hardware->pool), "probe", "what=back");
             hardware->failures = 0;
             hardware->failure[0] = '\0';
+            if (hardware->is_whole) {
+                hardware->seen_at = hardware->asked_at;
+                hardware->is_awaited = false;
+            }
             take_report(hardware, &answer.report);
+            postponed_deal_with(hardware->pool);
         }
     }
 }
@@ -162,13 +181,21 @@ static void answers_are_ready(struct watch *watch, uint32_t events)
     receive(hardware);
 }
 
-static void ask(struct hardware *hardware)
+/* Asks about all devices, or only about those that are being handed over. */
+static void ask(struct hardware *hardware, bool whole)
 {
+    struct pool *pool = hardware->pool;
     struct berth_error error = BERTH_ERROR_INIT;
     struct probe_request request = {.deadline = (uint64_t)hardware->deadline};
+    int code;
 
-    hardware->asked_at = loop_now(&hardware->pool->loop);
-    if (probe_ask(&hardware->probe, &request, &error) < 0) {
+    if (pool->handovers != NULL)
+        handover_ask(pool, whole ? NULL : &request.only);
+    hardware->asked_at = loop_now(&pool->loop);
+    hardware->is_whole = request.only.count == 0;
+    code = probe_ask(&hardware->probe, &request, &error);
+    vector_finish(&request.only);
+    if (code < 0) {
         lose(hardware, &error);
         return;
     }
@@ -196,21 +223,37 @@ static void start(struct hardware *hardware)
     if (code < 0)
         lose(hardware, &error);
     else
-        ask(hardware);
+        ask(hardware, true);
 }
 
 /* ---- The schedule ---- */
 
-static int64_t next_time(const struct hardware *hardware)
+static int64_t interval(const struct hardware *hardware)
 {
     const struct pool *pool = hardware->pool;
     bool watched = loop_now(&pool->loop) - hardware->watched_at < HARDWARE_WATCHED_FOR;
+
+    return hardware_interval(watched, pool->job_count > 0);
+}
+
+static int64_t next_time(const struct hardware *hardware)
+{
+    const struct pool *pool = hardware->pool;
 
     if (!hardware->probe.is_open)
         return hardware->start_at;
     if (hardware->is_asked)
         return hardware->asked_at + hardware->deadline + PROBE_LENIENCE;
-    return hardware->asked_at + hardware_interval(watched, pool->job_count > 0);
+    if (hardware->is_awaited || handover_is_unasked(pool))
+        return loop_now(&pool->loop);
+    return hardware->seen_at + interval(hardware);
+}
+
+/* Whether it is time for a look at all devices. */
+static bool is_whole_due(const struct hardware *hardware)
+{
+    return hardware->is_awaited || !handover_is_unasked(hardware->pool) ||
+           loop_now(&hardware->pool->loop) >= hardware->seen_at + interval(hardware);
 }
 
 static void is_due(struct timer *timer)
@@ -228,7 +271,7 @@ static void is_due(struct timer *timer)
                   quantity_format_duration(hardware->deadline).text);
         lose(hardware, &error);
     } else {
-        ask(hardware);
+        ask(hardware, is_whole_due(hardware));
     }
 }
 
@@ -242,6 +285,30 @@ void hardware_schedule(struct pool *pool)
     next = next_time(hardware);
     if (hardware->timer.at != next || !list_is_linked(&hardware->timer.in_loop))
         timer_set_at(&pool->loop, &hardware->timer, next);
+}
+
+bool hardware_answers(const struct pool *pool)
+{
+    return pool->hardware != NULL && pool->hardware->probe.is_open;
+}
+
+bool hardware_is_awaited(const struct pool *pool)
+{
+    return pool->hardware != NULL && pool->hardware->is_awaited;
+}
+
+bool hardware_must_look(struct pool *pool, bool anew)
+{
+    struct hardware *hardware = pool->hardware;
+
+    if (!hardware_answers(pool) ||
+        (!anew && (pool->rules.squatters == SQUATTING_IGNORED ||
+                   loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)))
+        return false;
+    hardware->is_awaited = true;
+    if (!hardware->is_asked)
+        ask(hardware, true);
+    return hardware->is_awaited;
 }
 
 void hardware_watched(struct pool *pool)
@@ -336,7 +403,7 @@ void hardware_await(struct pool *pool)
 
     while (goes_on && is_premature(hardware) &&
            loop_now(&pool->loop) < began + HARDWARE_START_PATIENCE) {
-        ask(hardware);
+        ask(hardware, true);
         goes_on = await_answer(hardware, began + HARDWARE_START_PATIENCE);
     }
     if (!hardware->has_first)
@@ -356,6 +423,7 @@ void hardware_take_first(struct pool *pool)
         return;
     hardware->has_first = false;
     take_devices(hardware, &hardware->first);
+    handover_looked(pool);
 }
 
 void hardware_finish(struct pool *pool)

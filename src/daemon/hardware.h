@@ -27,6 +27,10 @@
  * "no answer yet": who started it waits for 10 s. */
 #define HARDWARE_START_PATIENCE (8 * DURATION_SECOND)
 
+/* A claim is decided by a look that is no older, so that nobody is put beside a process that has no
+ * lease. */
+#define HARDWARE_FRESH_FOR (HARDWARE_BUSY_EVERY + 3 * DURATION_SECOND)
+
 /* The time from one look to the next. */
 int64_t hardware_interval(bool watched, bool busy);
 /* The time until a probe is started again that was lost `failures` times in a row, 1 or more. */
@@ -46,6 +50,16 @@ void hardware_take_first(struct pool *pool);
 
 /* Somebody looks at the devices. */
 void hardware_watched(struct pool *pool);
+
+/* Before a claim or a test is decided: whether there is a look to be waited for, which is asked for
+ * if nobody has. Not where processes without a lease do not matter, or nobody answers. `anew`:
+ * however short ago the last was. */
+bool hardware_must_look(struct pool *pool, bool anew);
+/* Whether that has not come yet. */
+bool hardware_is_awaited(const struct pool *pool);
+
+/* Whether there is somebody to be asked about the devices. */
+bool hardware_answers(const struct pool *pool);
 
 /* Before each wait: sets the time of what is to be done next. */
 void hardware_schedule(struct pool *pool);

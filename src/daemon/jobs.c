@@ -25,6 +25,7 @@ int jobs_init(struct pool *pool, struct berth_error *error)
     list_init(&pool->jobs);
     list_init(&pool->watchers);
     list_init(&pool->spare_asked);
+    list_init(&pool->postponed);
     if (id_map_init(&pool->by_id) < 0 || id_map_init(&pool->by_lease) < 0 ||
         id_map_init(&pool->by_token) < 0 || id_map_init(&pool->asked) < 0 ||
         id_map_init(&pool->clients) < 0)
@@ -199,8 +200,18 @@ static void guard_free(struct pool *pool, struct guard *guard)
         close(guard->process.descriptor);
     }
     timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
+    list_remove(&guard->in_warnings);
     remains_free(pool, guard->remains);
     free(guard);
+}
+
+void job_unset_lease(struct pool *pool, struct job *job)
+{
+    forget_lease(pool, job);
+    job->by_lease = (struct id_link){0};
+    guard_free(pool, job->guard);
+    job->guard = NULL;
+    job_wait(job);
 }
 
 void job_free(struct pool *pool, struct job *job)
@@ -281,7 +292,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
         leave_connection(job);
         if (job->state == JOB_WAITING)
             continue;
-        if (job->hold == WIRE_HOLD_CONNECTION)
+        if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job))
             ending_holder_gone(pool, job);
         else
             ending_client_gone(pool, job);
@@ -361,5 +372,8 @@ void watcher_free(struct watcher *watcher)
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
     asked_release(pool, watcher->asked);
+    if (watcher->adopting != NULL)
+        wire_message_finish(watcher->adopting);
+    free(watcher->adopting);
     free(watcher);
 }

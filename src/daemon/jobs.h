@@ -17,11 +17,19 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
 /* Puts it into the maps, once its id and, unless it waits, its lease are known. */
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease);
+/* It is a claim that waits again. */
+void job_unset_lease(struct pool *pool, struct job *job);
 /* It waits, and counts for its user as that until it has a lease, or until it is freed if it is
  * within another; job_add says so of one without a lease. */
 void job_wait(struct job *job);
 /* Takes it out of all and frees it. */
 void job_free(struct pool *pool, struct job *job);
+
+/* Whether it has devices of which its holder has not been told yet. */
+static inline bool job_is_preparing(const struct job *job)
+{
+    return job->unprepared && job->by_lease.id != 0;
+}
 
 struct job *job_of_id(const struct pool *pool, uint64_t id);
 struct job *job_of_lease(const struct pool *pool, uint64_t lease);

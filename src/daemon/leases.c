@@ -10,7 +10,7 @@
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/notices.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 
@@ -88,6 +88,12 @@ void message_cancel(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
+    if (job_is_preparing(job)) {
+        job->end = WIRE_END_CANCELLED;
+        ending_done(pool, job);
+        done(connection, message);
+        return;
+    }
     if (job->by_lease.id != 0) {
         fail(connection, message, BERTH_ERROR_INVALID,
              "it waits no more, it has its devices: release it");
@@ -155,6 +161,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
         connection_refuse(connection, message->number, &error);
         return;
     }
+    notice_limit(pool, job);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_DONE,
                                     .number = message->number,

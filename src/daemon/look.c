@@ -14,6 +14,7 @@
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
+#include "daemon/notices.h"
 
 /* A page ends when it holds about so many bytes, or so many claims, each of which takes time to
  * explain. The last has some more for problems. */
@@ -117,6 +118,13 @@ void message_explain(struct connection *connection, struct wire_message *message
     struct berth_error error = BERTH_ERROR_INIT;
     struct text why = {0};
 
+    if (job != NULL && job_is_preparing(job)) {
+        answer.id = message->id;
+        answer.pending = (uint32_t)engine_pending(pool->engine);
+        answer.text = (char *)"its devices are being checked";
+        connection_send(connection, &answer);
+        return;
+    }
     if (job == NULL || job->by_lease.id != 0) {
         error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no waiting claim has this number",
                   message->id);
@@ -151,12 +159,12 @@ static enum wire_state state_of(const struct pool *pool, uint32_t slot,
         return WIRE_STATE_DRAINED;
     if (device->health == HEALTH_SICK)
         return WIRE_STATE_SICK;
-    if ((view->blocks & BLOCK_SQUATTED) != 0)
-        return WIRE_STATE_SQUATTED;
-    if ((view->blocks & BLOCK_DIRTY) != 0)
-        return WIRE_STATE_DRAINING;
     if ((view->blocks & BLOCK_ELSEWHERE) != 0)
         return WIRE_STATE_ELSEWHERE;
+    if ((view->blocks & BLOCK_DIRTY) != 0)
+        return WIRE_STATE_DRAINING;
+    if ((view->blocks & BLOCK_SQUATTED) != 0)
+        return WIRE_STATE_SQUATTED;
     /* Who is granted one that sleeps wakes it. */
     return device->asleep ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
 }
@@ -264,6 +272,10 @@ static void fill_lease(struct pool *pool, const struct job *job, const struct le
         .expires = known_time(view->expires),
         .force_at = known_time(job->guard == NULL ? TIME_NEVER : job->guard->force_at),
         .end = job->end,
+        .adopted = job->adopted,
+        .idle = notice_idle_time(pool, job),
+        .idle_warned = job->guard != NULL && job->guard->idle_warned,
+        .preparing = job_is_preparing(job),
     };
     for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
         struct device_id *id = vector_append(&item->devices);

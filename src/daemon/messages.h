@@ -12,7 +12,7 @@ void message_handle(struct connection *connection, struct wire_message *message)
 
 /* claims.c */
 void message_claim(struct connection *connection, struct wire_message *message);
-/* The same once other pools have said what they use (names.c). */
+/* The same once all has been asked that has to be (postponed.c). */
 void message_claim_now(struct connection *connection, struct wire_message *message);
 void message_test(struct connection *connection, struct wire_message *message);
 void message_test_now(struct connection *connection, struct wire_message *message);

@@ -12,8 +12,9 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
-#include "daemon/connection.h"
-#include "daemon/messages.h"
+#include "daemon/handover.h"
+#include "daemon/hardware.h"
+#include "daemon/postponed.h"
 #include "daemon/settle.h"
 
 enum { ASKERS_MOST = 64 };
@@ -40,14 +41,6 @@ struct name {
     size_t asker_count;
 };
 
-/* A claim or a test that waits for the answer of another pool. */
-struct postponed {
-    struct list_link in_names;
-    struct connection *connection;
-    struct wire_message message;
-    size_t packet_length;
-};
-
 struct names {
     struct name *items; /* watched, so never moved */
     size_t count;
@@ -57,10 +50,7 @@ struct names {
     struct timer let_go;
     struct timer answers;
     struct timer retry;
-    struct list postponed;
 };
-
-static void postponed_deal_with(struct pool *pool);
 
 /* "berth/0000:07:00.0", abstract; of an inventory "berth/<its number>/<id>". */
 static socklen_t address_of(const struct pool *pool, uint32_t slot, struct sockaddr_un *ret_address)
@@ -98,14 +88,15 @@ static bool is_leased(const struct name *name)
     struct slot_view view;
 
     engine_slot(name->pool->engine, name->slot, &view);
-    return view.taken;
+    /* What is being handed over is not to be had elsewhere either. */
+    return view.taken || (view.blocks & BLOCK_DIRTY) != 0;
 }
 
 /* Whether somebody of ours may be granted something without asking first. A free device whose name
  * is not ours must then be blocked. Not engine_pending(): that leaves opportunistic claims out. */
 static bool anybody_waits(const struct pool *pool)
 {
-    if (engine_pending(pool->engine) > 0 || !list_is_empty(&pool->names->postponed))
+    if (engine_pending(pool->engine) > 0 || !list_is_empty(&pool->postponed))
         return true;
     list_for_each (link, &pool->jobs) {
         if (container_of(link, struct job, in_pool)->by_lease.id == 0)
@@ -255,6 +246,16 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     pool_settle(pool);
 }
 
+/* Another pool's lease has been on it: who is there now is looked at before it is granted. */
+static void look_after_other(const struct name *name)
+{
+    struct slot_view view;
+
+    engine_slot(name->pool->engine, name->slot, &view);
+    if ((view.blocks & BLOCK_ELSEWHERE) != 0 && hardware_answers(name->pool))
+        handover_need(name->pool, name->slot, HANDOVER_LOOK);
+}
+
 /* Takes the name and unblocks its device, or blocks it and perhaps asks who has it. */
 static bool take(struct name *name, bool asks)
 {
@@ -271,6 +272,7 @@ static bool take(struct name *name, bool asks)
         listen(descriptor, ASKERS_MOST) == 0) {
         name->held = (struct watch){.descriptor = descriptor, .ready = somebody_asks};
         if (loop_add(&pool->loop, &name->held, EPOLLIN, NULL) == 0) {
+            look_after_other(name);
             engine_unblock(pool->engine, name->slot, BLOCK_ELSEWHERE);
             return true;
         }
@@ -334,58 +336,16 @@ static void try_again(struct timer *timer)
 
 /* ---- What the rest of the daemon calls ---- */
 
-bool names_are_unsettled(struct pool *pool, struct connection *connection,
-                         struct wire_message *message)
+bool names_are_unsettled(struct pool *pool)
 {
-    struct names *names = pool->names;
-    struct postponed *postponed;
-
-    if (names->count == 0)
-        return false;
-    take_all(pool);
-    if (names->unanswered == 0 && list_is_empty(&names->postponed))
-        return false;
-    postponed = calloc(1, sizeof(*postponed));
-    if (postponed == NULL)
-        return false;
-    postponed->connection = connection;
-    postponed->message = *message;
-    postponed->packet_length = pool->packet_length;
-    *message = (struct wire_message){.type = message->type, .number = message->number};
-    list_append(&names->postponed, &postponed->in_names);
-    return true;
+    if (pool->names->count > 0)
+        take_all(pool);
+    return names_are_awaited(pool);
 }
 
-static void postponed_deal_with(struct pool *pool)
+bool names_are_awaited(const struct pool *pool)
 {
-    list_for_each (link, &pool->names->postponed) {
-        struct postponed *postponed = container_of(link, struct postponed, in_names);
-
-        if (pool->names->unanswered > 0)
-            break;
-        list_unlink(&postponed->in_names);
-        pool->packet_length = postponed->packet_length;
-        if (postponed->message.type == WIRE_CLAIM)
-            message_claim_now(postponed->connection, &postponed->message);
-        else
-            message_test_now(postponed->connection, &postponed->message);
-        wire_message_finish(&postponed->message);
-        free(postponed);
-    }
-    pool_settle(pool);
-}
-
-void names_forget(struct pool *pool, const struct connection *connection)
-{
-    list_for_each (link, &pool->names->postponed) {
-        struct postponed *postponed = container_of(link, struct postponed, in_names);
-
-        if (postponed->connection != connection)
-            continue;
-        list_remove(&postponed->in_names);
-        wire_message_finish(&postponed->message);
-        free(postponed);
-    }
+    return pool->names->unanswered > 0;
 }
 
 void names_update(struct pool *pool)
@@ -450,7 +410,6 @@ int names_init(struct pool *pool, struct berth_error *error)
     if (names == NULL)
         return error_set_memory(error);
     pool->names = names;
-    list_init(&names->postponed);
     names->let_go.fire = let_go_of_free;
     names->answers.fire = answers_are_late;
     names->retry.fire = try_again;
@@ -473,13 +432,6 @@ void names_finish(struct pool *pool)
 
     if (names == NULL)
         return;
-    list_for_each (link, &names->postponed) {
-        struct postponed *postponed = container_of(link, struct postponed, in_names);
-
-        list_remove(&postponed->in_names);
-        wire_message_finish(&postponed->message);
-        free(postponed);
-    }
     for (size_t i = 0; i < names->count; i++) {
         close_watch(pool, &names->items[i].asking);
         let_go(&names->items[i]);

@@ -25,15 +25,12 @@ void names_finish(struct pool *pool);
 void names_add(struct pool *pool, uint32_t slot);
 
 /* Before a claim or a test is decided: takes the names of free devices. Returns true when another
- * pool has still to say whether it uses what we want; the message is then kept and dealt with
- * later. */
-bool names_are_unsettled(struct pool *pool, struct connection *connection,
-                         struct wire_message *message);
+ * pool has still to say whether it uses what we want. */
+bool names_are_unsettled(struct pool *pool);
+/* Whether that is so still. */
+bool names_are_awaited(const struct pool *pool);
 
 /* Leases came or went. */
 void names_update(struct pool *pool);
-
-/* The connection is gone: what it asked is not dealt with any more. */
-void names_forget(struct pool *pool, const struct connection *connection);
 
 #endif

@@ -18,16 +18,24 @@
 #include "base/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
+#include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
+#include "daemon/handover.h"
 #include "daemon/hardware.h"
+#include "daemon/helpers.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
+#include "daemon/notices.h"
+#include "daemon/postponed.h"
+#include "daemon/privileges.h"
 #include "daemon/restore.h"
+#include "daemon/rules.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
+#include "daemon/squatters.h"
 #include "daemon/users.h"
 
 /* A journal that cannot be written is tried again this often. */
@@ -67,10 +75,11 @@ static void journal_is_due(struct timer *timer)
         connections_flush(pool);
 }
 
-/* Nothing is held, nobody waits or talks. */
+/* Nothing is held, nobody waits or talks, no program of ours runs. */
 static bool is_idle(const struct pool *pool)
 {
-    return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0;
+    return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0 &&
+           !helpers_are_busy(pool);
 }
 
 static void idle_is_over(struct timer *timer)
@@ -222,9 +231,16 @@ static int restore(struct pool *pool, struct berth_error *error)
     /* Nothing is decided before all is known. */
     engine_pause(pool->engine);
     code = names_init(pool, error);
+    list_for_each (link, &pool->jobs) {
+        if (code == 0)
+            code =
+                rules_limit_user(pool, container_of(link, struct job, in_pool)->holder->uid, error);
+    }
     if (code < 0)
         return code;
+    handover_restored(pool);
     hardware_take_first(pool);
+    checks_restored(pool);
     code = restore_holders(pool, error);
     if (code < 0)
         return code;
@@ -256,6 +272,16 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = drains_init(pool, error);
     if (code == 0)
+        code = handover_init(pool, error);
+    if (code == 0)
+        code = squatters_init(pool, error);
+    if (code == 0)
+        code = helpers_init(pool, error);
+    if (code == 0)
+        code = checks_init(pool, error);
+    if (code == 0)
+        code = notices_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -274,6 +300,8 @@ static void finish(struct pool *pool)
         jobs_detach(connection);
         connection_close(connection);
     }
+    postponed_forget(pool, NULL);
+    squatters_finish(pool);
     hardware_finish(pool);
     names_finish(pool);
     if (pool->engine != NULL) {
@@ -281,14 +309,19 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    notices_finish(pool);
+    helpers_finish(pool);
+    checks_finish(pool);
     users_finish(pool);
     drains_finish(pool);
+    handover_finish(pool);
     engine_destroy(pool->engine);
     listener_finish(pool);
     log_finish(&pool->log);
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
     configuration_finish(&pool->rules);
+    vector_finish(&pool->limited);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);
@@ -333,6 +366,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
                  BERTH_VERSION, (int)pool->pid, engine_machine(pool->engine)->devices.count,
                  log_quote(settings->socket).text);
+        privileges_say(pool);
         activation_ready(settings->ready);
         loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});
         activation_stopping();

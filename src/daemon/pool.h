@@ -13,15 +13,26 @@
  *     jobs.c        what is known of each claim and lease beside the engine
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
+ *     helpers.c     programs that are run from the loop
+ *     checks.c      those for devices, before and after leases
+ *     notices.c     what people should know in time
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
+ *     postponed.c   messages that wait for an answer from elsewhere
+ *     handover.c    from one lease of a device to the next
+ *     drains.c      devices out of service
+ *     processes.c   whose the processes on devices are
+ *     squatters.c   processes on devices without a lease
+ *     adoption.c    leases for processes that run already
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
+ *     rules.c       how the rules reach the engine
  *     hardware.c    the probe, when it is asked and what it answers
  *     devices.c     what a look at the hardware changes
  *     listener.c    the socket and the files beside it
+ *     privileges.c  as whom it runs, and what it may do to the processes of others
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
@@ -99,9 +110,10 @@ struct watcher {
     struct list_link in_connection;
     struct connection *connection;
     uint64_t number;
-    uint64_t id;         /* of WIRE_WATCH; 0: it tests */
-    struct asked *asked; /* of WIRE_TEST */
-    int64_t deadline;    /* in the pool's time; TIME_NEVER */
+    uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
+    struct asked *asked;           /* of WIRE_TEST */
+    struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
+    int64_t deadline;              /* in the pool's time; TIME_NEVER */
 };
 
 /* ---- Claims and leases ---- */
@@ -155,6 +167,8 @@ struct job {
     enum wire_hold hold : 8;
     enum wire_end end : 8; /* why it is being ended; 0: it is not */
     bool restored : 1;     /* from the journal, and its client has not come back */
+    bool adopted : 1;      /* its process was there before it */
+    bool unprepared : 1;   /* its devices are to be checked before its holder is told of them */
     bool waits : 1;        /* and is counted among what its user waits for */
     uint32_t kib : 8;      /* that it is counted with */
 };
@@ -167,6 +181,12 @@ struct guard {
     struct timer force;
     int64_t force_at; /* in the pool's time */
     struct remains *remains;
+    struct list_link in_warnings; /* while its time limit is to be warned of */
+    int64_t warn_at;              /* in the pool's time */
+    int64_t told_limit;           /* the time limit that was told of last */
+    int64_t used_at;              /* when it was last seen to be used; 0: nobody looked yet */
+    bool is_idle;                 /* it was not at the last look */
+    bool idle_warned;
 };
 
 /* What is known of one that is over. */
@@ -197,6 +217,7 @@ struct pool_settings {
     bool own;                  /* the user's own: ends when idle */
     int64_t idle;              /* nanoseconds */
     int listener;              /* a socket that listens already; -1: none */
+    bool owns_path;            /* that socket's path is ours to remove, not its maker's */
     int log;                   /* a descriptor */
     const char *log_path;      /* the file that it is; NULL: none of ours */
     int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
@@ -215,6 +236,7 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     struct configuration rules; /* as the engine was told them */
+    struct number_list limited; /* uids that have the limit of each user */
 
     struct watch listener;
     struct watch signals;
@@ -243,6 +265,7 @@ struct pool {
     struct list spare_asked; /* longest unused first */
     size_t spare_asked_count;
     struct list watchers;
+    struct list postponed;          /* messages */
     struct ended ended[ENDED_KEPT]; /* a ring */
     size_t ended_count;
 
@@ -258,7 +281,13 @@ struct pool {
     struct text key;    /* of a request being looked for */
     bool journaling;
 
-    struct drain *drains;      /* by slot */
+    struct drain *drains;     /* by slot */
+    unsigned char *handovers; /* by slot: what is missing until it is granted on */
+    bool unasked;             /* one of them is a look that nobody asked for */
+    struct squatters *squatters;
+    struct helpers *helpers;
+    struct check *checks; /* by slot */
+    struct notices *notices;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
@@ -272,7 +301,7 @@ struct pool {
     int lock;
     int directory;       /* of the socket, kept from cleaners; -1 */
     int outer_directory; /* around that one; -1 */
-    bool made_socket;    /* its path is ours to remove */
+    bool owns_path;      /* the socket's is ours to remove */
     ino_t socket_inode;
 };
 

@@ -34,6 +34,7 @@ struct remnant {
 struct remains {
     struct pool *pool;
     struct id_list leases;
+    pid_t root; /* that is of them without saying so; 0: none */
     struct list processes;
     void (*gone)(struct guard *guard);
     struct guard *guard;
@@ -46,44 +47,37 @@ struct remains {
 
 /* ---- Whether a process is of the leases ---- */
 
-static bool has_lease(const struct id_list *leases, const char *value)
+static bool has_lease(const struct id_list *leases, uint64_t id)
 {
-    char *end;
-    uint64_t id = strtoull(value, &end, 10);
-
-    for (size_t i = 0; *end == '\0' && i < leases->count; i++) {
+    for (size_t i = 0; i < leases->count; i++) {
         if (leases->items[i] == id)
             return true;
     }
     return false;
 }
 
-enum mark { MARK_NONE, MARK_OTHER, MARK_OURS };
-
-/* Looks at NAME=VALUE strings one after the other: for these leases, or others of the pool. */
-static enum mark mark_of(const char *environment, size_t length, const struct id_list *leases,
-                         const char *socket)
+/* Looks at NAME=VALUE strings one after the other for a lease of the pool; 0: none. */
+static uint64_t mark_of(const struct text *environment, const char *socket)
 {
     static const char lease_name[] = "BERTH_LEASE=";
     static const char socket_name[] = "BERTH_SOCKET=";
-    const char *end = environment + length;
-    bool has_any = false;
-    bool lease = false;
+    const char *end = environment->bytes + environment->length;
+    uint64_t lease = 0;
     bool same_pool = false;
 
-    for (const char *entry = environment; entry < end; entry += strlen(entry) + 1) {
+    for (const char *entry = environment->bytes; entry < end; entry += strlen(entry) + 1) {
         if (strncmp(entry, "BERTH_", strlen("BERTH_")) != 0)
             continue;
         if (strncmp(entry, lease_name, sizeof(lease_name) - 1) == 0) {
-            has_any = true;
-            lease = has_lease(leases, entry + sizeof(lease_name) - 1);
+            char *rest;
+
+            lease = strtoull(entry + sizeof(lease_name) - 1, &rest, 10);
+            lease = *rest == '\0' ? lease : 0;
         } else if (strncmp(entry, socket_name, sizeof(socket_name) - 1) == 0) {
             same_pool = strcmp(entry + sizeof(socket_name) - 1, socket) == 0;
         }
     }
-    if (!has_any || !same_pool)
-        return MARK_NONE;
-    return lease ? MARK_OURS : MARK_OTHER;
+    return same_pool ? lease : 0;
 }
 
 static int read_environment(pid_t pid, struct text *out)
@@ -140,19 +134,18 @@ static bool has_mark(struct remains *remains, pid_t pid)
     struct text *environment = &remains->pool->key;
     bool is_last = false;
 
-    while (remains->tries > 0) {
+    for (;;) {
         if (read_environment(pid, environment) < 0)
             return false;
         if (environment->length > 0) {
-            enum mark mark = mark_of(environment->bytes, environment->length, &remains->leases,
-                                     remains->pool->settings.socket);
+            uint64_t lease = mark_of(environment, remains->pool->settings.socket);
 
-            if (mark == MARK_NONE && remains->recent)
+            if (lease == 0 && remains->recent)
                 remember_stranger(remains->pool, pid);
-            return mark == MARK_OURS;
+            return lease != 0 && has_lease(&remains->leases, lease);
         }
-        if (is_last)
-            break;
+        if (is_last || remains->tries == 0)
+            return false;
         /* It may have got one since. */
         is_last = !is_starting(pid);
         if (!is_last) {
@@ -160,7 +153,6 @@ static bool has_mark(struct remains *remains, pid_t pid)
             nanosleep(&moment, NULL);
         }
     }
-    return false;
 }
 
 /* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
@@ -169,8 +161,10 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
 {
     uint32_t wanted = remains->guard->job->holder->uid;
     char path[64];
+    struct number_list groups = {0};
     struct stat status;
     uint32_t uid;
+    bool is_known;
 
     if (wanted == 0)
         return true;
@@ -180,7 +174,18 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
     /* Of one that may not be dumped, the files are root's. */
     if (status.st_uid != 0)
         return status.st_uid == wanted;
-    return process_stat_user(pid, &uid) && (uid == 0 || uid == wanted);
+    is_known = process_credentials(pid, &uid, &groups) == 0;
+    vector_finish(&groups);
+    return is_known && (uid == 0 || uid == wanted);
+}
+
+uint64_t remains_lease_of(struct pool *pool, pid_t pid)
+{
+    struct text *environment = &pool->key;
+
+    return read_environment(pid, environment) < 0 || environment->length == 0
+               ? 0
+               : mark_of(environment, pool->settings.socket);
 }
 
 static bool has_process(const struct remains *remains, pid_t pid)
@@ -273,8 +278,9 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
             strangers_add(&pool->strangers, pid);
         return false;
     }
-    mine = only_children ? has_process(remains, process_stat_parent(pid))
-                         : is_of_user(remains, pid) && has_mark(remains, pid);
+    mine = pid == remains->root ||
+           (only_children ? has_process(remains, process_stat_parent(pid))
+                          : is_of_user(remains, pid) && has_mark(remains, pid));
     if (!mine || process_has_ended(descriptor)) {
         close(descriptor);
         return false;
@@ -362,13 +368,13 @@ void remains_refresh(struct pool *pool, struct remains *remains)
 }
 
 struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
-                             void (*gone)(struct guard *guard), struct guard *guard)
+                             pid_t root, void (*gone)(struct guard *guard), struct guard *guard)
 {
     struct remains *remains = calloc(1, sizeof(*remains));
 
     if (remains == NULL)
         return NULL;
-    *remains = (struct remains){.pool = pool, .gone = gone, .guard = guard};
+    *remains = (struct remains){.pool = pool, .root = root, .gone = gone, .guard = guard};
     list_init(&remains->processes);
     if (vector_reserve(&remains->leases, leases->count) < 0) {
         free(remains);

@@ -18,9 +18,10 @@ struct id_list {
 
 /* Looks for the processes of these leases. `after` is a process that is older than all of them and
  * was there not long ago, 0: unknown; it saves looking at every process. NULL: there is none (or no
- * memory to watch it). `gone` is called when the last of them has ended and none came after it. */
+ * memory to watch it). `root` is one that is of them without saying so; 0: none. `gone` is called
+ * when the last of them has ended and none came after it. */
 struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
-                             void (*gone)(struct guard *guard), struct guard *guard);
+                             pid_t root, void (*gone)(struct guard *guard), struct guard *guard);
 void remains_free(struct pool *pool, struct remains *remains);
 
 /* Signals all of them; SIGKILL also those that are found later. */
@@ -28,5 +29,9 @@ void remains_signal(struct remains *remains, int number);
 
 /* Looks again and adds who is new. */
 void remains_refresh(struct pool *pool, struct remains *remains);
+
+/* The lease of this pool that the process carries in its environment; 0: none, or it cannot be
+ * read. */
+uint64_t remains_lease_of(struct pool *pool, pid_t pid);
 
 #endif

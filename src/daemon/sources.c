@@ -11,6 +11,8 @@
 #include "daemon/asked.h"
 #include "daemon/hardware.h"
 #include "daemon/restore.h"
+#include "daemon/rules.h"
+#include "daemon/squatters.h"
 #include "daemon/users.h"
 #include "engine/policies.h"
 #include "spec/configuration.h"
@@ -65,75 +67,35 @@ int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_e
     return 0;
 }
 
-static int set_limit(struct pool *pool, const struct device_limit *limit, uint64_t most,
-                     struct berth_error *error)
-{
-    return limit->is_group ? engine_limit_group(pool->engine, limit->key, most, error)
-                           : engine_limit_user(pool->engine, limit->key, most, error);
-}
-
-static bool has_limit(const struct limit_list *limits, const struct device_limit *wanted)
-{
-    const struct device_limit *limit;
-
-    vector_for_each (limit, limits) {
-        if (limit->key == wanted->key && limit->is_group == wanted->is_group)
-            return true;
-    }
-    return false;
-}
-
-/* Those of before that are not there any more go last: a limit that stays is never lifted. */
-static int apply_limits(struct pool *pool, const struct limit_list *limits,
-                        struct berth_error *error)
-{
-    const struct device_limit *limit;
-    int code = 0;
-
-    vector_for_each (limit, limits) {
-        if (code == 0)
-            code = set_limit(pool, limit, limit->allowance.devices, error);
-    }
-    vector_for_each (limit, &pool->rules.limits) {
-        if (!has_limit(limits, limit))
-            set_limit(pool, limit, UINT64_MAX, NULL);
-    }
-    return code;
-}
-
-/* Takes over the rules, which the engine has been told. */
-static void take_rules(struct pool *pool, struct configuration *configuration)
-{
-    configuration_finish(&pool->rules);
-    pool->rules = *configuration;
-    *configuration = (struct configuration){0};
-}
-
-static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
-                       struct berth_error *error)
+static struct engine_settings settings_of(const struct rules *rules)
 {
     const struct configuration *configuration = &rules->configuration;
-    size_t known = machine->devices.count + hardware_first_count(pool);
-    struct engine_settings settings = {
+
+    return (struct engine_settings){
         .policy = rules->policy,
         .time_slice_tenants = configuration->time_slice_tenants,
         .mps_tenants = configuration->mps_tenants,
         .age_step = configuration->age_step,
         .grace = configuration->grace,
-        /* Where all are one user's, it would only keep them from the lowest slots. */
-        .affinity_by_user = !pool->settings.own,
     };
+}
+
+static int make_engine(struct pool *pool, struct rules *rules, struct machine *machine,
+                       struct berth_error *error)
+{
+    size_t known = machine->devices.count + hardware_first_count(pool);
+    struct engine_settings settings = settings_of(rules);
     const struct device *device;
     int code;
 
+    /* Where all are one user's, it would only keep them from the lowest slots. */
+    settings.affinity_by_user = !pool->settings.own;
     if (pool->hardware != NULL)
         settings.slots_most = 2 * known < HARDWARE_SLOTS_LEAST ? HARDWARE_SLOTS_LEAST : 2 * known;
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
     code = engine_create(machine, &settings, &pool->engine, error);
-    if (code == 0)
-        code = apply_limits(pool, &configuration->limits, error);
-    return code;
+    return code < 0 ? code : rules_take(pool, &rules->configuration, error);
 }
 
 int sources_open(struct pool *pool, struct berth_error *error)
@@ -148,8 +110,6 @@ int sources_open(struct pool *pool, struct berth_error *error)
                                             : read_inventory(pool, &machine, error);
     if (code == 0)
         code = make_engine(pool, &rules, &machine, error);
-    if (code == 0)
-        take_rules(pool, &rules.configuration);
     machine_finish(&machine);
     configuration_finish(&rules.configuration);
     return code;
@@ -158,17 +118,22 @@ int sources_open(struct pool *pool, struct berth_error *error)
 void sources_reload(struct pool *pool)
 {
     struct rules rules;
+    struct engine_settings settings;
     struct berth_error error = BERTH_ERROR_INIT;
     int code = sources_read_rules(pool->settings.configuration, &rules, &error);
 
     activation_reloading();
     if (code == 0) {
-        code = apply_limits(pool, &rules.configuration.limits, &error);
-        engine_set_rules(pool->engine, rules.configuration.grace, rules.policy);
-        take_rules(pool, &rules.configuration);
+        settings = settings_of(&rules);
+        if (engine_set_rules(pool->engine, &settings) < 0)
+            code = error_set_memory(&error);
+        engine_pause(pool->engine);
+        if (rules_take(pool, &rules.configuration, &error) < 0)
+            code = error.code;
+        squatters_judge_all(pool);
+        engine_resume(pool->engine);
         users_apply_rules(pool);
         asked_forget_spare(pool);
-        configuration_finish(&rules.configuration);
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",

@@ -186,6 +186,11 @@ void engine_device_observe(struct engine *engine, uint32_t slot, struct device *
     device->old = from->old;
 }
 
+struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot)
+{
+    return &engine->machine.devices.items[slot].processes;
+}
+
 void engine_device_aged(struct engine *engine, uint32_t slot)
 {
     engine->machine.devices.items[slot].old = true;
@@ -242,6 +247,37 @@ void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight)
 {
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].weight = weight;
+    settle_all_moved(engine);
+}
+
+/* Whether the lowest slots do for a request is not so any more, or is again. */
+static void judge_again(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        list_for_each (other, &scope->requests) {
+            struct engine_request *request = container_of(other, struct engine_request, in_scope);
+
+            if (!request->stale)
+                request_apply_limits(request);
+        }
+    }
+}
+
+void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank)
+{
+    uint32_t before = engine->root.slots[slot].rank;
+    bool ranked = engine->ranked > 0;
+
+    if (before == rank)
+        return;
+    engine->ranked += rank != 0;
+    engine->ranked -= before != 0;
+    list_for_each (link, &engine->scopes)
+        container_of(link, struct scope, in_engine)->slots[slot].rank = rank;
+    if (ranked != (engine->ranked > 0))
+        judge_again(engine);
     settle_all_moved(engine);
 }
 

@@ -38,6 +38,7 @@ static struct engine_event event_of_request(const struct engine_request *request
         .request = request->number,
         .what = &request->what,
         .party = party,
+        .share = filter_shares_evenly(&request->what) ? request->share : 0,
     };
 }
 

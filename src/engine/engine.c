@@ -40,29 +40,35 @@ static struct engine_settings complete(const struct engine_settings *given)
     return settings;
 }
 
+/* The most slots that one decision may be about: every tenant of every slot. */
+static size_t chosen_most(const struct engine *engine, const struct engine_settings *settings)
+{
+    return engine->size * (settings->mps_tenants > settings->time_slice_tenants
+                               ? settings->mps_tenants
+                               : settings->time_slice_tenants);
+}
+
 /* The room to work in. */
 static int make_room(struct engine *engine)
 {
-    const struct engine_settings *settings = &engine->settings;
     size_t size = engine->size;
-    size_t tenants = settings->mps_tenants > settings->time_slice_tenants
-                         ? settings->mps_tenants
-                         : settings->time_slice_tenants;
 
-    engine->chosen = calloc(size * tenants, sizeof(*engine->chosen));
+    engine->chosen = calloc(chosen_most(engine, &engine->settings), sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
+    engine->people = calloc(size, sizeof(*engine->people));
     engine->room = calloc(size, sizeof(*engine->room));
     engine->imagined = calloc(size, sizeof(*engine->imagined));
     engine->future = calloc(size, sizeof(*engine->future));
     engine->host_room = calloc(engine->host_count, sizeof(*engine->host_room));
     engine->imagined_hosts = calloc(engine->host_count, sizeof(*engine->imagined_hosts));
     engine->future_hosts = calloc(engine->host_count, sizeof(*engine->future_hosts));
-    if (engine->chosen == NULL || engine->status == NULL || engine->room == NULL ||
-        engine->imagined == NULL || engine->future == NULL || engine->host_room == NULL ||
-        engine->imagined_hosts == NULL || engine->future_hosts == NULL ||
-        bitset_init(&engine->legal, size) < 0 || bitset_init(&engine->from, size) < 0 ||
-        bitset_init(&engine->not_now, size) < 0 || walk_init(&engine->walk, size) < 0 ||
-        id_map_init(&engine->claim_ids) < 0 || id_map_init(&engine->lease_ids) < 0 ||
+    if (engine->chosen == NULL || engine->status == NULL || engine->people == NULL ||
+        engine->room == NULL || engine->imagined == NULL || engine->future == NULL ||
+        engine->host_room == NULL || engine->imagined_hosts == NULL ||
+        engine->future_hosts == NULL || bitset_init(&engine->legal, size) < 0 ||
+        bitset_init(&engine->from, size) < 0 || bitset_init(&engine->not_now, size) < 0 ||
+        walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
+        id_map_init(&engine->lease_ids) < 0 ||
         search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
@@ -163,6 +169,9 @@ void engine_destroy(struct engine *engine)
     bitset_finish(&engine->legal);
     bitset_finish(&engine->from);
     bitset_finish(&engine->not_now);
+    for (size_t slot = 0; slot < engine->size && engine->people != NULL; slot++)
+        people_finish(&engine->people[slot]);
+    free(engine->people);
     free(engine->chosen);
     free(engine->status);
     free(engine->room);
@@ -175,12 +184,38 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
-void engine_set_rules(struct engine *engine, int64_t grace, const struct policy *policy)
+/* The bounds on tenants are others: what depends on them is worked out again. */
+static int set_tenants(struct engine *engine, const struct engine_settings *settings)
 {
-    if (grace > 0)
-        engine->settings.grace = grace;
-    if (policy != NULL)
-        engine->settings.policy = policy;
+    uint32_t *chosen = reallocarray(engine->chosen, chosen_most(engine, settings), sizeof(*chosen));
+
+    if (chosen == NULL)
+        return BERTH_ERROR_MEMORY;
+    engine->chosen = chosen;
+    engine->settings.time_slice_tenants = settings->time_slice_tenants;
+    engine->settings.mps_tenants = settings->mps_tenants;
+    list_for_each (link, &engine->scopes)
+        scope_apply_rules(container_of(link, struct scope, in_engine));
+    recompile_requests(engine);
+    return 0;
+}
+
+int engine_set_rules(struct engine *engine, const struct engine_settings *given)
+{
+    struct engine_settings settings = complete(given);
+
+    if ((settings.time_slice_tenants != engine->settings.time_slice_tenants ||
+         settings.mps_tenants != engine->settings.mps_tenants) &&
+        set_tenants(engine, &settings) < 0)
+        return BERTH_ERROR_MEMORY;
+    engine->settings.grace = settings.grace;
+    engine->settings.policy = settings.policy;
+    engine->settings.age_step = settings.age_step;
+    list_for_each (link, &engine->scopes)
+        lanes_age(container_of(link, struct scope, in_engine));
+    refuse_impossible(engine);
+    settle_all(engine);
+    return 0;
 }
 
 void engine_listen(struct engine *engine, const struct event_sink *sink)

@@ -44,9 +44,13 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
                   struct engine **ret_engine, struct berth_error *error);
 void engine_destroy(struct engine *engine);
 
-/* Other rules from now on: for notices to come, and for requests to come that name no policy (NULL:
- * as before). */
-void engine_set_rules(struct engine *engine, int64_t grace, const struct policy *policy);
+/* Other rules from now on: all but slots_most and affinity_by_user, which stay; 0 and NULL mean
+ * what they do at first. The grace is that of notices to come, the policy that of requests to come.
+ * With another age_step claims have the class that their arrival gives them by it. With other
+ * bounds on tenants, a device that has more keeps them until they end, and a request that is open
+ * and names no share keeps the one it had; claims that are impossible by them are refused. Returns
+ * 0 or BERTH_ERROR_MEMORY with nothing changed. */
+int engine_set_rules(struct engine *engine, const struct engine_settings *settings);
 
 /* Who is told of events from now on. */
 void engine_listen(struct engine *engine, const struct event_sink *sink);
@@ -105,7 +109,25 @@ int engine_would_grant(struct engine *engine, struct engine_request *request,
  * BERTH_ERROR_NOT_FOUND. */
 int engine_cancel(struct engine *engine, uint64_t claim, struct berth_error *error);
 
+/* Makes a lease of exactly these slots, past the queue and whatever blocks them: somebody is on
+ * them already. Limits of users do not hold it up, but it counts. Free memory does not matter;
+ * leases do. `slots` is in any order, none twice. Fails with BERTH_ERROR_BUSY (another lease leaves
+ * no room: the message names the device and the lease), _INVALID (by the request it cannot be
+ * these: one that it does not accept, another number, more than one replica), _NOT_FOUND (the lease
+ * that it is made within has ended) or _MEMORY. */
+int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
+                size_t count, uint64_t *ret_lease, struct berth_error *error);
+
 /* ---- Leases ---- */
+
+/* Undoes a grant of which the holder was not told: the lease is a waiting claim again, with the
+ * number that it had as one or, when it never waited, its own. It stands where it did, as one that
+ * arrived at `arrived` (when it was first claimed; not later than now). Sub-leases and claims
+ * within it end. What may start now does so, perhaps this claim too. EVENT_RETURNED; EVENT_REFUSED
+ * after it when it is impossible by now. Fails with BERTH_ERROR_NOT_FOUND, also for one that is
+ * draining, or _MEMORY. */
+int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_t deadline,
+                  struct berth_error *error);
 
 /* Ends a lease, sub-leases and waiting claims within it included. Fails with
  * BERTH_ERROR_NOT_FOUND, also for one that is draining. */
@@ -145,6 +167,8 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
 /* Takes over from `from` what nothing is decided by: health_reason, asleep, old and the processes,
  * which `from` has no more then. The rest of it is not looked at. */
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
+/* Its processes, which are the door's to say more about. Good until the next observation. */
+struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot);
 /* Nobody answers for the device now: what is known of it is old. */
 void engine_device_aged(struct engine *engine, uint32_t slot);
 void engine_block(struct engine *engine, uint32_t slot, enum block reason);
@@ -152,6 +176,27 @@ void engine_unblock(struct engine *engine, uint32_t slot, enum block reason);
 void engine_load(struct engine *engine, uint32_t slot, const struct load *load);
 void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active);
 void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight);
+
+/* Among slots that are equal by the policy, those of rank 1 are taken first, then those of rank 2,
+ * and those of rank 0 (all, at first) last; before affinity and the number of the slot count. The
+ * slot is below engine_slots_most; it keeps its rank whatever device comes or goes. */
+void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank);
+
+/* Users, and groups of users. */
+struct device_people {
+    const uint32_t *uids;
+    size_t uid_count;
+    const uint32_t *groups;
+    size_t group_count;
+};
+
+/* Only these may have the slot, by their uid or one of the party's groups; NULL: everybody, as at
+ * first. To requests of others it is no device that would do; those of their claims that nothing
+ * else could satisfy are refused. Leases stay, and what is within them. The slot keeps it whatever
+ * device comes or goes. No event tells of it. Fails with BERTH_ERROR_INVALID (no slot below
+ * engine_slots_most) or _MEMORY. */
+int engine_reserve_device(struct engine *engine, uint32_t slot, const struct device_people *who,
+                          struct berth_error *error);
 
 /* How many devices (in millionths: shares count as parts) a user or a group may hold at once.
  * UINT64_MAX: no limit. Claims that it makes impossible are refused; leases stay. Fails with

@@ -15,7 +15,7 @@
 
 /* Numbers are part of the journal's format: never renumber, only append. */
 enum event_type {
-    /* A request became known: request, party; its number. */
+    /* A request became known: request, party; its number; share. */
     EVENT_REQUEST = 1,
     /* A request is not used any more: its number. */
     EVENT_FORGOTTEN = 2,
@@ -45,6 +45,9 @@ enum event_type {
     EVENT_SLOT = 14,
     /* The numbers to go on from: lease (the last number given out), request. Only in a dump. */
     EVENT_COUNTERS = 15,
+    /* A grant was undone, and the lease is a waiting claim again: lease, claim (that it was, or the
+     * lease's own number when it never waited), request number, deadline; `time` is its arrival. */
+    EVENT_RETURNED = 16,
     EVENT_TYPES,
 };
 
@@ -92,7 +95,7 @@ struct engine_event {
     uint32_t slot_count;
     uint32_t replicas;
     int64_t expires;  /* EVENT_GRANTED, _NOTICE, _EXTENDED: when; TIME_NEVER */
-    int64_t deadline; /* EVENT_QUEUED: when it gives up; TIME_NEVER */
+    int64_t deadline; /* EVENT_QUEUED, _RETURNED: when it gives up; TIME_NEVER */
     enum refusal reason;
     uint32_t slot; /* EVENT_DEVICE, _SLOT */
     uint32_t blocks;
@@ -102,6 +105,8 @@ struct engine_event {
     uint64_t stamp;
     uint64_t served;
     uint64_t affinity;
+    uint32_t
+        share; /* EVENT_REQUEST: of each device, where the request names none; 0: by the rules */
 };
 
 /* Who is told. The engine must not be called from within `tell`; what the event points to is good

@@ -125,8 +125,7 @@ static void describe(const struct engine_request *request, const struct bitset *
             bitset_add(&engine->from, slot);
         engine->room[slot] = ledger_room(request, slot, &request->scope->ledger[slot].usage);
         if (!request->could_ever)
-            engine->room[slot] = filter_tenants(
-                &request->what, &engine->machine.devices.items[slot], &request->scope->terms);
+            engine->room[slot] = ledger_tenants(request, slot);
     }
     plan.search = engine->search;
     plan.search.request = &request->what;

@@ -29,6 +29,7 @@ static const struct {
     {FILTER_MASKED, "is hidden by the inherited mask", "are hidden by the inherited mask"},
     {FILTER_GONE, "is gone", "are gone"},
     {FILTER_OUTSIDE, "is outside the lease", "are outside the lease"},
+    {FILTER_RESERVED, "is reserved for others", "are reserved for others"},
     {FILTER_SICK, "is sick", "are sick"},
     {FILTER_LOW_ON_MEMORY, "has too little free memory or an unknown amount",
      "have too little free memory or an unknown amount"},
@@ -104,6 +105,15 @@ bool filter_may_change(enum filter_verdict verdict)
     return verdict >= FILTER_SICK;
 }
 
+const char *filter_reason(enum filter_verdict verdict)
+{
+    for (size_t i = 0; i < COUNT(reasons); i++) {
+        if (reasons[i].verdict == verdict)
+            return reasons[i].one;
+    }
+    return NULL;
+}
+
 void filter_describe(const size_t *counts, struct text *out)
 {
     const char *separator = "";
@@ -122,6 +132,11 @@ void filter_describe(const size_t *counts, struct text *out)
 static uint32_t tenants_most(const struct request *request, const struct filter_terms *terms)
 {
     return request->sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants;
+}
+
+bool filter_shares_evenly(const struct request *request)
+{
+    return request->sharing != SHARING_EXCLUSIVE && !request->share.known;
 }
 
 uint32_t filter_share(const struct request *request, const struct filter_terms *terms)

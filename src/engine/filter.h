@@ -27,6 +27,7 @@ enum filter_verdict {
     FILTER_MASKED,
     FILTER_GONE,
     FILTER_OUTSIDE,
+    FILTER_RESERVED,
     /* For now. */
     FILTER_SICK,
     FILTER_LOW_ON_MEMORY,
@@ -67,6 +68,9 @@ bool filter_has_free(const struct request *request, const struct device *device)
 /* Whether a device with this verdict may pass later. */
 bool filter_may_change(enum filter_verdict verdict);
 
+/* The reason in words, of one device: "is busy"; NULL for FILTER_PASSES. */
+const char *filter_reason(enum filter_verdict verdict);
+
 /* Appends counts with their reasons: "2 are busy, 1 is another vendor's"; nothing when all pass.
  * `counts` has FILTER_VERDICTS members. */
 void filter_describe(const size_t *counts, struct text *out);
@@ -75,6 +79,9 @@ void filter_describe(const size_t *counts, struct text *out);
  * share, memory and the number of tenants allow (0: it is too small). */
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms);
+
+/* Whether a request shares devices and names no share: it takes an even part of each. */
+bool filter_shares_evenly(const struct request *request);
 
 /* What a claim takes of each device, in millionths: its share, or an even part where it names
  * none. */

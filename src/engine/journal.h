@@ -49,7 +49,7 @@ enum journal_tag {
     JOURNAL_SLOTS = 6,     /* list, at most JOURNAL_SLOTS_MOST */
     JOURNAL_REPLICAS = 7,  /* number; 1 by default in EVENT_GRANTED */
     JOURNAL_EXPIRES = 8,   /* number; TIME_NEVER by default in EVENT_GRANTED, _NOTICE, _EXTENDED */
-    JOURNAL_DEADLINE = 9,  /* number; TIME_NEVER by default in EVENT_QUEUED */
+    JOURNAL_DEADLINE = 9,  /* number; TIME_NEVER by default in EVENT_QUEUED, _RETURNED */
     JOURNAL_REASON = 10,   /* number: enum refusal, 0: none */
     JOURNAL_SLOT = 11,     /* number */
     JOURNAL_BLOCKS = 12,   /* number: a set of enum block */
@@ -59,6 +59,7 @@ enum journal_tag {
     JOURNAL_STAMP = 16,    /* number */
     JOURNAL_SERVED = 17,   /* number */
     JOURNAL_AFFINITY = 18, /* number */
+    JOURNAL_SHARE = 19,    /* number: millionths; 0: none */
 };
 
 /* The fields within JOURNAL_PARTY: the members of struct party. */

@@ -10,14 +10,23 @@
 enum { TIME_DECIMALS = 9 };
 
 static const struct choice event_names[] = {
-    {"request", EVENT_REQUEST},   {"forgotten", EVENT_FORGOTTEN},
-    {"queued", EVENT_QUEUED},     {"granted", EVENT_GRANTED},
-    {"refused", EVENT_REFUSED},   {"notice", EVENT_NOTICE},
-    {"revoked", EVENT_REVOKED},   {"expired", EVENT_EXPIRED},
-    {"draining", EVENT_DRAINING}, {"released", EVENT_RELEASED},
-    {"extended", EVENT_EXTENDED}, {"device", EVENT_DEVICE},
-    {"picked", EVENT_PICKED},     {"slot", EVENT_SLOT},
-    {"counters", EVENT_COUNTERS}, {0},
+    {"request", EVENT_REQUEST},
+    {"forgotten", EVENT_FORGOTTEN},
+    {"queued", EVENT_QUEUED},
+    {"granted", EVENT_GRANTED},
+    {"refused", EVENT_REFUSED},
+    {"notice", EVENT_NOTICE},
+    {"revoked", EVENT_REVOKED},
+    {"expired", EVENT_EXPIRED},
+    {"draining", EVENT_DRAINING},
+    {"released", EVENT_RELEASED},
+    {"extended", EVENT_EXTENDED},
+    {"device", EVENT_DEVICE},
+    {"picked", EVENT_PICKED},
+    {"slot", EVENT_SLOT},
+    {"counters", EVENT_COUNTERS},
+    {"returned", EVENT_RETURNED},
+    {0},
 };
 
 static const struct choice refusal_names[] = {
@@ -148,8 +157,11 @@ static void append_details(struct text *out, const struct engine_event *event)
             request_describe(event->what, out);
             append_manner(out, event->what);
         }
+        if (event->share != 0)
+            text_append_format(out, ", taking %" PRIu32 " millionths of each", event->share);
         break;
     case EVENT_QUEUED:
+    case EVENT_RETURNED:
         append_until(out, event->deadline);
         break;
     case EVENT_GRANTED:

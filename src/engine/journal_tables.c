@@ -16,7 +16,7 @@
  * tables below, to be moved when one is appended. */
 _Static_assert(HEALTH_UNKNOWN == 0 && HEALTH_OK == 1 && HEALTH_SICK == 2,
                "kinds of health are part of the format");
-_Static_assert(EVENT_COUNTERS == 15 && REFUSAL_PARENT_ENDED == 4 && BLOCK_ALL == 0x1F,
+_Static_assert(EVENT_RETURNED == 16 && REFUSAL_PARENT_ENDED == 4 && BLOCK_ALL == 0x1F,
                "what events say is part of the format");
 
 static const struct tagged_field party_fields[] = {
@@ -51,7 +51,8 @@ static const struct tagged_field event_fields[] = {
                          .default_types = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_NOTICE) |
                                           EVENT_BIT(EVENT_EXTENDED)},
     [JOURNAL_DEADLINE] = {TAGGED_NUMBER(engine_event, deadline, UINT64_MAX),
-                          .by_default = TIME_NEVER, .default_types = EVENT_BIT(EVENT_QUEUED)},
+                          .by_default = TIME_NEVER,
+                          .default_types = EVENT_BIT(EVENT_QUEUED) | EVENT_BIT(EVENT_RETURNED)},
     [JOURNAL_REASON] = {TAGGED_NUMBER(engine_event, reason, REFUSAL_PARENT_ENDED)},
     [JOURNAL_SLOT] = {TAGGED_NUMBER(engine_event, slot, UINT32_MAX)},
     [JOURNAL_BLOCKS] = {TAGGED_NUMBER(engine_event, blocks, BLOCK_ALL)},
@@ -62,6 +63,7 @@ static const struct tagged_field event_fields[] = {
     [JOURNAL_STAMP] = {TAGGED_NUMBER(engine_event, stamp, UINT64_MAX)},
     [JOURNAL_SERVED] = {TAGGED_NUMBER(engine_event, served, UINT64_MAX)},
     [JOURNAL_AFFINITY] = {TAGGED_NUMBER(engine_event, affinity, UINT64_MAX)},
+    [JOURNAL_SHARE] = {TAGGED_NUMBER(engine_event, share, SHARE_WHOLE)},
 };
 _Static_assert(COUNT(event_fields) <= 64, "tags seen are bits of 64");
 

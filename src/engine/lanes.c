@@ -136,6 +136,33 @@ void lane_append(struct claim *claim)
     lane_contest(request, true);
 }
 
+void lane_insert(struct claim *claim)
+{
+    struct engine_request *request = claim->request;
+    struct scope *scope = request->scope;
+    struct list_link *before = &request->waiting.ends;
+    bool is_first;
+
+    if (request->waiting_count == 0) {
+        lane_append(claim);
+        return;
+    }
+    while (before->previous != &request->waiting.ends &&
+           container_of(before->previous, struct claim, in_lane)->entry.link.id >
+               claim->entry.link.id)
+        before = before->previous;
+    is_first = before->previous == &request->waiting.ends;
+    if (is_first)
+        take_out(&scope->lanes, request);
+    list_insert_before(before, &claim->in_lane);
+    scope->pending += !request->what.opportunistic;
+    request->waiting_count++;
+    if (!is_first)
+        return;
+    set_key(request);
+    put_in(&scope->lanes, request);
+}
+
 void lane_remove(struct claim *claim)
 {
     struct engine_request *request = claim->request;

@@ -4,7 +4,29 @@
  */
 #include "engine/state.h"
 
+uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
+{
+    const struct scope *scope = request->scope;
+    const struct device *device = &scope->engine->machine.devices.items[slot];
+    uint32_t tenants;
+
+    if (request->what.sharing == SHARING_EXCLUSIVE)
+        return 1;
+    tenants = filter_tenants(&request->what, device, &scope->terms);
+    /* An even share may be that of earlier rules. */
+    return scope->terms.share / request->share < tenants ? scope->terms.share / request->share
+                                                         : tenants;
+}
+
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const struct usage *usage)
+{
+    const struct device *device = &request->engine->machine.devices.items[slot];
+
+    return filter_has_free(&request->what, device) ? ledger_room_beside(request, slot, usage) : 0;
+}
+
+uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
+                            const struct usage *usage)
 {
     const struct scope *scope = request->scope;
     const struct device *device = &scope->engine->machine.devices.items[slot];
@@ -14,10 +36,8 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const 
                                                          : scope->terms.time_slice_tenants;
     uint64_t room;
 
-    if (!filter_has_free(&request->what, device))
-        return 0;
     if (usage->brief.tenants == 0)
-        return filter_tenants(&request->what, device, &scope->terms);
+        return ledger_tenants(request, slot);
     if (request->what.sharing == SHARING_EXCLUSIVE ||
         usage->brief.sharing != request->what.sharing ||
         (usage->brief.sharing == SHARING_MPS && usage->uid != request->uid) ||
@@ -114,6 +134,15 @@ static void refund(const struct engine_request *request, uint32_t slot_count)
 {
     for (size_t i = 0; i < request->account_count; i++)
         request->accounts[i]->used -= (uint64_t)request->share * slot_count;
+}
+
+uint64_t ledger_holder(const struct ledger_slot *ledger)
+{
+    if (ledger->usage.brief.tenants == 0)
+        return 0;
+    /* One that has it alone is the last that it served. */
+    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
+                                                            : ledger->holder;
 }
 
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id)

@@ -14,6 +14,28 @@
 
 /* ---- Claims ---- */
 
+struct claim *claim_begin(struct engine_request *request, uint64_t id, int64_t arrived,
+                          int64_t deadline, const struct claim_owner *owner)
+{
+    struct engine *engine = request->engine;
+    bool ready = request->waiting_count > 0 || lanes_reserve(request->scope) == 0;
+    struct claim *claim = ready ? claim_new(engine) : NULL;
+
+    if (claim == NULL)
+        return NULL;
+    claim->entry.link.id = id;
+    claim->entry.is_lease = false;
+    claim->arrived = arrived;
+    claim->request = request;
+    claim->owner = owner != NULL ? *owner : (struct claim_owner){0};
+    request->references++;
+    id_map_add(&engine->claim_ids, &claim->entry.link);
+    claim->entry.at = TIME_NEVER;
+    if (deadline != TIME_NEVER)
+        timer_set(engine, &claim->entry, deadline);
+    return claim;
+}
+
 void refuse_claim(struct claim *claim, enum refusal reason)
 {
     struct engine_request *request = claim->request;
@@ -52,21 +74,11 @@ static int enqueue(struct engine_request *request, int64_t deadline,
 {
     struct engine *engine = request->engine;
     struct scope *scope = request->scope;
-    bool ready = request->waiting_count > 0 || lanes_reserve(scope) == 0;
-    struct claim *claim = ready ? claim_new(engine) : NULL;
+    struct claim *claim = claim_begin(request, engine->last_id + 1, engine->now, deadline, owner);
 
     if (claim == NULL)
         return error_set_memory(error);
-    claim->entry.link.id = ++engine->last_id;
-    claim->entry.is_lease = false;
-    claim->arrived = engine->now;
-    claim->request = request;
-    claim->owner = owner != NULL ? *owner : (struct claim_owner){0};
-    request->references++;
-    id_map_add(&engine->claim_ids, &claim->entry.link);
-    claim->entry.at = TIME_NEVER;
-    if (deadline != TIME_NEVER)
-        timer_set(engine, &claim->entry, deadline);
+    engine->last_id++;
     lane_append(claim);
     *ret_id = claim->entry.link.id;
     if (is_wanted(engine, EVENT_QUEUED))
@@ -80,9 +92,8 @@ static int enqueue(struct engine_request *request, int64_t deadline,
     return CLAIM_WAITS;
 }
 
-/* Makes a lease of the chosen slots for a claim that never waited. */
-static int grant_chosen(struct engine_request *request, const struct claim_owner *owner,
-                        uint64_t *ret_id, struct berth_error *error)
+int grant_chosen(struct engine_request *request, const struct claim_owner *owner, uint64_t *ret_id,
+                 struct berth_error *error)
 {
     struct engine *engine = request->engine;
     struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
@@ -324,7 +335,7 @@ void end_inside(struct held *held)
     free(inside);
 }
 
-static int no_lease(uint64_t id, struct berth_error *error)
+int no_lease(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "wanted a lease that is held, found no lease %llu", (unsigned long long)id);

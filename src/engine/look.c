@@ -114,15 +114,6 @@ void engine_each_waiting(const struct engine *engine,
     }
 }
 
-/* A lease on a slot: one that has it alone is the last that it served. */
-static uint64_t holder_of(const struct ledger_slot *ledger)
-{
-    if (ledger->usage.brief.tenants == 0)
-        return 0;
-    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
-                                                            : ledger->holder;
-}
-
 void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view)
 {
     const struct usage *usage = &engine->root.ledger[slot].usage;
@@ -137,6 +128,6 @@ void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *r
         .share_used = usage->brief.share,
         .memory_used = usage->memory,
         .uid = usage->uid,
-        .lease = holder_of(&engine->root.ledger[slot]),
+        .lease = ledger_holder(&engine->root.ledger[slot]),
     };
 }

@@ -95,6 +95,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     search->request = &request->what;
     search->policy = request->policy;
     search->slots = scope->slots;
+    search->ranked = engine->ranked > 0;
     search->affinity = request->affinity;
     search->must = NULL;
     search->avoided = avoided != NULL ? avoided : &request->avoided;

@@ -69,7 +69,7 @@ static size_t avoided_needed(const struct search *search, size_t count)
 /* Whether only the slot counts. */
 static bool is_plain(const struct search *search)
 {
-    return search->policy->compare == NULL && search->affinity == 0;
+    return search->policy->compare == NULL && search->affinity == 0 && !search->ranked;
 }
 
 /* The candidate that the policy likes best. */

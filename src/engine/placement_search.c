@@ -181,6 +181,7 @@ struct policy_question search_question(const struct search *search, size_t count
     return (struct policy_question){
         .machine = search->machine,
         .slots = search->slots,
+        .ranked = search->ranked,
         .candidates = &search->candidates,
         .required = &search->required,
         .avoided = search->avoided,

@@ -28,6 +28,7 @@ struct search {
     const struct request *request;
     const struct policy *policy;
     const struct policy_slot *slots; /* what a pool knows; NULL: nothing */
+    bool ranked;                     /* some of them have a rank */
     uint64_t affinity;
     const struct bitset *must;    /* slots that have to be among the chosen; NULL: none */
     const struct bitset *avoided; /* only if others will not do */

@@ -47,7 +47,7 @@ static int replay_request(struct engine *engine, const struct engine_event *even
     if (event->what == NULL || request_of(engine, event->request) != NULL)
         return does_not_fit(event, "a request that is known already", error);
     code = request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
-                        event->request, &request, error);
+                        event->request, event->share, &request, error);
     if (code == 0)
         request->restored = true;
     return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
@@ -78,17 +78,9 @@ static int replay_queued(struct engine *engine, const struct engine_event *event
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
         return does_not_fit(event, "an unknown request or a claim that is known already", error);
-    claim = lanes_reserve(request->scope) < 0 ? NULL : claim_new(engine);
+    claim = claim_begin(request, event->claim, event->time, event->deadline, NULL);
     if (claim == NULL)
         return error_set_memory(error);
-    claim->entry.link.id = event->claim;
-    claim->entry.is_lease = false;
-    claim->arrived = event->time;
-    claim->request = request;
-    claim->owner = (struct claim_owner){0};
-    request->references++;
-    id_map_add(&engine->claim_ids, &claim->entry.link);
-    timer_set(engine, &claim->entry, event->deadline);
     lane_append(claim);
     return 0;
 }
@@ -199,6 +191,19 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
     return 0;
 }
 
+static int replay_returned(struct engine *engine, const struct engine_event *event,
+                           struct berth_error *error)
+{
+    struct held *held = lease_of(engine, event->lease);
+
+    if (held == NULL || held->state == LEASE_DRAINING || held->request->number != event->request ||
+        lease_claim_id(held) != event->claim || claim_of(engine, event->claim) != NULL)
+        return does_not_fit(event, "an unknown lease, or not of this claim and request", error);
+    if (lease_undo(held, event->time, event->deadline) == NULL)
+        return error_set_memory(error);
+    return 0;
+}
+
 static int replay_device(struct engine *engine, const struct engine_event *event,
                          struct berth_error *error)
 {
@@ -275,7 +280,7 @@ static replay_function *const functions[EVENT_TYPES] = {
     [EVENT_DRAINING] = replay_lease,    [EVENT_RELEASED] = replay_lease,
     [EVENT_EXTENDED] = replay_lease,    [EVENT_DEVICE] = replay_device,
     [EVENT_PICKED] = replay_picked,     [EVENT_SLOT] = replay_slot,
-    [EVENT_COUNTERS] = replay_counters,
+    [EVENT_COUNTERS] = replay_counters, [EVENT_RETURNED] = replay_returned,
 };
 
 /* The time is that of an event. Returns whether it moved. */

@@ -14,6 +14,7 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
 {
     const struct scope *scope = request->scope;
     const struct device *device = &scope->engine->machine.devices.items[slot];
+    enum filter_verdict verdict;
 
     if (!scope->engine->status[slot].present)
         return FILTER_GONE;
@@ -24,7 +25,11 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
         return FILTER_OUTSIDE;
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
-    return filter_facts(&request->what, device, &scope->terms);
+    verdict = filter_facts(&request->what, device, &scope->terms);
+    /* What a lease has, it may pass on within. */
+    if (verdict == FILTER_PASSES && scope->parent == NULL && is_for_others(request, slot))
+        return FILTER_RESERVED;
+    return verdict;
 }
 
 /* A number for a text, or for a user; never 0. */
@@ -89,7 +94,7 @@ static bool is_simple(const struct engine_request *request)
            request->policy->choose == NULL && request->affinity == 0 &&
            bitset_is_empty(&request->avoided) && !what->min_free.known && !what->cpus.known &&
            !what->host_memory.known && request->account_count == 0 &&
-           (request->least == 1 || is_one_group(request));
+           request->engine->ranked == 0 && (request->least == 1 || is_one_group(request));
 }
 
 void request_apply_limits(struct engine_request *request)
@@ -114,7 +119,7 @@ static void find_accepted(struct engine_request *request)
         const struct device *device = &engine->machine.devices.items[slot];
         bool accepted = request_verdict(request, slot) == FILTER_PASSES;
 
-        engine->room[slot] = accepted ? filter_tenants(&request->what, device, &scope->terms) : 0;
+        engine->room[slot] = accepted ? ledger_tenants(request, slot) : 0;
         if (accepted)
             bitset_add(&request->accepts, slot);
         if (!accepted && engine->status[slot].present && !device->partitioned)
@@ -146,12 +151,15 @@ int request_compile(struct engine_request *request)
     search->request = &request->what;
     search->policy = request->policy;
     search->slots = NULL;
+    search->ranked = false;
     search->affinity = 0;
     search->must = NULL;
     search->avoided = &request->avoided;
     search->node_source = NULL;
     search->replicas = request->replicas;
-    request->share = filter_share(&request->what, &request->scope->terms);
+    /* Once for all: what a lease was granted does not change with the rules. */
+    if (request->share == 0)
+        request->share = filter_share(&request->what, &request->scope->terms);
     request->memory = request->what.memory.known ? request->what.memory.value : 0;
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
@@ -259,8 +267,8 @@ static int fill_in(struct engine_request *request, const struct request *what,
 }
 
 int request_keep(struct engine *engine, const struct request *what, const struct party *party,
-                 const struct policy *policy, uint64_t number, struct engine_request **ret_request,
-                 struct berth_error *error)
+                 const struct policy *policy, uint64_t number, uint32_t share,
+                 struct engine_request **ret_request, struct berth_error *error)
 {
     struct engine_request *request;
     struct scope *scope = NULL;
@@ -280,6 +288,7 @@ int request_keep(struct engine *engine, const struct request *what, const struct
     request->policy = policy != NULL ? policy : engine->settings.policy;
     request->scope = scope;
     request->number = number;
+    request->share = filter_shares_evenly(what) && share <= scope->terms.share ? share : 0;
     request->references = 1;
     list_init(&request->waiting);
     code = fill_in(request, what, party, error);
@@ -300,7 +309,7 @@ int engine_request_open(struct engine *engine, const struct request *request,
 {
     static const struct party nobody;
     int code = request_keep(engine, request, party != NULL ? party : &nobody, policy,
-                            engine->last_request + 1, ret_request, error);
+                            engine->last_request + 1, 0, ret_request, error);
 
     if (code == 0 && is_wanted(engine, EVENT_REQUEST))
         tell_request(*ret_request);

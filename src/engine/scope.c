@@ -27,6 +27,14 @@ static void set_terms(struct scope *scope)
                               : parent->request->what.sharing;
 }
 
+void scope_apply_rules(struct scope *scope)
+{
+    scope->terms.time_slice_tenants = scope->engine->settings.time_slice_tenants;
+    scope->terms.mps_tenants = scope->engine->settings.mps_tenants;
+    for (uint32_t slot = 0; slot < scope->engine->machine.devices.count; slot++)
+        scope_refresh_sets(scope, slot);
+}
+
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
 {
     size_t size = engine->size;
@@ -47,6 +55,8 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     }
     for (uint32_t i = 0; parent != NULL && i < parent->slot_count; i++)
         bitset_add(&scope->members, parent->slots[i]);
+    for (uint32_t slot = 0; parent != NULL && slot < size; slot++)
+        scope->slots[slot].rank = engine->root.slots[slot].rank;
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
         if (parent != NULL) { /* what was said of the device holds within too */
             scope->slots[slot].queued = engine->root.slots[slot].queued;

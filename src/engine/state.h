@@ -209,6 +209,15 @@ struct slot_status {
     uint32_t blocks;
 };
 
+/* Who may have a slot. */
+struct slot_people {
+    bool reserved; /* false: everybody */
+    uint32_t *uids;
+    uint32_t *groups;
+    size_t uid_count;
+    size_t group_count;
+};
+
 struct timer_list {
     VECTOR_OF(struct entry *); /* a heap, the earliest first */
 };
@@ -247,6 +256,8 @@ struct engine {
     size_t host_count;
     uint64_t last_request;
     struct slot_status *status; /* by slot */
+    struct slot_people *people; /* by slot */
+    size_t ranked;              /* slots that are preferred to others */
     struct list accounts;
     struct list orphans; /* requests within leases that ended */
     struct chunk_list claim_chunks;
@@ -323,15 +334,24 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
 int request_compile(struct engine_request *request);
 void request_unreference(struct engine_request *request);
 void request_free(struct engine_request *request);
+/* Makes a request of this number. `share` is what one that names none has; 0: by the rules. */
 int request_keep(struct engine *engine, const struct request *what, const struct party *party,
-                 const struct policy *policy, uint64_t number, struct engine_request **ret_request,
-                 struct berth_error *error);
+                 const struct policy *policy, uint64_t number, uint32_t share,
+                 struct engine_request **ret_request, struct berth_error *error);
 /* Finds the accounts that limit the request now, and what follows from them. */
 void request_apply_limits(struct engine_request *request);
+
+/* ---- people.c ---- */
+
+/* Whether the slot is reserved, and not for whoever makes the request. */
+bool is_for_others(const struct engine_request *request, uint32_t slot);
+void people_finish(struct slot_people *people);
 
 /* ---- scope.c ---- */
 
 int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
+/* The bounds on tenants are as the settings say now. */
+void scope_apply_rules(struct scope *scope);
 /* The scope within a lease, made when there is none yet; NULL: no memory. */
 struct scope *scope_within(struct held *parent);
 void scope_finish(struct scope *scope);
@@ -346,9 +366,16 @@ static inline bool scope_is_full(const struct scope *scope)
 
 /* ---- ledger.c ---- */
 
+/* How many such claims an empty slot that the request accepts carries at once. */
+uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot);
 /* How many such claims fit on a slot with this usage, as far as it is usable. */
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
                      const struct usage *usage);
+/* The same beside its leases alone, whatever memory is free. */
+uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
+                            const struct usage *usage);
+/* A lease that is on a slot; 0: none. */
+uint64_t ledger_holder(const struct ledger_slot *ledger);
 void usage_add(struct usage *usage, const struct engine_request *request);
 void usage_subtract(struct usage *usage, const struct engine_request *request);
 void hosts_add(struct host_usage *hosts, const struct engine_request *request,
@@ -373,6 +400,8 @@ enum priority claim_class(const struct claim *claim);
 /* Makes room for one more lane. Returns 0 or BERTH_ERROR_MEMORY. */
 int lanes_reserve(struct scope *scope);
 void lane_append(struct claim *claim);
+/* The same for a claim that may have arrived before others of its lane. */
+void lane_insert(struct claim *claim);
 void lane_remove(struct claim *claim);
 /* What a lane accepts is about to change, or has changed. */
 void lane_contest(struct engine_request *request, bool comes);
@@ -443,7 +472,15 @@ void refuse_impossible(struct engine *engine);
 
 /* ---- lifecycle.c ---- */
 
+/* A claim of this number that waits, but for its place in the lane; NULL: no memory. `owner` may be
+ * NULL. */
+struct claim *claim_begin(struct engine_request *request, uint64_t id, int64_t arrived,
+                          int64_t deadline, const struct claim_owner *owner);
 void refuse_claim(struct claim *claim, enum refusal reason);
+/* Makes a lease of the chosen slots for a claim that never waited. Returns CLAIM_GRANTED or
+ * BERTH_ERROR_MEMORY. */
+int grant_chosen(struct engine_request *request, const struct claim_owner *owner, uint64_t *ret_id,
+                 struct berth_error *error);
 /* Advice to use a slot: it counts as served. */
 void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
 /* Ends everything within a lease. */
@@ -453,6 +490,20 @@ void lease_update_timer(struct held *held);
 /* An opportunistic lease that needs no notice any more is counted as such. */
 bool lease_is_going(const struct held *held);
 void lease_set_state(struct held *held, enum lease_state state);
+/* Fails with BERTH_ERROR_NOT_FOUND. */
+int no_lease(uint64_t id, struct berth_error *error);
+
+/* ---- give.c ---- */
+
+/* The number that a lease has when it is a claim again. */
+static inline uint64_t lease_claim_id(const struct held *held)
+{
+    return held->claim != 0 ? held->claim : held->entry.link.id;
+}
+
+/* Makes a lease a waiting claim again; everything within it ends. Returns NULL without memory, with
+ * nothing changed. */
+struct claim *lease_undo(struct held *held, int64_t arrived, int64_t deadline);
 
 /* ---- Events ---- */
 

@@ -206,6 +206,13 @@ static bool is_up(const struct device *device)
     return !device->old && !device->asleep && device->health != HEALTH_SICK;
 }
 
+/* Whether a process that has the device file open is known to do no more than draw: who computes
+ * on NVIDIA's GPUs is listed by NVML, who does on AMD's has more than this file open. */
+static bool only_draws(const struct device *device, const struct device_process *user)
+{
+    return device->id.vendor == VENDOR_NVIDIA || (device->id.vendor == VENDOR_AMD && user->draws);
+}
+
 static int add_use(struct device *device, const struct device *used)
 {
     const struct device_process *user;
@@ -213,8 +220,11 @@ static int add_use(struct device *device, const struct device *used)
     if (!device->load.utilization.known && is_up(device))
         device->load.utilization = used->load.utilization;
     vector_for_each (user, &used->processes) {
+        size_t known = device->processes.count;
         struct device_process *process = device_process_need(&device->processes, user->pid);
 
+        if (process != NULL && device->processes.count > known)
+            process->draws = only_draws(device, user);
         if (process == NULL)
             return device->processes.count < DEVICE_PROCESSES_MOST ? BERTH_ERROR_MEMORY : 0;
         if (!process->memory.known)
@@ -233,6 +243,7 @@ static int describe_process(const struct knowledge *knowledge, struct device_pro
         if (known->pid != process->pid)
             continue;
         process->uid = known->uid;
+        process->started = known->started;
         code = copy_text(&process->command, known->command);
         return code < 0 ? code : copy_text(&process->container, known->container);
     }

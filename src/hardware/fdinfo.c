@@ -39,18 +39,10 @@ static bool copy_name(struct span span, char name[FDINFO_NAME_SIZE])
 /* Digits, then a unit or nothing. Returns whether the number is one and fits. */
 static bool take_number(struct span value, uint64_t *ret_number, struct span *ret_unit)
 {
-    uint64_t number = 0;
-    size_t digits = 0;
-
-    while (digits < value.length && value.bytes[digits] >= '0' && value.bytes[digits] <= '9') {
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(value.bytes[digits] - '0'), &number))
-            return false;
-        digits++;
-    }
-    *ret_number = number;
-    *ret_unit = span_trim((struct span){value.bytes + digits, value.length - digits});
-    return digits > 0;
+    if (!span_take_number(&value, ret_number))
+        return false;
+    *ret_unit = span_trim(value);
+    return true;
 }
 
 static void set_once(struct optional_number *place, uint64_t number)

@@ -101,6 +101,7 @@ struct nvidia_use {
     uint32_t gpu_instance; /* NVML_NO_INSTANCE: not known, or none */
     uint32_t compute_instance;
     struct optional_number memory;
+    bool draws; /* and does not compute */
 };
 
 struct nvidia_use_list {

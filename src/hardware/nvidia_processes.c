@@ -17,6 +17,7 @@
 struct listing {
     int(*call) NVML_PROCESSES;
     size_t size; /* of an entry */
+    bool draws;  /* it lists who does */
 };
 
 /* The third version of the calls kept its name while its struct grew and shrank again. What the
@@ -33,10 +34,10 @@ static struct listing newest(const struct nvml *nvml, int(*v1) NVML_PROCESSES,
                              int(*v2) NVML_PROCESSES, int(*v3) NVML_PROCESSES)
 {
     if (v3 != NULL)
-        return (struct listing){v3, size_of_v3(nvml)};
+        return (struct listing){.call = v3, .size = size_of_v3(nvml)};
     if (v2 != NULL)
-        return (struct listing){v2, sizeof(struct nvml_process_v2)};
-    return (struct listing){v1, sizeof(struct nvml_process_v1)};
+        return (struct listing){.call = v2, .size = sizeof(struct nvml_process_v2)};
+    return (struct listing){.call = v1, .size = sizeof(struct nvml_process_v1)};
 }
 
 static int add_use(const struct listing *listing, const char *entry, struct nvidia_use_list *uses)
@@ -54,6 +55,7 @@ static int add_use(const struct listing *listing, const char *entry, struct nvid
     if (use == NULL)
         return BERTH_ERROR_MEMORY;
     use->pid = process.pid;
+    use->draws = listing->draws;
     use->gpu_instance = process.gpu_instance;
     use->compute_instance = process.compute_instance;
     if (process.memory <= NVIDIA_MEMORY_MOST)
@@ -125,10 +127,12 @@ static void merge_same(struct nvidia_use_list *uses)
         struct nvidia_use *last = &uses->items[kept];
         const struct nvidia_use *use = &uses->items[i];
 
-        if (compare_uses(last, use) != 0)
+        if (compare_uses(last, use) != 0) {
             uses->items[++kept] = *use;
-        else if (use->memory.known &&
-                 (!last->memory.known || use->memory.value > last->memory.value))
+            continue;
+        }
+        last->draws = last->draws && use->draws;
+        if (use->memory.known && (!last->memory.known || use->memory.value > last->memory.value))
             last->memory = use->memory;
     }
     uses->count = kept + 1;
@@ -139,13 +143,14 @@ int nvidia_uses_read(struct nvidia_asked *asked, struct nvidia_use_list *uses,
 {
     const struct nvml *nvml = asked->nvml;
     /* Clients of MPS compute through its server: they are listed by themselves. */
-    const struct listing listings[] = {
+    struct listing listings[] = {
         newest(nvml, nvml->compute_v1, nvml->compute_v2, nvml->compute_v3),
         newest(nvml, nvml->graphics_v1, nvml->graphics_v2, nvml->graphics_v3),
         newest(nvml, nvml->mps_v1, nvml->mps_v2, nvml->mps_v3),
     };
     int code = 0;
 
+    listings[1].draws = true;
     for (size_t i = 0; i < COUNT(listings) && code == 0; i++)
         code = list_all(asked, &listings[i], uses);
     if (code < 0)
@@ -177,7 +182,11 @@ int nvidia_uses_keep(const struct nvidia_use_list *uses, const struct nvidia_use
                 return error_set_memory(error);
             last->pid = use->pid;
             last->memory = use->memory;
-        } else if (use->memory.known)
+            last->draws = use->draws;
+            continue;
+        }
+        last->draws = last->draws && use->draws;
+        if (use->memory.known)
             last->memory = optional_number_of(use->memory.value +
                                               (last->memory.known ? last->memory.value : 0));
     }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct span {
@@ -39,6 +40,27 @@ static inline bool span_take_end(struct span *span, const char *end)
     if (span->length < length || memcmp(span->bytes + span->length - length, end, length) != 0)
         return false;
     span->length -= length;
+    return true;
+}
+
+/* Takes digits away from the beginning. Returns false when there are none, or the number is too
+ * large. */
+static inline bool span_take_number(struct span *span, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    size_t digits = 0;
+
+    for (; digits < span->length && span->bytes[digits] >= '0' && span->bytes[digits] <= '9';
+         digits++) {
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(span->bytes[digits] - '0'), &number))
+            return false;
+    }
+    if (digits == 0)
+        return false;
+    span->bytes += digits;
+    span->length -= digits;
+    *ret_number = number;
     return true;
 }
 

@@ -59,6 +59,7 @@ static int add_processes(const struct look *look, size_t device, size_t *place,
             if (last == NULL)
                 return BERTH_ERROR_MEMORY;
             last->pid = use->pid;
+            last->draws = !use->computes;
         }
         add_memory(last, use);
     }

@@ -22,7 +22,8 @@ void uses_destroy(struct uses *uses);
  *  - its PCI address (drm-pdev) and its path where they are known, its device files
  *    (/dev/dri/renderD128) as nodes, as far as they go by the same names here. A partition of a GPU
  *    has nodes of its own and the PCI address of the whole;
- *  - its processes by pid, with memory as fdinfo.h has it. A client (drm-client-id) that several
+ *  - its processes by pid, with memory as fdinfo.h has it; `draws` where the process has no
+ *    /dev/kfd open, which says something of AMD's GPUs only. A client (drm-client-id) that several
  *    descriptors have open counts once, for the process with the lowest pid; the others that have
  *    it open use the device, too, but none of its memory that is known to be theirs;
  *  - its utilisation since the scan before, of its busiest class of engines. It is known from the
@@ -35,11 +36,11 @@ void uses_destroy(struct uses *uses);
 int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
               struct berth_error *error);
 
-/* Fills in uid, command and container of the process with this pid, as far as is known: the command
- * line with blanks between its parts, control characters and bytes that are no UTF-8 replaced, at
- * most PROCESS_TEXT_LONGEST bytes; else its name. The container is the id that docker, containerd,
- * podman, CRI-O, LXC or systemd-nspawn put into the path of its cgroup. The uid is the effective
- * one. Fails with BERTH_ERROR_NOT_FOUND when there is no such process, or _MEMORY. */
+/* Fills in uid, command, container and start of the process with this pid, as far as is known: the
+ * command line with blanks between its parts, control characters and bytes that are no UTF-8
+ * replaced, at most PROCESS_TEXT_LONGEST bytes; else its name. The container is the id that docker,
+ * containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its cgroup. The uid is the
+ * effective one. Fails with BERTH_ERROR_NOT_FOUND when there is no such process, or _MEMORY. */
 int uses_describe(const struct root *root, struct device_process *process,
                   struct berth_error *error);
 

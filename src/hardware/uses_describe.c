@@ -4,14 +4,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "hardware/container.h"
 #include "hardware/span.h"
 #include "model/device_tags.h"
 
-enum { STATUS_LONGEST = 16384, GROUPS_LONGEST = 65536, UTF8_LONGEST = 4 };
+enum {
+    STATUS_LONGEST = 16384,
+    STAT_LONGEST = 1024 * 1024, /* a line for each CPU comes first */
+    GROUPS_LONGEST = 65536,
+    UTF8_LONGEST = 4,
+};
+
+#define NANOSECONDS  INT64_C(1000000000)
+#define SECONDS_MOST ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
 
 /* The value of a line "Key:\tvalue" in /proc/PID/status; empty when there is none. */
 static struct span find_line(const struct text *status, const char *key)
@@ -107,6 +117,56 @@ static int describe_container(const struct root *root, struct device_process *pr
     return 0;
 }
 
+/* When the machine started, in nanoseconds since 1970; 0: unknown. */
+static int64_t boot_time(const struct root *root)
+{
+    struct text content = {0};
+    uint64_t seconds = 0;
+    struct span line;
+
+    if (!root->recorded)
+        return clock_read(CLOCK_REALTIME) - clock_read(CLOCK_BOOTTIME);
+    if (root_read_long(root, STAT_LONGEST, &content, "/proc/stat") == 0) {
+        struct span rest = {text_string(&content), content.length};
+
+        while (span_take_line(&rest, &line)) {
+            if (span_take_beginning(&line, "btime ") && !span_take_number(&line, &seconds))
+                seconds = 0;
+        }
+    }
+    text_finish(&content);
+    return seconds > SECONDS_MOST ? 0 : (int64_t)seconds * NANOSECONDS;
+}
+
+/* The 22nd field of /proc/PID/stat is in clock ticks since boot. The second may hold anything, but
+ * is the last to end with a bracket. */
+static int64_t start_time(const struct root *root, uint64_t pid)
+{
+    enum { NAME = 2, START = 22 };
+    long hertz = sysconf(_SC_CLK_TCK);
+    struct text content = {0};
+    int64_t boot = boot_time(root);
+    const char *field;
+    uint64_t ticks;
+    struct span rest;
+
+    if (boot == 0 || hertz <= 0 ||
+        root_read_long(root, STATUS_LONGEST, &content, "/proc/%llu/stat", (unsigned long long)pid) <
+            0) {
+        text_finish(&content);
+        return 0;
+    }
+    field = strrchr(text_string(&content), ')');
+    for (int i = NAME; field != NULL && i < START; i++)
+        field = strchr(field + 1, ' ');
+    rest = (struct span){field == NULL ? "" : field + 1, field == NULL ? 0 : strlen(field + 1)};
+    if (!span_take_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MOST)
+        boot = ticks = 0;
+    text_finish(&content);
+    return boot + (int64_t)(ticks / (uint64_t)hertz) * NANOSECONDS +
+           (int64_t)(ticks % (uint64_t)hertz) * (NANOSECONDS / hertz);
+}
+
 int uses_describe(const struct root *root, struct device_process *process,
                   struct berth_error *error)
 {
@@ -121,6 +181,7 @@ int uses_describe(const struct root *root, struct device_process *process,
                          (unsigned long long)process->pid);
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));
+        process->started = start_time(root, process->pid);
         /* The command last: it is the process's own memory, which can take its time. */
         if (describe_container(root, process) < 0 ||
             describe_command(root, find_line(&status, "Name"), process) < 0)

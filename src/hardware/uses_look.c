@@ -31,6 +31,7 @@ struct walk {
     struct node_list nodes;
     int processes; /* descriptor of /proc */
     bool saw_first;
+    bool computes; /* the process that is being looked at */
     char target[PATH_MAX];
     char content[FDINFO_LONGEST];
 };
@@ -170,6 +171,7 @@ static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, 
     if (length <= 0)
         return 0;
     walk->target[length] = '\0';
+    walk->computes = walk->computes || strcmp(walk->target, "/dev/kfd") == 0;
     code = node_list_need(&walk->nodes, walk->root, walk->target, &node);
     if (code < 0 || node == NULL)
         return code;
@@ -187,6 +189,7 @@ static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, 
 static int look_at_process(struct walk *walk, uint64_t pid)
 {
     char path[sizeof("18446744073709551615/fd")];
+    size_t first = walk->look->uses.count;
     struct dirent *entry;
     DIR *directory;
     int code = 0;
@@ -198,6 +201,7 @@ static int look_at_process(struct walk *walk, uint64_t pid)
         return errno == ENOMEM ? BERTH_ERROR_MEMORY : 0;
     }
     walk->saw_first |= pid == 1;
+    walk->computes = false;
     for (size_t count = 0; code == 0 && (entry = readdir(directory)) != NULL; count++) {
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
             continue;
@@ -208,6 +212,8 @@ static int look_at_process(struct walk *walk, uint64_t pid)
         code = look_at_descriptor(walk, dirfd(directory), pid, entry->d_name);
     }
     closedir(directory);
+    for (size_t i = first; i < walk->look->uses.count; i++)
+        walk->look->uses.items[i].computes = walk->computes;
     return code;
 }
 

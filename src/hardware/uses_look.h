@@ -34,7 +34,8 @@ struct use {
     uint64_t pid;
     struct optional_number client;
     struct optional_number memory;
-    bool counts; /* the first of its client's: with others its memory would count again */
+    bool computes; /* the process has what AMD's GPUs compute through open as well */
+    bool counts;   /* the first of its client's: with others its memory would count again */
 };
 
 /* How much a client has used a class of engines by then. */

@@ -15,6 +15,20 @@ static bool has_affinity(const struct policy_question *question, size_t slot)
            question->slots[slot].affinity == question->affinity;
 }
 
+/* Grows from the most preferred on; what has no rank comes last. */
+static uint32_t order_of_rank(const struct policy_question *question, size_t slot)
+{
+    return question->slots[slot].rank != 0 ? question->slots[slot].rank - 1 : UINT32_MAX;
+}
+
+static int compare_ranks(const struct policy_question *question, size_t one, size_t other)
+{
+    uint32_t first = order_of_rank(question, one);
+    uint32_t second = order_of_rank(question, other);
+
+    return (first > second) - (first < second);
+}
+
 int policy_compare(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other)
 {
@@ -22,6 +36,8 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
 
     if (order == 0 && policy->compare != NULL)
         order = policy->compare(policy, question, one, other);
+    if (order == 0 && question->ranked)
+        order = compare_ranks(question, one, other);
     if (order == 0)
         order = has_affinity(question, other) - has_affinity(question, one);
     if (order == 0)
@@ -35,11 +51,12 @@ static size_t places_left(const struct policy_question *question)
     return question->count - bitset_count(question->required);
 }
 
-/* Whether the lowest slots are as good as any: policy and affinity have nothing to say, or nothing
- * is left for them to decide. */
+/* Whether the lowest slots are as good as any: policy, ranks and affinity have nothing to say, or
+ * nothing is left for them to decide. */
 static bool lowest_will_do(const struct policy *policy, const struct policy_question *question)
 {
-    if (policy->compare == NULL && (question->affinity == 0 || question->slots == NULL))
+    if (policy->compare == NULL && !question->ranked &&
+        (question->affinity == 0 || question->slots == NULL))
         return true;
     return places_left(question) == 0 || question->count == bitset_count(question->candidates);
 }

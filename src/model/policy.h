@@ -7,6 +7,7 @@
 #ifndef MODEL_POLICY_H
 #define MODEL_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct policy_slot {
     uint64_t queued;  /* work that a program reported */
     uint64_t active;
     uint32_t weight;      /* 0 counts as 1 */
+    uint32_t rank;        /* 1 is preferred to all others, then 2; 0: no rank */
     uint64_t served;      /* how often it was given or picked */
     uint64_t last_served; /* grows with every grant and pick of the pool; 0: never. The slots of
                              one grant have the same, or follow each other in their old order */
@@ -37,6 +39,7 @@ struct policy_question {
     size_t count;                    /* how many to choose: from the required ones' number to
                                         the candidates' */
     uint64_t affinity;               /* among equals, the devices that served it; 0: none */
+    bool ranked;                     /* some of the slots have a rank */
 };
 
 struct policy {
@@ -59,7 +62,7 @@ struct policy {
 };
 
 /* Compares two candidates in full: what is to be avoided last, then by the policy, then by
- * affinity, then the lower slot. Never 0 for two slots. */
+ * rank, then by affinity, then the lower slot. Never 0 for two slots. */
 int policy_compare(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other);
 

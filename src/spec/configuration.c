@@ -1,40 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/configuration.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
-#include "base/quote.h"
-#include "model/request.h"
-#include "spec/field.h"
+#include "spec/configuration_types.h"
 
-enum { TENANTS_MOST = 1024, DEVICES_MOST = 1000000 };
+enum { TENANTS_MOST = 1024 };
 
-#define SHORTEST_GRACE (DURATION_SECOND / 1000)
-
-static int parse_duration(const struct field *field, const char *text, void *target,
-                          struct berth_error *error)
-{
-    int64_t duration;
-    int code = quantity_parse_duration(text, &duration, error);
-
-    if (code == 0 && duration < (int64_t)field->least)
-        code = error_set(error, BERTH_ERROR_RANGE, "wanted at least %s, found %s",
-                         quantity_format_duration((int64_t)field->least).text, quote(text).text);
-    if (code == 0)
-        *(int64_t *)target = duration;
-    return code;
-}
-
-static const struct field_type type_duration = {
-    .wanted = "a duration such as 90s or 1h30m",
-    .parse = parse_duration,
-};
+#define SHORTEST_GRACE       (DURATION_SECOND / 1000)
+#define USUAL_CHECK_DEADLINE (30 * DURATION_SECOND)
 
 static int read_policy(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
@@ -48,188 +25,97 @@ static int read_policy(const struct reading *reading, const struct field *field,
 
 static const struct field_type type_policy = {.read = read_policy};
 
-/* ---- Users and groups, by name or number ---- */
-
-static int parse_user(const struct field *field, const char *text, void *target,
-                      struct berth_error *error)
-{
-    const struct passwd *entry;
-    uint64_t number;
-
-    (void)field;
-    if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
-        *(uint32_t *)target = (uint32_t)number;
-        return 0;
-    }
-    entry = getpwnam(text);
-    if (entry == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a user that is known here, found %s",
-                         quote(text).text);
-    *(uint32_t *)target = entry->pw_uid;
-    return 0;
-}
-
-static const struct field_type type_user = {.wanted = "a user", .parse = parse_user};
-
-static int parse_group(const struct field *field, const char *text, void *target,
-                       struct berth_error *error)
-{
-    const struct group *entry;
-    uint64_t number;
-
-    (void)field;
-    if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
-        *(uint32_t *)target = (uint32_t)number;
-        return 0;
-    }
-    entry = getgrnam(text);
-    if (entry == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a group that is known here, found %s",
-                         quote(text).text);
-    *(uint32_t *)target = entry->gr_gid;
-    return 0;
-}
-
-static const struct field_type type_group = {.wanted = "a group", .parse = parse_group};
-
-static int read_users(const struct reading *reading, const struct field *field,
-                      const struct node *node, void *target)
-{
-    struct number_list *list = target;
-    int code = 0;
-
-    if (node->kind != NODE_LIST)
-        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a list of users, found %s", field->name,
-                              node_describe(node).text);
-    for (size_t i = 0; i < node->count && code == 0; i++) {
-        uint32_t *uid = vector_append(list);
-
-        code = uid == NULL ? error_set_memory(reading->error)
-                           : field_read(reading, &type_user, field, node->items[i], uid);
-    }
-    return code;
-}
-
-static const struct field_type type_users = {.read = read_users};
-
-/* ---- Limits ---- */
-
-static int parse_devices(const struct field *field, const char *text, void *target,
-                         struct berth_error *error)
-{
-    (void)field;
-    return quantity_parse_decimal(text, SHARE_DECIMALS, (uint64_t)DEVICES_MOST * SHARE_WHOLE,
-                                  target, error);
-}
-
-static const struct field_type type_devices = {
-    .wanted = "a number of devices such as 2 or 0.5",
-    .bare = true,
-    .parse = parse_devices,
+static const struct choice squatting_names[] = {
+    {"avoid", SQUATTING_AVOIDED},
+    {"ignore", SQUATTING_IGNORED},
+    {0},
 };
 
-static const struct field_type type_group_limits;
+#define BOUND(member) .offset = offsetof(struct bounds, member), .least = 1
 
-static bool is_limited(const struct limit_list *list, uint32_t key, bool is_group)
-{
-    const struct device_limit *limit;
+static const struct field bounds_fields[] = {
+    {"connections", &field_number32, BOUND(connections), .most = BOUND_CONNECTIONS_MOST},
+    {"messages", &field_number32, BOUND(messages), .most = BOUND_MESSAGES_MOST},
+    {"waiting", &field_number32, BOUND(waiting), .most = BOUND_WAITING_MOST},
+};
 
-    vector_for_each (limit, list) {
-        if (limit->key == key && limit->is_group == is_group)
-            return true;
-    }
-    return false;
-}
+static const struct record bounds_record = {
+    .what = "bounds",
+    .fields = bounds_fields,
+    .field_count = COUNT(bounds_fields),
+};
 
-static int read_limit(const struct reading *reading, const struct field *field,
-                      const struct node *key, const struct node *value, struct limit_list *list)
-{
-    struct device_limit limit = {.is_group = field->type == &type_group_limits};
-    struct device_limit *added;
-    int code =
-        field_read(reading, limit.is_group ? &type_group : &type_user, field, key, &limit.key);
-
-    if (code == 0)
-        code = field_read(reading, &type_devices, field, value, &limit.allowance.devices);
-    if (code == 0 && is_limited(list, limit.key, limit.is_group))
-        return document_error(reading->document, key, reading->error, BERTH_ERROR_INVALID,
-                              "%s: %s is given twice", field->name, node_describe(key).text);
-    if (code < 0)
-        return code;
-    added = vector_append(list);
-    if (added == NULL)
-        return error_set_memory(reading->error);
-    *added = limit;
-    return 0;
-}
-
-/* A mapping of names to how many devices. */
-static int read_limits(const struct reading *reading, const struct field *field,
+static int read_bounds(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
 {
-    int code = 0;
-
-    if (node->kind != NODE_MAPPING)
-        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a mapping of names to numbers of devices, found %s",
-                              field->name, node_describe(node).text);
-    for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
-        code = read_limit(reading, field, node->items[i], node->items[i + 1], target);
-    return code;
+    (void)field;
+    return record_read(reading, &bounds_record, node, target);
 }
 
-static const struct field_type type_user_limits = {.read = read_limits};
-static const struct field_type type_group_limits = {.read = read_limits};
-
-static const struct field limit_fields[] = {
-    {"users", &type_user_limits, .offset = offsetof(struct configuration, limits)},
-    {"groups", &type_group_limits, .offset = offsetof(struct configuration, limits)},
-};
-
-static const struct record limits_record = {
-    .what = "limits",
-    .fields = limit_fields,
-    .field_count = COUNT(limit_fields),
-};
-
-static int read_limits_record(const struct reading *reading, const struct field *field,
-                              const struct node *node, void *target)
-{
-    return record_read(reading, field->record, node, target);
-}
-
-static const struct field_type type_limits_record = {.read = read_limits_record};
-
-/* ---- The whole ---- */
+static const struct field_type type_bounds = {.read = read_bounds};
 
 #define MEMBER(member) .offset = offsetof(struct configuration, member)
 
 static const struct field configuration_fields[] = {
     {"policy", &type_policy, MEMBER(policy)},
-    {"grace", &type_duration, MEMBER(grace), .least = SHORTEST_GRACE},
-    {"age_step", &type_duration, MEMBER(age_step), .least = DURATION_SECOND},
+    {"grace", &field_duration, MEMBER(grace), .least = SHORTEST_GRACE},
+    {"age_step", &field_duration, MEMBER(age_step), .least = DURATION_SECOND},
     {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .least = 1,
      .most = TENANTS_MOST},
     {"mps_tenants", &field_number32, MEMBER(mps_tenants), .least = 1, .most = TENANTS_MOST},
-    {"default_time", &type_duration, MEMBER(default_time), .least = DURATION_SECOND},
-    {"longest_time", &type_duration, MEMBER(longest_time), .least = DURATION_SECOND},
-    {"high", &type_users, MEMBER(high.users)},
-    {"limits", &type_limits_record, .offset = 0, .record = &limits_record},
+    {"default_time", &field_duration, MEMBER(default_time), .least = DURATION_SECOND},
+    {"longest_time", &field_duration, MEMBER(longest_time), .least = DURATION_SECOND},
+    {"time_warning", &field_duration, MEMBER(time_warning)},
+    {"admins", &configuration_people, MEMBER(admins)},
+    {"high", &configuration_people, MEMBER(high)},
+    {"limits", &configuration_limits, .offset = 0},
+    {"bounds", &type_bounds, MEMBER(bounds)},
+    {"preferred", &configuration_device_ids, MEMBER(preferred)},
+    {"reserved", &configuration_reserved, MEMBER(reserved)},
+    {"squatters", &field_choice, MEMBER(squatters), .choices = squatting_names},
+    {"squatters_except", &configuration_program_names, MEMBER(squatters_except)},
+    {"idle_warning", &field_duration, MEMBER(idle_warning), .least = DURATION_SECOND},
+    {"idle_reclaim", &field_duration, MEMBER(idle_reclaim), .least = DURATION_SECOND},
+    {"prolog", &configuration_check, MEMBER(prolog), .record = &configuration_prolog},
+    {"epilog", &configuration_check, MEMBER(epilog), .record = &configuration_epilog},
+    {"notify", &configuration_command, MEMBER(notify)},
 };
+
+/* Who asks for no time would be refused for the one that is put in its place. */
+static int check_default_time(const struct reading *reading, const struct node *node,
+                              const struct configuration *configuration)
+{
+    bool is_each = configuration->each_user.longest_time != 0;
+    int64_t longest = is_each ? configuration->each_user.longest_time : configuration->longest_time;
+
+    if (longest == 0 || configuration->default_time <= longest)
+        return 0;
+    return document_error(reading->document, record_value(node, "default_time"), reading->error,
+                          BERTH_ERROR_INVALID, "default_time: wanted at most %s (%s), found %s",
+                          is_each ? "the longest_time of each_user" : "longest_time",
+                          quantity_format_duration(longest).text,
+                          quantity_format_duration(configuration->default_time).text);
+}
+
+/* Nothing is taken back before its owner was told. */
+static int check_idle_times(const struct reading *reading, const struct node *node,
+                            const struct configuration *configuration)
+{
+    if (configuration->idle_reclaim == 0 ||
+        configuration->idle_reclaim >= configuration->idle_warning)
+        return 0;
+    return document_error(reading->document, record_value(node, "idle_reclaim"), reading->error,
+                          BERTH_ERROR_INVALID,
+                          "idle_reclaim: wanted at least idle_warning (%s), found %s",
+                          quantity_format_duration(configuration->idle_warning).text,
+                          quantity_format_duration(configuration->idle_reclaim).text);
+}
 
 static int check_times(const struct reading *reading, const struct node *node, void *target)
 {
-    const struct configuration *configuration = target;
+    int code = check_default_time(reading, node, target);
 
-    if (configuration->longest_time == 0 ||
-        configuration->default_time <= configuration->longest_time)
-        return 0;
-    return document_error(reading->document, record_value(node, "default_time"), reading->error,
-                          BERTH_ERROR_INVALID,
-                          "default_time: wanted at most longest_time (%s), found %s",
-                          quantity_format_duration(configuration->longest_time).text,
-                          quantity_format_duration(configuration->default_time).text);
+    return code < 0 ? code : check_idle_times(reading, node, target);
 }
 
 static const struct record configuration_record = {
@@ -247,6 +133,8 @@ static const struct configuration usual = {
     .time_warning = 5 * DURATION_MINUTE,
     .each_user = {.devices = DEVICES_UNLIMITED},
     .bounds = {.connections = 1000, .messages = 5000, .waiting = 1000},
+    .prolog = {.deadline = USUAL_CHECK_DEADLINE},
+    .epilog = {.deadline = USUAL_CHECK_DEADLINE},
 };
 
 static int build(const struct document *document, struct configuration *ret_configuration,
@@ -319,15 +207,4 @@ void configuration_finish(struct configuration *configuration)
     string_list_finish(&configuration->epilog.words);
     string_list_finish(&configuration->notify);
     *configuration = (struct configuration){0};
-}
-
-bool number_list_has(const struct number_list *list, uint32_t number)
-{
-    const uint32_t *item;
-
-    vector_for_each (item, list) {
-        if (*item == number)
-            return true;
-    }
-    return false;
 }

@@ -23,9 +23,13 @@
  *     squatters_except: [compositor] # programs that never count, beside those that are built in
  *     idle_warning: 30m             # a lease that is held but not used is marked, its owner told
  *     idle_reclaim: 2h              # and taken back
- *     prolog: {command: [gpu-check, --quick], deadline: 30s} # for each device before it is used
- *     epilog: {command: gpu-clean, deadline: 1m}             # and afterwards
- *     notify: [berth-mail]          # a program that is told what people should know
+ *     prolog: {command: [/opt/gpu-check, --quick], deadline: 30s} # for each device before use
+ *     epilog: {command: /opt/gpu-clean, deadline: 1m}             # and afterwards
+ *     notify: /opt/berth-mail       # a program that is told what people should know
+ *
+ * People are a mapping as above or a list, which means users. A limit is a number of devices or a
+ * mapping. A command is a list of words, or one word; its program is an absolute path, as a daemon
+ * has no PATH to trust.
  */
 #ifndef SPEC_CONFIGURATION_H
 #define SPEC_CONFIGURATION_H
@@ -51,6 +55,25 @@ struct people {
 
 /* How many devices may be held at once when there is no limit. */
 #define DEVICES_UNLIMITED UINT64_MAX
+
+/* How many there may be of each: lists are searched one by one. */
+enum {
+    CONFIGURED_PEOPLE_MOST = 10000, /* in a list of users or of groups */
+    CONFIGURED_LIMITS_MOST = 10000,
+    CONFIGURED_PROGRAMS_MOST = 1000, /* in squatters_except */
+    CONFIGURED_WORDS_MOST = 1000,    /* in a command */
+};
+
+/* How much of `bounds` there may be. */
+enum {
+    BOUND_CONNECTIONS_MOST = 100000,
+    BOUND_MESSAGES_MOST = 1000000,
+    BOUND_WAITING_MOST = 1000000,
+};
+
+/* From when to when a check may have to end. */
+#define CHECK_DEADLINE_LEAST INT64_C(100000000)
+#define CHECK_DEADLINE_MOST  INT64_C(3600000000000)
 
 struct allowance {
     uint64_t devices;     /* millionths of devices; DEVICES_UNLIMITED */
@@ -142,6 +165,12 @@ int configuration_parse(const char *file, const char *text, size_t length,
  * _PERMISSION. */
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error);
+
+/* Whether the programs of prolog, epilog and notify are there and can be run by somebody, in a file
+ * that configuration_read has accepted (NULL, or not there: they are). What may not be looked at is
+ * not called missing. Fails with BERTH_ERROR_INVALID (file:line:column: key: path: what is wrong),
+ * and as configuration_read does. */
+int configuration_check_programs(const char *path, struct berth_error *error);
 
 /* Frees what it holds; zeroed memory is fine. */
 void configuration_finish(struct configuration *configuration);

@@ -76,6 +76,9 @@ extern const struct field_type field_number32;
 /* struct optional_number, a size from `least` to `most` bytes (0: INT64_MAX). */
 extern const struct field_type field_size;
 
+/* int64_t, a duration from `least` to `most` nanoseconds (0: any). */
+extern const struct field_type field_duration;
+
 /* int or an enum, one of `choices`. */
 extern const struct field_type field_choice;
 
@@ -95,6 +98,11 @@ int record_read(const struct reading *reading, const struct record *record, cons
 /* For checks: the value of the field `name` of a mapping whose keys record_read has accepted, to
  * tell its position; the mapping itself when the field was left out. */
 const struct node *record_value(const struct node *record, const char *name);
+
+/* For types of lists: fails unless the node is one of at most `most`. `of` says what it holds, for
+ * messages: "users". */
+int field_want_list(const struct reading *reading, const struct field *field,
+                    const struct node *node, const char *of, size_t most);
 
 /* For types that read parts of their value as another type: reads `node` as `type` into `target`,
  * under the name of `field`. */

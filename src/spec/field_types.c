@@ -69,6 +69,24 @@ static int parse_size(const struct field *field, const char *text, void *target,
     return 0;
 }
 
+static int parse_duration(const struct field *field, const char *text, void *target,
+                          struct berth_error *error)
+{
+    int64_t duration;
+    int code = quantity_parse_duration(text, &duration, error);
+
+    if (code < 0)
+        return code;
+    if (duration < (int64_t)field->least)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted at least %s, found %s",
+                         quantity_format_duration((int64_t)field->least).text, quote(text).text);
+    if (field->most != 0 && duration > (int64_t)field->most)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted at most %s, found %s",
+                         quantity_format_duration((int64_t)field->most).text, quote(text).text);
+    *(int64_t *)target = duration;
+    return 0;
+}
+
 static int parse_choice(const struct field *field, const char *text, void *target,
                         struct berth_error *error)
 {
@@ -99,6 +117,20 @@ static int wanted_list(const struct reading *reading, const struct field *field,
         return 0;
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                           "%s: wanted a list, found %s", field->name, node_describe(node).text);
+}
+
+int field_want_list(const struct reading *reading, const struct field *field,
+                    const struct node *node, const char *of, size_t most)
+{
+    if (node->kind != NODE_LIST)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a list of %s, found %s", field->name, of,
+                              node_describe(node).text);
+    if (node->count > most)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
+                              "%s: wanted at most %zu %s, found %zu", field->name, most, of,
+                              node->count);
+    return 0;
 }
 
 static int read_texts(const struct reading *reading, const struct field *field,
@@ -136,6 +168,10 @@ const struct field_type field_number = {
 const struct field_type field_number32 = {
     .wanted = "a whole number", .bare = true, .parse = parse_number32};
 const struct field_type field_size = {.wanted = "a size such as 8GiB", .parse = parse_size};
+const struct field_type field_duration = {
+    .wanted = "a duration such as 90s or 1h30m",
+    .parse = parse_duration,
+};
 const struct field_type field_choice = {.read = read_choice};
 const struct field_type field_texts = {.read = read_texts};
 const struct field_type field_records = {.read = read_records};

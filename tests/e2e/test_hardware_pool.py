@@ -195,7 +195,7 @@ def test_processes_name_the_lease_that_they_belong_to(hardware_of):
 def test_very_many_processes_fit_into_a_page(hardware_of):
     pool = hardware_of()
     pool.says([pool.device(0, processes=[{"pid": pid, "command": "x" * 1000} for pid in range(2, 4000)])])
-    assert run_somewhere(pool) == "nvidia0"
+    assert pool.berth("status").code == 0
     slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the processes")
     assert 10 <= len(slots["nvidia0"]["device"]["processes"]) <= 20
 
@@ -234,13 +234,14 @@ def test_a_probe_that_cannot_be_started(hardware_of):
 
 
 def test_a_first_look_that_is_late(hardware_of):
-    """The daemon serves without it, and knows the devices when it comes."""
+    """The daemon serves without it, and knows the devices when it comes; who claims waits for it."""
     pool = hardware_of([0], behaviour="late", delay=9)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "30s"
-    done = pool.berth("run", "true")
-    assert (done.code, done.stderr.endswith("found none here yet: the hardware has not answered\n")) == (120, True)
-    pool.until(lambda slots: "nvidia0" in slots, "nvidia0")
-    assert run_somewhere(pool) == "nvidia0"
+    run = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until(lambda: pool.socket.exists(), "a daemon that serves", timeout=20)
+    assert pool.look() == {}
+    run.wait_for_line("nvidia0")
+    assert run.wait() == 0
     assert pool.starts() == 1
 
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/quantity.h"
 #include "base/utf8.h"
 #include "spec/configuration.h"
@@ -15,29 +16,145 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char file_name[] = "fuzz.yaml";
 
-static void walk(const struct configuration *configuration)
+static bool is_text(const char *string, size_t longest)
 {
-    const char *policy = configuration->policy.name;
+    return string != NULL && *string != '\0' && strlen(string) <= longest &&
+           utf8_is_valid(string, strlen(string));
+}
+
+static void walk_times(const struct configuration *configuration)
+{
+    int64_t longest = configuration->each_user.longest_time != 0
+                          ? configuration->each_user.longest_time
+                          : configuration->longest_time;
+
+    require(configuration->grace > 0 && configuration->age_step >= DURATION_SECOND);
+    require(configuration->default_time == 0 || configuration->default_time >= DURATION_SECOND);
+    require(configuration->longest_time == 0 || configuration->longest_time >= DURATION_SECOND);
+    require(longest == 0 || configuration->default_time <= longest);
+    require(configuration->time_warning >= 0);
+    require(configuration->idle_warning == 0 || configuration->idle_warning >= DURATION_SECOND);
+    require(configuration->idle_reclaim == 0 || configuration->idle_reclaim >= DURATION_SECOND);
+    require(configuration->idle_reclaim == 0 ||
+            configuration->idle_reclaim >= configuration->idle_warning);
+}
+
+static void walk_numbers(const struct number_list *list)
+{
+    const uint32_t *number;
+
+    require(list->count <= CONFIGURED_PEOPLE_MOST);
+    vector_for_each (number, list) {
+        require(*number != UINT32_MAX);
+        require(number_list_has(list, *number));
+    }
+    require(!number_list_has(list, UINT32_MAX));
+}
+
+static void walk_people(const struct people *people)
+{
+    walk_numbers(&people->users);
+    walk_numbers(&people->groups);
+}
+
+static void walk_allowance(const struct allowance *allowance)
+{
+    require(allowance->devices == DEVICES_UNLIMITED ||
+            allowance->devices <= UINT64_C(1000000000000));
+    require(allowance->longest_time == 0 || allowance->longest_time >= DURATION_SECOND);
+}
+
+static void walk_limits(const struct configuration *configuration)
+{
+    const struct bounds *bounds = &configuration->bounds;
     const struct device_limit *limit;
     const struct device_limit *other;
-    const uint32_t *uid;
 
-    if (policy != NULL)
-        require(*policy != '\0' && utf8_is_valid(policy, strlen(policy)) &&
-                configuration->policy.line > 0 && configuration->policy.column > 0);
-    require(configuration->grace > 0 && configuration->age_step >= DURATION_SECOND);
-    require(configuration->time_slice_tenants > 0 && configuration->mps_tenants > 0);
-    require(configuration->default_time >= 0 && configuration->longest_time >= 0);
-    require(configuration->longest_time == 0 ||
-            configuration->default_time <= configuration->longest_time);
-    vector_for_each (uid, &configuration->high.users)
-        require(*uid != UINT32_MAX);
+    walk_allowance(&configuration->each_user);
+    require(configuration->limits.count <= CONFIGURED_LIMITS_MOST);
     vector_for_each (limit, &configuration->limits) {
         require(limit->key != UINT32_MAX);
+        walk_allowance(&limit->allowance);
+        require(limit->allowance.devices != DEVICES_UNLIMITED ||
+                limit->allowance.longest_time != 0);
         vector_for_each (other, &configuration->limits)
             require(other == limit || other->key != limit->key ||
                     other->is_group != limit->is_group);
     }
+    require(bounds->connections >= 1 && bounds->connections <= BOUND_CONNECTIONS_MOST);
+    require(bounds->messages >= 1 && bounds->messages <= BOUND_MESSAGES_MOST);
+    require(bounds->waiting >= 1 && bounds->waiting <= BOUND_WAITING_MOST);
+}
+
+static void walk_id(struct device_id id)
+{
+    struct device_id again;
+
+    require(device_id_parse(device_id_format(id).text, &again, NULL) == 0);
+    require(device_id_equals(id, again));
+}
+
+static void walk_devices(const struct configuration *configuration)
+{
+    const struct device_id_list *preferred = &configuration->preferred;
+    const struct reserved_list *reserved = &configuration->reserved;
+
+    require(preferred->count <= DEVICE_ID_LIST_MOST && reserved->count <= DEVICE_ID_LIST_MOST);
+    for (size_t i = 0; i < preferred->count; i++) {
+        walk_id(preferred->items[i]);
+        for (size_t other = 0; other < i; other++)
+            require(!device_id_equals(preferred->items[i], preferred->items[other]));
+    }
+    for (size_t i = 0; i < reserved->count; i++) {
+        walk_id(reserved->items[i].id);
+        walk_people(&reserved->items[i].people);
+        for (size_t other = 0; other < i; other++)
+            require(!device_id_equals(reserved->items[i].id, reserved->items[other].id));
+    }
+}
+
+static void walk_command(const struct string_list *words)
+{
+    char **word;
+
+    require(words->count <= CONFIGURED_WORDS_MOST);
+    require(words->count == 0 || words->items[0][0] == '/');
+    vector_for_each (word, words)
+        require(is_text(*word, 4095));
+}
+
+static void walk_programs(const struct configuration *configuration)
+{
+    const struct check_command *checks[] = {&configuration->prolog, &configuration->epilog};
+    char **name;
+
+    require(configuration->squatters == SQUATTING_AVOIDED ||
+            configuration->squatters == SQUATTING_IGNORED);
+    require(configuration->squatters_except.count <= CONFIGURED_PROGRAMS_MOST);
+    vector_for_each (name, &configuration->squatters_except)
+        require(is_text(*name, 255) && strchr(*name, '/') == NULL);
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        walk_command(&checks[i]->words);
+        require(checks[i]->deadline >= CHECK_DEADLINE_LEAST &&
+                checks[i]->deadline <= CHECK_DEADLINE_MOST);
+    }
+    walk_command(&configuration->notify);
+}
+
+static void walk(const struct configuration *configuration)
+{
+    const struct configured_policy *policy = &configuration->policy;
+
+    if (policy->name != NULL)
+        require(is_text(policy->name, 255) && policy->line > 0 && policy->column > 0);
+    require(configuration->time_slice_tenants > 0 && configuration->time_slice_tenants <= 1024);
+    require(configuration->mps_tenants > 0 && configuration->mps_tenants <= 1024);
+    walk_times(configuration);
+    walk_people(&configuration->admins);
+    walk_people(&configuration->high);
+    walk_limits(configuration);
+    walk_devices(configuration);
+    walk_programs(configuration);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,6 +7,7 @@
 
 #include "support/unit.h"
 
+#include "base/error.h"
 #include "support/engine_steps.h"
 
 /* Two hosts, two vendors, some facts. */
@@ -48,11 +49,14 @@ enum history_kind {
     HISTORY_KEEP,  /* the same; the request stays open */
     HISTORY_TRY,
     HISTORY_PICK,
+    HISTORY_GIVE, /* of this slot */
     HISTORY_CANCEL,
     HISTORY_RELEASE,
     HISTORY_DRAIN,
     HISTORY_VACATE,
     HISTORY_EXTEND,
+    HISTORY_RETURN, /* as one that arrived then */
+    HISTORY_RULES,  /* so many tenants */
     HISTORY_ADVANCE,
     HISTORY_BLOCK,
     HISTORY_UNBLOCK,
@@ -126,13 +130,27 @@ static const struct history_row history_rows[] = {
     {HISTORY_CLAIM, 0, "vendor=nvidia sharing=time-slice replicas=10", 0}, /* claim 23 */
     {HISTORY_RELEASE, 17, NULL, 0}, /* lease 24 of claim 18 */
     {HISTORY_RELEASE, 24, NULL, 0}, /* lease 25 of claim 23 */
+    {HISTORY_BLOCK, 3, NULL, BLOCK_SQUATTED},
+    {HISTORY_GIVE, 3, "device=nvidia3 uid=4 time=1000", 0}, /* lease 26 */
+    {HISTORY_GIVE, 3, "sharing=time-slice", 0},             /* there is no room */
+    {HISTORY_KEEP, 0, "parent=26", 0},                      /* lease 27 */
+    {HISTORY_CLAIM, 0, "parent=26 sharing=time-slice", 0},  /* claim 28 */
+    {HISTORY_RETURN, 26, NULL, 200},                        /* claim 26 */
+    {HISTORY_UNBLOCK, 3, NULL, BLOCK_SQUATTED},             /* lease 29 of claim 26 */
+    {HISTORY_RULES, 0, NULL, 6},
+    {HISTORY_RELEASE, 25, NULL, 0},
+    {HISTORY_CLAIM, 0, "vendor=nvidia sharing=time-slice replicas=18", 0}, /* lease 30 */
+    {HISTORY_RETURN, 20, NULL, 120}, /* lease 31 of claim 20 */
+    {HISTORY_RULES, 0, NULL, 2},
+    {HISTORY_RETURN, 30, NULL, 200}, /* impossible by now */
+    {HISTORY_RETURN, 31, NULL, 120}, /* lease 32 of claim 20 */
     {HISTORY_END, 0, NULL, 0},
 };
 
 static inline bool history_is_claim(const struct history_row *row)
 {
     return row->kind == HISTORY_CLAIM || row->kind == HISTORY_KEEP || row->kind == HISTORY_TRY ||
-           row->kind == HISTORY_PICK;
+           row->kind == HISTORY_PICK || row->kind == HISTORY_GIVE;
 }
 
 /* Claims, tries or picks. */
@@ -146,6 +164,9 @@ static inline int history_use(struct world *world, const struct history_row *row
         return engine_try(world->engine, request, &id, error);
     if (row->kind == HISTORY_PICK)
         return engine_pick(world->engine, request, slots, 4, error);
+    slots[0] = (uint32_t)row->id;
+    if (row->kind == HISTORY_GIVE)
+        return engine_give(world->engine, request, slots, 1, &id, error);
     return engine_claim(world->engine, request, row->number > 0 ? row->number : TIME_NEVER, NULL,
                         &id, error);
 }
@@ -172,6 +193,16 @@ static inline int history_add(struct world *world, const struct history_row *row
     uint32_t slot;
 
     return engine_device_add(world->engine, &device, &slot, error);
+}
+
+static inline int history_rules(struct world *world, const struct history_row *row,
+                                struct berth_error *error)
+{
+    int code;
+
+    world->settings.time_slice_tenants = (uint32_t)row->number;
+    code = engine_set_rules(world->engine, &world->settings);
+    return code < 0 ? error_set_memory(error) : code;
 }
 
 static inline int history_explain(struct world *world, const struct history_row *row,
@@ -227,6 +258,10 @@ static inline int history_do(struct world *world, const struct history_row *row,
         return engine_vacated(engine, row->id, error);
     case HISTORY_EXTEND:
         return engine_extend(engine, row->id, row->number, error);
+    case HISTORY_RETURN:
+        return engine_return(engine, row->id, row->number, TIME_NEVER, error);
+    case HISTORY_RULES:
+        return history_rules(world, row, error);
     case HISTORY_ADD:
         return history_add(world, row, error);
     case HISTORY_EXPLAIN:

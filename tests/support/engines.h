@@ -42,7 +42,7 @@ static inline void world_tell(void *context, const struct engine_event *event)
     static const char *const names[EVENT_TYPES] = {
         [EVENT_NOTICE] = "notice",     [EVENT_REVOKED] = "revoked",   [EVENT_EXPIRED] = "expired",
         [EVENT_DRAINING] = "draining", [EVENT_RELEASED] = "released", [EVENT_EXTENDED] = "extended",
-        [EVENT_PICKED] = "picked",
+        [EVENT_PICKED] = "picked",     [EVENT_RETURNED] = "returned",
     };
     struct world *world = context;
     struct text *out = &world->told;

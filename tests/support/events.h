@@ -42,7 +42,8 @@ static inline bool event_numbers_equal(const struct engine_event *one,
            one->slot == other->slot && one->blocks == other->blocks &&
            one->health == other->health && one->present == other->present &&
            one->waited == other->waited && one->stamp == other->stamp &&
-           one->served == other->served && one->affinity == other->affinity;
+           one->served == other->served && one->affinity == other->affinity &&
+           one->share == other->share;
 }
 
 static inline bool event_equals(const struct engine_event *one, const struct engine_event *other)

@@ -18,6 +18,7 @@ struct policy_world {
     struct machine machine;
     struct policy_slot slots[POLICY_WORLD_MOST];
     bool slots_unknown; /* ask without them */
+    bool ranked;        /* some of them have a rank */
     struct bitset candidates;
     struct bitset required;
     struct bitset avoided;
@@ -69,6 +70,7 @@ static inline struct policy_question policy_world_question(const struct policy_w
         .avoided = &world->avoided,
         .count = count,
         .affinity = world->affinity,
+        .ranked = world->ranked && !world->slots_unknown,
     };
 }
 

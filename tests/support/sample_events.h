@@ -58,6 +58,7 @@ static const struct engine_event sample_events[EVENT_TYPES] = {
     [EVENT_PICKED] = {.lease = 9, .slot_count = 2},
     [EVENT_SLOT] = {.slot = 4, .stamp = 5, .served = 6, .affinity = UINT64_MAX},
     [EVENT_COUNTERS] = {.lease = 99, .request = 12},
+    [EVENT_RETURNED] = {.claim = 3, .lease = 7, .request = 2, .deadline = TIME_NEVER},
 };
 
 /* An event of this type; the request has every member set. The caller finishes it. */
@@ -142,6 +143,7 @@ static inline void sample_randomise(struct sample *ret_sample, struct test_rando
                 .stamp = test_random_any_length(random),
                 .served = test_random_any_length(random),
                 .affinity = test_random_any_length(random),
+                .share = (uint32_t)test_random_below(random, SHARE_WHOLE + 1),
             },
     };
     for (size_t i = 0; i < SAMPLE_ITEMS; i++) {

@@ -14,9 +14,10 @@ import select
 import socket
 import time
 
-from wire_format import ENDS, ERRORS, HOLDS, MESSAGE_MOST, SECTIONS, STATES, WireError, decode, encode, packet
+from wire_format import BLOCKS, ENDS, ERRORS, HOLDS, MESSAGE_MOST, SECTIONS, STATES, WireError, decode, encode, packet
 
 __all__ = [
+    "BLOCKS",
     "ENDS",
     "ERRORS",
     "HOLDS",

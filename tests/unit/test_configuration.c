@@ -12,7 +12,6 @@
 #include "base/count.h"
 #include "base/quantity.h"
 #include "support/documents.h"
-#include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 
 /* Root, 0 by number and name, is everywhere. */
@@ -23,10 +22,27 @@ static const char every_key[] = "policy: round-robin\n"
                                 "mps_tenants: 1024\n"
                                 "default_time: 8h\n"
                                 "longest_time: 2-00:00:00\n"
+                                "time_warning: 0s\n"
+                                "admins: {users: [root], groups: [0, root, 27]}\n"
                                 "high: [root, 1001, 4294967294]\n"
                                 "limits:\n"
-                                "  users: {root: 2, 1001: 0.5}\n"
-                                "  groups: {root: 0, 100: 1000000}\n";
+                                "  each_user: {devices: 4, longest_time: 1d}\n"
+                                "  users: {root: 2, 1001: {devices: 0.5}, 7: {longest_time: 4h}}\n"
+                                "  groups: {root: 0, 100: 1000000}\n"
+                                "bounds: {connections: 10, messages: 1000000, waiting: 1}\n"
+                                "preferred: [nvidia4, nvidia0.3, amd0]\n"
+                                "reserved:\n"
+                                "  nvidia7: {users: [root, 5], groups: [100]}\n"
+                                "  nvidia6: {}\n"
+                                "  nvidia5: nobody\n"
+                                "  amd1: [1001]\n"
+                                "squatters: ignore\n"
+                                "squatters_except: [Xorg, gnome-shell]\n"
+                                "idle_warning: 30m\n"
+                                "idle_reclaim: 2h\n"
+                                "prolog: {command: [/opt/check, --quick], deadline: 100ms}\n"
+                                "epilog: {command: /opt/clean}\n"
+                                "notify: [/opt/mail, -s, GPUs]\n";
 
 /* Reads a configuration, which must be good; the caller finishes it. */
 static struct configuration parse(const char *string)
@@ -68,8 +84,23 @@ static void check_usual(struct configuration *configuration)
     assert_int_equal(configuration->mps_tenants, 8);
     assert_int_equal(configuration->default_time, 0);
     assert_int_equal(configuration->longest_time, 0);
-    assert_int_equal(configuration->high.users.count, 0);
+    assert_int_equal(configuration->time_warning, 5 * DURATION_MINUTE);
+    assert_int_equal(configuration->admins.users.count + configuration->admins.groups.count, 0);
+    assert_int_equal(configuration->high.users.count + configuration->high.groups.count, 0);
+    assert_true(configuration->each_user.devices == DEVICES_UNLIMITED);
+    assert_int_equal(configuration->each_user.longest_time, 0);
     assert_int_equal(configuration->limits.count, 0);
+    assert_int_equal(configuration->bounds.connections, 1000);
+    assert_int_equal(configuration->bounds.messages, 5000);
+    assert_int_equal(configuration->bounds.waiting, 1000);
+    assert_int_equal(configuration->preferred.count + configuration->reserved.count, 0);
+    assert_int_equal(configuration->squatters, SQUATTING_AVOIDED);
+    assert_int_equal(configuration->squatters_except.count, 0);
+    assert_int_equal(configuration->idle_warning + configuration->idle_reclaim, 0);
+    assert_int_equal(configuration->prolog.words.count + configuration->epilog.words.count, 0);
+    assert_int_equal(configuration->prolog.deadline, 30 * DURATION_SECOND);
+    assert_int_equal(configuration->epilog.deadline, 30 * DURATION_SECOND);
+    assert_int_equal(configuration->notify.count, 0);
     configuration_finish(configuration);
 }
 
@@ -78,7 +109,38 @@ static void check_limit(const struct device_limit *limit, uint32_t key, bool is_
 {
     assert_int_equal(limit->key, key);
     assert_int_equal(limit->is_group, is_group);
-    assert_int_equal(limit->allowance.devices, most);
+    assert_true(limit->allowance.devices == most);
+}
+
+/* Whether the numbers are these, with blanks between them. */
+static void check_numbers(const struct number_list *list, const char *wanted)
+{
+    struct text found = {0};
+    const uint32_t *number;
+
+    vector_for_each (number, list)
+        text_append_format(&found, "%s%u", number == list->items ? "" : " ", *number);
+    assert_string_equal(text_string(&found), wanted);
+    text_finish(&found);
+}
+
+static void check_strings(const struct string_list *list, const char *wanted)
+{
+    struct text found = {0};
+    char **string;
+
+    vector_for_each (string, list)
+        text_append_format(&found, "%s%s", string == list->items ? "" : " ", *string);
+    assert_string_equal(text_string(&found), wanted);
+    text_finish(&found);
+}
+
+static void check_reserved(const struct reserved_device *reserved, const char *id,
+                           const char *users, const char *groups)
+{
+    assert_string_equal(device_id_format(reserved->id).text, id);
+    check_numbers(&reserved->people.users, users);
+    check_numbers(&reserved->people.groups, groups);
 }
 
 /* ---- Good ones ---- */
@@ -97,15 +159,79 @@ static void every_key_is_read(void **state)
     assert_int_equal(configuration.mps_tenants, 1024);
     assert_int_equal(configuration.default_time, 8 * DURATION_HOUR);
     assert_int_equal(configuration.longest_time, 2 * DURATION_DAY);
-    assert_int_equal(configuration.high.users.count, 3);
-    assert_int_equal(configuration.high.users.items[0], 0);
-    assert_int_equal(configuration.high.users.items[1], 1001);
-    assert_int_equal(configuration.high.users.items[2], UINT32_MAX - 1);
-    assert_int_equal(configuration.limits.count, 4);
-    check_limit(&configuration.limits.items[0], 0, false, 2000000);
-    check_limit(&configuration.limits.items[1], 1001, false, 500000);
-    check_limit(&configuration.limits.items[2], 0, true, 0);
-    check_limit(&configuration.limits.items[3], 100, true, UINT64_C(1000000000000));
+    assert_int_equal(configuration.time_warning, 0);
+    assert_int_equal(configuration.bounds.connections, 10);
+    assert_int_equal(configuration.bounds.messages, 1000000);
+    assert_int_equal(configuration.bounds.waiting, 1);
+    assert_int_equal(configuration.idle_warning, 30 * DURATION_MINUTE);
+    assert_int_equal(configuration.idle_reclaim, 2 * DURATION_HOUR);
+    configuration_finish(&configuration);
+}
+
+static void people_are_read(void **state)
+{
+    struct configuration configuration = parse(every_key);
+
+    (void)state;
+    check_numbers(&configuration.admins.users, "0");
+    check_numbers(&configuration.admins.groups, "0 0 27");
+    check_numbers(&configuration.high.users, "0 1001 4294967294");
+    check_numbers(&configuration.high.groups, "");
+    assert_true(number_list_has(&configuration.high.users, 1001));
+    assert_false(number_list_has(&configuration.high.users, 1002));
+    assert_false(number_list_has(&configuration.high.groups, 0));
+    configuration_finish(&configuration);
+}
+
+static void limits_are_read(void **state)
+{
+    struct configuration configuration = parse(every_key);
+    const struct device_limit *limits = configuration.limits.items;
+
+    (void)state;
+    assert_int_equal(configuration.each_user.devices, 4000000);
+    assert_int_equal(configuration.each_user.longest_time, DURATION_DAY);
+    assert_int_equal(configuration.limits.count, 5);
+    check_limit(&limits[0], 0, false, 2000000);
+    check_limit(&limits[1], 1001, false, 500000);
+    check_limit(&limits[2], 7, false, DEVICES_UNLIMITED);
+    check_limit(&limits[3], 0, true, 0);
+    check_limit(&limits[4], 100, true, UINT64_C(1000000000000));
+    assert_int_equal(limits[1].allowance.longest_time, 0);
+    assert_int_equal(limits[2].allowance.longest_time, 4 * DURATION_HOUR);
+    configuration_finish(&configuration);
+}
+
+static void devices_are_read(void **state)
+{
+    struct configuration configuration = parse(every_key);
+    const struct reserved_device *reserved = configuration.reserved.items;
+
+    (void)state;
+    assert_int_equal(configuration.preferred.count, 3);
+    assert_string_equal(device_id_format(configuration.preferred.items[0]).text, "nvidia4");
+    assert_string_equal(device_id_format(configuration.preferred.items[1]).text, "nvidia0.3");
+    assert_string_equal(device_id_format(configuration.preferred.items[2]).text, "amd0");
+    assert_int_equal(configuration.reserved.count, 4);
+    check_reserved(&reserved[0], "nvidia7", "0 5", "100");
+    check_reserved(&reserved[1], "nvidia6", "", "");
+    check_reserved(&reserved[2], "nvidia5", "", "");
+    check_reserved(&reserved[3], "amd1", "1001", "");
+    configuration_finish(&configuration);
+}
+
+static void programs_are_read(void **state)
+{
+    struct configuration configuration = parse(every_key);
+
+    (void)state;
+    assert_int_equal(configuration.squatters, SQUATTING_IGNORED);
+    check_strings(&configuration.squatters_except, "Xorg gnome-shell");
+    check_strings(&configuration.prolog.words, "/opt/check --quick");
+    assert_int_equal(configuration.prolog.deadline, DURATION_SECOND / 10);
+    check_strings(&configuration.epilog.words, "/opt/clean");
+    assert_int_equal(configuration.epilog.deadline, 30 * DURATION_SECOND);
+    check_strings(&configuration.notify, "/opt/mail -s GPUs");
     configuration_finish(&configuration);
 }
 
@@ -129,7 +255,9 @@ static void what_is_left_out_is_as_usual(void **state)
         "~",
         "{}",
         "policy:\ngrace: ~\nage_step: null\nhigh:\nlimits:\n",
-        "limits: {users: ~, groups: {}}\nhigh: []\n",
+        "limits: {each_user: , users: ~, groups: {}}\nhigh: []\nadmins: {}\n",
+        "bounds: {}\npreferred: []\nreserved: {}\nsquatters: avoid\nsquatters_except: []\n",
+        "bounds: {waiting: ~}\nhigh: {users: ~, groups: []}\nprolog: ~\nnotify:\n",
     };
 
     (void)state;
@@ -164,100 +292,45 @@ static void zeroed_memory_is_finished(void **state)
 
 /* ---- Bad ones ---- */
 
+/* The words of each message are those of tests/data/configuration/bad; here are the codes. */
 static const struct {
     const char *text;
     int code;
     const char *message;
 } bad[] = {
-    /* Keys. */
     {"polcy: first", BERTH_ERROR_SYNTAX,
      "1:1: a configuration has no field 'polcy', did you mean 'policy'?"},
-    {"grace: 1s\ntime_slice_tenant: 1", BERTH_ERROR_SYNTAX,
-     "2:1: a configuration has no field 'time_slice_tenant', did you mean 'time_slice_tenants'?"},
-    {"colour: red", BERTH_ERROR_SYNTAX,
-     "1:1: a configuration has no field 'colour', only policy, grace, age_step, "
-     "time_slice_tenants, mps_tenants, default_time, longest_time, high, limits"},
-    {"limits:\n  user: {}", BERTH_ERROR_SYNTAX,
-     "2:3: limits has no field 'user', did you mean 'users'?"},
-    {"grace: 1s\ngrace: 2s", BERTH_ERROR_SYNTAX, "2:1: grace: given twice"},
     {"[]", BERTH_ERROR_SYNTAX,
      "1:1: wanted a configuration with fields such as 'policy', found a list of 0"},
-    {"10s", BERTH_ERROR_SYNTAX,
-     "1:1: wanted a configuration with fields such as 'policy', found '10s'"},
-    {"? [a]\n: 1", BERTH_ERROR_SYNTAX,
-     "1:3: wanted the name of a field of a configuration, found a list of 1"},
-
-    /* Policies: which there are is for others to know. */
-    {"policy: ''", BERTH_ERROR_RANGE, "1:9: policy: wanted a text of 1 to 255 bytes, found 0"},
     {"policy: [first]", BERTH_ERROR_SYNTAX, "1:9: policy: wanted a text, found a list of 1"},
-
-    /* Durations. */
     {"grace: 0", BERTH_ERROR_RANGE, "1:8: grace: wanted at least 1ms, found '0'"},
-    {"grace: soon", BERTH_ERROR_SYNTAX,
-     "1:8: grace: wanted a duration such as 90s, 1h30m or 2-00:00:00, found 'soon'"},
     {"grace: -1s", BERTH_ERROR_SYNTAX,
      "1:8: grace: wanted a duration such as 90s, 1h30m or 2-00:00:00, found '-1s'"},
-    {"grace: {s: 1}", BERTH_ERROR_SYNTAX,
-     "1:8: grace: wanted a duration such as 90s or 1h30m, found a mapping"},
-    {"age_step: 999ms", BERTH_ERROR_RANGE, "1:11: age_step: wanted at least 1s, found '999ms'"},
     {"default_time: 0s", BERTH_ERROR_RANGE, "1:15: default_time: wanted at least 1s, found '0s'"},
     {"longest_time: 0", BERTH_ERROR_RANGE, "1:15: longest_time: wanted at least 1s, found '0'"},
     {"longest_time: 99999999999h", BERTH_ERROR_RANGE,
      "1:15: longest_time: '99999999999h' is too large for a duration"},
     {"longest_time: 1h\ndefault_time: 2h", BERTH_ERROR_INVALID,
      "2:15: default_time: wanted at most longest_time (1h), found 2h"},
-
-    /* Tenants. */
-    {"mps_tenants: 0", BERTH_ERROR_RANGE,
-     "1:14: mps_tenants: wanted a whole number from 1 to 1024, found 0"},
     {"time_slice_tenants: 1025", BERTH_ERROR_RANGE,
      "1:21: time_slice_tenants: wanted a whole number from 1 to 1024, found 1025"},
     {"mps_tenants: many", BERTH_ERROR_SYNTAX,
      "1:14: mps_tenants: wanted a whole number, found 'many'"},
-    {"mps_tenants: '8'", BERTH_ERROR_SYNTAX,
-     "1:14: mps_tenants: wanted a whole number, found '8' in quotes (leave them out)"},
-
-    /* Users. */
-    {"high: root", BERTH_ERROR_SYNTAX, "1:7: high: wanted a list of users, found 'root'"},
-    {"high: {root: 1}", BERTH_ERROR_SYNTAX, "1:7: high: wanted a list of users, found a mapping"},
     {"high:\n- root\n- nobody by this name", BERTH_ERROR_INVALID,
      "3:3: high: wanted a user that is known here, found 'nobody by this name'"},
-    {"high: [4294967295]", BERTH_ERROR_INVALID,
-     "1:8: high: wanted a user that is known here, found '4294967295'"},
-    {"high: [-1]", BERTH_ERROR_INVALID, "1:8: high: wanted a user that is known here, found '-1'"},
-    {"high: [[root]]", BERTH_ERROR_SYNTAX, "1:8: high: wanted a user, found a list of 1"},
-    {"high: [~]", BERTH_ERROR_SYNTAX, "1:8: high: wanted a user, found nothing"},
-
-    /* Limits. */
-    {"limits: 2", BERTH_ERROR_SYNTAX, "1:9: wanted limits with fields such as 'users', found '2'"},
-    {"limits: {users: [root]}", BERTH_ERROR_SYNTAX,
-     "1:17: users: wanted a mapping of names to numbers of devices, found a list of 1"},
-    {"limits: {users: {nobody by this name: 1}}", BERTH_ERROR_INVALID,
-     "1:18: users: wanted a user that is known here, found 'nobody by this name'"},
     {"limits: {groups: {nobody by this name: 1}}", BERTH_ERROR_INVALID,
      "1:19: groups: wanted a group that is known here, found 'nobody by this name'"},
     {"limits: {users: {0: 1, root: 2}}", BERTH_ERROR_INVALID, "1:24: users: 'root' is given twice"},
-    {"limits: {groups: {7: 1, 7: 1}}", BERTH_ERROR_INVALID, "1:25: groups: '7' is given twice"},
-    {"limits: {users: {0: }}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number of devices such as 2 or 0.5, found nothing"},
-    {"limits: {users: {0: two}}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number from 0 to 1000000, found 'two'"},
-    {"limits: {users: {0: -1}}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number from 0 to 1000000, found '-1'"},
-    {"limits: {users: {0: '2'}}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number of devices such as 2 or 0.5, found '2' in quotes (leave them "
-     "out)"},
     {"limits: {users: {0: 1000001}}", BERTH_ERROR_RANGE,
      "1:21: users: wanted a number from 0 to 1000000, found '1000001'"},
-    {"limits: {users: {0: 0.0000001}}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number from 0 to 1000000, found '0.0000001': more than 6 digits behind "
-     "the point"},
-    {"limits: {users: {0: [1]}}", BERTH_ERROR_SYNTAX,
-     "1:21: users: wanted a number of devices such as 2 or 0.5, found a list of 1"},
     {"limits: {users: {[0]: 1}}", BERTH_ERROR_SYNTAX,
      "1:18: users: wanted a user, found a list of 1"},
-
-    /* What is no document at all. */
+    {"preferred: [nvidia0, nvidia0]", BERTH_ERROR_INVALID,
+     "1:22: preferred: 'nvidia0' is given twice"},
+    {"notify: berth-mail", BERTH_ERROR_INVALID,
+     "1:9: notify: wanted an absolute path, found 'berth-mail'"},
+    {"squatters: avoidd", BERTH_ERROR_INVALID,
+     "1:12: squatters: wanted one of avoid, ignore, found 'avoidd' (did you mean avoid?)"},
     {"grace: [", BERTH_ERROR_SYNTAX,
      "2:1: wanted YAML or JSON: did not find expected node content"},
     {"high: &a [*a]", BERTH_ERROR_SYNTAX,
@@ -280,6 +353,66 @@ static void zero_bytes_are_refused(void **state)
                   "1:18: users: wanted a user, found '0?' with a zero byte");
     check_refused(BYTES("\"grace\\0\": 1s"), BERTH_ERROR_SYNTAX,
                   "1:1: a configuration has no field 'grace?', did you mean 'grace'?");
+}
+
+/* `times` items between `before` and `after`, each "prefixN, " or, with a value, "prefixN: value,
+ * "; the list of one fewer is good. */
+static void check_too_many(const char *before, const char *item, const char *value,
+                           const char *after, unsigned most, const char *message)
+{
+    for (unsigned times = most; times <= most + 1; times++) {
+        struct text text = {0};
+        struct configuration configuration;
+
+        text_append(&text, before);
+        for (unsigned i = 0; i < times; i++)
+            text_append_format(&text, "%s%u%s, ", item, i, value);
+        text_append(&text, after);
+        assert_false(text_failed(&text));
+        if (times > most) {
+            check_refused(text_string(&text), text.length, BERTH_ERROR_LIMIT, message);
+        } else {
+            configuration = parse(text_string(&text));
+            configuration_finish(&configuration);
+        }
+        text_finish(&text);
+    }
+}
+
+static void lists_that_are_too_long_are_refused(void **state)
+{
+    (void)state;
+    check_too_many("high: [", "", "", "]", CONFIGURED_PEOPLE_MOST,
+                   "1:7: high: wanted at most 10000 users, found 10001");
+    check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PEOPLE_MOST,
+                   "1:18: groups: wanted at most 10000 groups, found 10001");
+    check_too_many("limits: {users: {", "", ": 1", "}}", CONFIGURED_LIMITS_MOST,
+                   "1:88908: users: wanted at most 10000 limits, found more");
+    check_too_many("preferred: [", "nvidia", "", "]", DEVICE_ID_LIST_MOST,
+                   "1:12: preferred: wanted at most 4096 device ids, found 4097");
+    check_too_many("reserved: {", "nvidia", ": {}", "}", DEVICE_ID_LIST_MOST,
+                   "1:11: reserved: wanted at most 4096 device ids, found 4097");
+    check_too_many("squatters_except: [", "program", "", "]", CONFIGURED_PROGRAMS_MOST,
+                   "1:19: squatters_except: wanted at most 1000 names of programs, found 1001");
+    check_too_many("notify: [", "/", "", "]", CONFIGURED_WORDS_MOST,
+                   "1:9: notify: wanted at most 1000 words, found 1001");
+}
+
+static void words_may_be_as_long_as_a_path(void **state)
+{
+    struct text text = {0};
+    struct configuration configuration;
+
+    (void)state;
+    text_append(&text, "notify: /");
+    text_append_repeated(&text, 'x', 4094);
+    configuration = parse(text_string(&text));
+    assert_int_equal(strlen(configuration.notify.items[0]), 4095);
+    configuration_finish(&configuration);
+    text_append_char(&text, 'x');
+    check_refused(text_string(&text), text.length, BERTH_ERROR_RANGE,
+                  "1:9: notify: wanted a text of 1 to 4095 bytes, found 4096");
+    text_finish(&text);
 }
 
 /* ---- Files ---- */
@@ -340,59 +473,27 @@ static void what_cannot_be_read_is_refused(void **state)
     assert_int_equal(configuration.grace, 4711);
 }
 
-/* ---- Memory ---- */
-
-static int attempt_text(void *context)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    struct configuration configuration = {.grace = 4711};
-    const char *text = context;
-    int code = configuration_parse(FILE_NAME, text, strlen(text), &configuration, &error);
-
-    if (code == 0) {
-        configuration_finish(&configuration);
-    } else {
-        assert_int_equal(configuration.grace, 4711);
-        assert_int_equal(error.code, code);
-    }
-    return code;
-}
-
-static int attempt_file(void *context)
-{
-    struct configuration configuration;
-    int code = configuration_read(context, &configuration, NULL);
-
-    if (code == 0)
-        configuration_finish(&configuration);
-    return code;
-}
-
-static void memory_runs_out_at_every_step(void **state)
-{
-    (void)state;
-    assert_true(failing_allocator_try_all(attempt_text, (void *)every_key) > 10);
-    write_file("berth.yaml", every_key);
-    assert_true(failing_allocator_try_all(attempt_file, (void *)"berth.yaml") > 10);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_read),
+        cmocka_unit_test(people_are_read),
+        cmocka_unit_test(limits_are_read),
+        cmocka_unit_test(devices_are_read),
+        cmocka_unit_test(programs_are_read),
         cmocka_unit_test(json_is_read),
         cmocka_unit_test(what_is_left_out_is_as_usual),
         cmocka_unit_test(extremes_are_taken),
         cmocka_unit_test(zeroed_memory_is_finished),
         cmocka_unit_test(bad_ones_are_refused),
         cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(lists_that_are_too_long_are_refused),
+        cmocka_unit_test(words_may_be_as_long_as_a_path),
         cmocka_unit_test_setup_teardown(files_are_read, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_there_says_nothing,
                                         temporary_directory_enter, temporary_directory_leave),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_refused, temporary_directory_enter,
-                                        temporary_directory_leave),
-        cmocka_unit_test_setup_teardown(memory_runs_out_at_every_step, temporary_directory_enter,
                                         temporary_directory_leave),
     };
 

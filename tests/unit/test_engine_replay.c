@@ -260,6 +260,10 @@ static const struct engine_event misfits[] = {
     {.type = EVENT_PICKED, .lease = 9, .request = 1, .slots = slots, .slot_count = 4},
     {.type = EVENT_SLOT, .slot = 3},
     {.type = EVENT_SLOT, .slot = 2, .lease = 9},
+    {.type = EVENT_RETURNED, .lease = 9, .claim = 9, .request = 1},
+    {.type = EVENT_RETURNED, .lease = 1, .claim = 1, .request = 2},
+    {.type = EVENT_RETURNED, .lease = 1, .claim = 9, .request = 1},
+    {.type = EVENT_RETURNED, .lease = 1, .claim = 3, .request = 1},
 };
 
 /* The same for leases, on slots[first] and those that follow. */

@@ -270,6 +270,7 @@ static void what_may_change_is_told_from_facts(void **state)
         FILTER_VENDOR,     FILTER_MODEL,       FILTER_MEMORY,
         FILTER_CAPABILITY, FILTER_NO_MPS,      FILTER_TOO_SMALL_TO_SHARE,
         FILTER_MASKED,     FILTER_GONE,        FILTER_OUTSIDE,
+        FILTER_RESERVED,
     };
     bool fixed[FILTER_VERDICTS] = {0};
 
@@ -316,6 +317,7 @@ static void every_reason_has_words(void **state)
         {FILTER_MASKED, "1 is hidden by the inherited mask", "2 are hidden by the inherited mask"},
         {FILTER_GONE, "1 is gone", "2 are gone"},
         {FILTER_OUTSIDE, "1 is outside the lease", "2 are outside the lease"},
+        {FILTER_RESERVED, "1 is reserved for others", "2 are reserved for others"},
         {FILTER_SQUATTED, "1 is used without a lease", "2 are used without a lease"},
         {FILTER_DIRTY, "1 is not clean yet", "2 are not clean yet"},
         {FILTER_DRAINED, "1 is drained", "2 are drained"},
@@ -331,6 +333,10 @@ static void every_reason_has_words(void **state)
 
         counts[cases[i].verdict] = 1;
         check_described(counts, cases[i].one);
+        if (cases[i].verdict == FILTER_PASSES)
+            assert_null(filter_reason(cases[i].verdict));
+        else
+            assert_string_equal(filter_reason(cases[i].verdict), cases[i].one + strlen("1 "));
         counts[cases[i].verdict] = 2;
         check_described(counts, cases[i].many);
     }

@@ -154,6 +154,12 @@ static void bytes_stay_as_they_are(void **state)
     sample_of(EVENT_GRANTED, &sample);
     check_bytes(&sample.event, "b104270000000794df0a169780a7ff44f2ca8618010001000000030200010000"
                                "00070300010000000206000400000000000000");
+    sample_of(EVENT_RETURNED, &sample);
+    check_bytes(
+        &sample.event,
+        "b1101d000000b5ae7c8a5c8880a7ff44f2ca8618010001000000030200010000000703000100000002");
+    check_bytes(&(struct engine_event){.type = EVENT_REQUEST, .request = 2, .share = 250000},
+                "b10118000000813baee16eaa00000000000000000300010000000213000300000090d003");
     sample_of(EVENT_REQUEST, &sample);
     check_bytes(&sample.event, "b10157010000342da006990380a7ff44f2ca8618030001000000020400070100"
                                "000100010000000202000100000004030001000000010400010000000305001b"

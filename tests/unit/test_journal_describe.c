@@ -59,6 +59,11 @@ static void claims_are_described(void **state)
     check_described(&event, "0.000000001 queued claim 3 request 2");
     event.deadline = 20 * DURATION_SECOND;
     check_described(&event, "0.000000001 queued claim 3 request 2, until 20");
+    event = (struct engine_event){.type = EVENT_RETURNED, .lease = 7, .claim = 3, .request = 2};
+    event.deadline = 20 * DURATION_SECOND;
+    check_described(&event, "0 returned lease 7 of claim 3 request 2, until 20");
+    event = (struct engine_event){.type = EVENT_REQUEST, .request = 2, .share = 250000};
+    check_described(&event, "0 request 2, taking 250000 millionths of each");
     event = (struct engine_event){.type = EVENT_REFUSED, .claim = 3};
     event.reason = REFUSAL_TIMED_OUT;
     check_described(&event, "0 refused claim 3: timed out");
@@ -115,6 +120,7 @@ static void others_are_described(void **state)
         [EVENT_PICKED] = "0 picked lease 9: slots 0,1",
         [EVENT_SLOT] = "0 slot 4: stamp 5, served 6, affinity 18446744073709551615",
         [EVENT_COUNTERS] = "0 counters lease 99 request 12",
+        [EVENT_RETURNED] = "0 returned lease 7 of claim 3 request 2",
     };
     struct engine_event event = {.type = EVENT_DEVICE, .slot = 4, .health = HEALTH_UNKNOWN};
 

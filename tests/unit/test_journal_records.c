@@ -105,9 +105,9 @@ static void unknown_fields_are_skipped(void **state)
 
     (void)state;
     append_field(&fields, 0, "zero", 4);
-    append_field(&fields, 19, "later", 5);
+    append_field(&fields, 20, "later", 5);
     append_number_field(&fields, JOURNAL_LEASE, 7, 1);
-    append_field(&fields, 19, NULL, 0);
+    append_field(&fields, 20, NULL, 0);
     append_field(&fields, TAGGED_MANDATORY - 1, "later", 5);
     append_field(&inner, 1000, "later", 5);
     append_field(&inner, REQUEST_TAG_NAME, "train", 5);
@@ -261,6 +261,7 @@ static void numbers_have_limits(void **state)
         {JOURNAL_HEALTH, 2, "health"},
         {JOURNAL_PRESENT, 1, "present"},
         {JOURNAL_WAITED, 1, "waited"},
+        {JOURNAL_SHARE, 1000000, "share"},
     };
 
     (void)state;
@@ -390,6 +391,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     check_not_encoded(&(struct engine_event){.type = EVENT_TYPES});
     check_not_encoded(&(struct engine_event){.type = EVENT_DEVICE, .blocks = BLOCK_ALL + 1});
     check_not_encoded(&(struct engine_event){.type = EVENT_DEVICE, .health = 3});
+    check_not_encoded(&(struct engine_event){.type = EVENT_REQUEST, .share = SHARE_WHOLE + 1});
     memset(text, 'a', sizeof(text) - 1);
     check_not_encoded(&event);
     what = (struct request){.priority = (enum priority)(PRIORITY_HIGH + 1)};

@@ -140,6 +140,37 @@ static void affinity_decides_among_equals(void **state)
         policy_world_takes(world, *policy, 0, 1, 3, 4, 2);
 }
 
+/* 1 before 2, and all that have no rank last, by affinity. */
+static void ranks_decide_among_equals(void **state)
+{
+    struct policy_world *world = *state;
+
+    world->ranked = true;
+    world->affinity = 7;
+    world->slots[1].affinity = 7;
+    world->slots[4].rank = 1;
+    world->slots[2].rank = UINT32_MAX;
+    world->slots[3].rank = UINT32_MAX;
+    world->slots[3].affinity = 7;
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+        policy_world_takes(world, *policy, 4, 3, 2, 1, 0);
+    bitset_add(&world->avoided, 4);
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+        policy_world_takes(world, *policy, 3, 2, 1, 0, 4);
+}
+
+static void ranks_decide_only_among_equals(void **state)
+{
+    struct policy_world *world = *state;
+
+    favour_the_highest(world);
+    world->ranked = true;
+    world->slots[0].rank = 1;
+    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+        policy_world_takes(world, *policy, 4, 3, 2, 1, 0);
+    policy_world_takes(world, &policy_first, 0, 1, 2, 3, 4);
+}
+
 static void affinity_decides_only_among_equals(void **state)
 {
     struct policy_world *world = *state;
@@ -319,6 +350,8 @@ int main(void)
         TEST(only_candidates_are_taken),
         TEST(affinity_decides_among_equals),
         TEST(affinity_decides_only_among_equals),
+        TEST(ranks_decide_among_equals),
+        TEST(ranks_decide_only_among_equals),
         TEST(round_robin_takes_whose_turn_was_longest_ago),
         TEST(round_robin_picks_alternates),
         TEST(least_loaded_takes_the_least_work),

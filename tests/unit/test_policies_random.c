@@ -16,7 +16,7 @@ __extension__ typedef __int128 wide;
 /* Divides by all weights that are made up here. */
 enum { WEIGHTS = 16, DIVIDES_BY_ALL = 720720 };
 
-enum { KEYS = 5 };
+enum { KEYS = 6 };
 
 /* The unknown is above every number. */
 #define UNKNOWN ((wide)1 << 100)
@@ -64,8 +64,9 @@ static struct ranks rank_all(const struct policy *policy, struct policy_world *w
 
     ranks.keys[0] = bitset_has(&world->avoided, slot);
     rank(policy, policy_world_device(world, slot), known, ranks.keys + 1);
-    ranks.keys[3] = !affinity;
-    ranks.keys[4] = slot;
+    ranks.keys[3] = !world->ranked ? 0 : known_or(known->rank != 0, known->rank);
+    ranks.keys[4] = !affinity;
+    ranks.keys[5] = slot;
     return ranks;
 }
 
@@ -116,6 +117,7 @@ static void make_slot(struct policy_world *world, size_t slot, struct test_rando
         .served = make_number(random, UINT64_MAX),
         .last_served = make_number(random, UINT64_MAX),
         .affinity = test_random_below(random, 3),
+        .rank = world->ranked ? (uint32_t)make_number(random, UINT32_MAX) : 0,
     };
     device->load = (struct load){
         .memory_free = make_figure(random),
@@ -138,6 +140,7 @@ static void make_world(struct policy_world *world, size_t count, struct test_ran
     policy_world_init(world, count);
     world->slots_unknown = test_random_below(random, 8) == 0;
     world->affinity = test_random_below(random, 3);
+    world->ranked = test_random_below(random, 3) == 0;
     for (size_t slot = 0; slot < count; slot++) {
         make_slot(world, slot, random);
         if (test_random_below(random, 4) == 0)
@@ -173,7 +176,7 @@ static void comparing_agrees_with_the_model(void **state)
     }
 }
 
-/* How the policy alone, without affinity and slot, compares the two. */
+/* How the policy alone, without rank, affinity and slot, compares the two. */
 static int compare_alone(const struct policy *policy, const struct policy_question *question,
                          size_t one, size_t other)
 {

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/handover.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "daemon/hardware.h"
+
+/* Beside enum handover: the look that the slot waits for has begun. */
+enum { ASKED = 1 << 7 };
+
+int handover_init(struct pool *pool, struct berth_error *error)
+{
+    pool->handovers = calloc(engine_slots_most(pool->engine), sizeof(*pool->handovers));
+    return pool->handovers == NULL ? error_set_memory(error) : 0;
+}
+
+void handover_finish(struct pool *pool)
+{
+    free(pool->handovers);
+    pool->handovers = NULL;
+}
+
+static uint32_t slot_count(const struct pool *pool)
+{
+    return (uint32_t)engine_machine(pool->engine)->devices.count;
+}
+
+void handover_need(struct pool *pool, uint32_t slot, enum handover what)
+{
+    if (what == HANDOVER_LOOK) {
+        pool->handovers[slot] &= (unsigned char)~ASKED;
+        pool->unasked = true;
+    }
+    pool->handovers[slot] |= (unsigned char)what;
+    engine_block(pool->engine, slot, BLOCK_DIRTY);
+}
+
+void handover_done(struct pool *pool, uint32_t slot, enum handover what)
+{
+    unsigned left = pool->handovers[slot] & ~(unsigned)what;
+
+    if (what == HANDOVER_LOOK)
+        left &= ~(unsigned)ASKED;
+    pool->handovers[slot] = (unsigned char)left;
+    if (left == 0)
+        engine_unblock(pool->engine, slot, BLOCK_DIRTY);
+}
+
+void handover_begin(struct pool *pool, const struct job *job)
+{
+    struct lease_view view;
+
+    if (job->holder->parent != 0 || !hardware_answers(pool) ||
+        !engine_lease(pool->engine, job->by_lease.id, &view))
+        return;
+    for (uint32_t i = 0; i < view.slot_count; i++)
+        handover_need(pool, view.slots[i], HANDOVER_LOOK);
+}
+
+void handover_restored(struct pool *pool)
+{
+    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
+        struct slot_view view;
+
+        engine_slot(pool->engine, slot, &view);
+        if ((view.blocks & BLOCK_DIRTY) == 0)
+            continue;
+        if (hardware_answers(pool))
+            handover_need(pool, slot, HANDOVER_LOOK);
+        else
+            engine_unblock(pool->engine, slot, BLOCK_DIRTY);
+    }
+}
+
+bool handover_is_unasked(const struct pool *pool)
+{
+    return pool->unasked;
+}
+
+void handover_ask(struct pool *pool, struct device_id_list *only)
+{
+    const struct device_list *devices = &engine_machine(pool->engine)->devices;
+    bool all = true;
+
+    for (uint32_t slot = 0; slot < devices->count; slot++) {
+        struct device_id *id;
+
+        if ((pool->handovers[slot] & (HANDOVER_LOOK | ASKED)) != HANDOVER_LOOK)
+            continue;
+        id = only == NULL ? NULL : vector_append(only);
+        if (id != NULL)
+            *id = devices->items[slot].id;
+        if (only == NULL || id != NULL)
+            pool->handovers[slot] |= ASKED;
+        else
+            all = false;
+    }
+    pool->unasked = !all;
+}
+
+void handover_looked(struct pool *pool)
+{
+    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
+        if ((pool->handovers[slot] & ASKED) != 0)
+            handover_done(pool, slot, HANDOVER_LOOK);
+    }
+}
+
+void handover_unanswered(struct pool *pool)
+{
+    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
+        if (pool->handovers[slot] != 0) {
+            handover_done(pool, slot, HANDOVER_LINGERS);
+            handover_done(pool, slot, HANDOVER_LOOK);
+        }
+    }
+    pool->unasked = false;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/postponed.h"
+
+#include <stdlib.h>
+
+#include "daemon/connection.h"
+#include "daemon/hardware.h"
+#include "daemon/messages.h"
+#include "daemon/names.h"
+#include "daemon/settle.h"
+#include "daemon/users.h"
+
+struct postponed {
+    struct list_link in_pool;
+    struct connection *connection;
+    struct wire_message message;
+    size_t packet_length;
+};
+
+bool postponed_take(struct connection *connection, struct wire_message *message)
+{
+    struct pool *pool = connection->pool;
+    bool unsettled = names_are_unsettled(pool);
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct postponed *postponed;
+
+    unsettled = hardware_must_look(pool, message->pid != 0) || unsettled;
+    if (!unsettled && list_is_empty(&pool->postponed))
+        return false;
+    if (user_check_waiting(connection->user, pool->packet_length, &error) < 0) {
+        connection_refuse(connection, message->number, &error);
+        return true;
+    }
+    postponed = calloc(1, sizeof(*postponed));
+    if (postponed == NULL)
+        return false;
+    postponed->connection = connection;
+    postponed->message = *message;
+    postponed->packet_length = pool->packet_length;
+    *message = (struct wire_message){.type = message->type, .number = message->number};
+    user_wait(connection->user, postponed->packet_length);
+    list_append(&pool->postponed, &postponed->in_pool);
+    return true;
+}
+
+static void deal_with(struct pool *pool, struct postponed *postponed)
+{
+    list_remove(&postponed->in_pool);
+    user_wait_over(postponed->connection->user, postponed->packet_length);
+    pool->packet_length = postponed->packet_length;
+    if (postponed->message.type == WIRE_CLAIM)
+        message_claim_now(postponed->connection, &postponed->message);
+    else
+        message_test_now(postponed->connection, &postponed->message);
+    wire_message_finish(&postponed->message);
+    free(postponed);
+}
+
+void postponed_deal_with(struct pool *pool)
+{
+    while (!list_is_empty(&pool->postponed) && !names_are_awaited(pool) &&
+           !hardware_is_awaited(pool))
+        deal_with(pool, container_of(list_first(&pool->postponed), struct postponed, in_pool));
+    pool_settle(pool);
+}
+
+void postponed_forget(struct pool *pool, const struct connection *connection)
+{
+    list_for_each (link, &pool->postponed) {
+        struct postponed *postponed = container_of(link, struct postponed, in_pool);
+
+        if (connection != NULL && postponed->connection != connection)
+            continue;
+        list_remove(&postponed->in_pool);
+        user_wait_over(postponed->connection->user, postponed->packet_length);
+        wire_message_finish(&postponed->message);
+        free(postponed);
+    }
+}

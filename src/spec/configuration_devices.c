@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices that are preferred, and those that are some people's only.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "spec/configuration_types.h"
+
+static int parse_id(const struct field *field, const char *text, void *target,
+                    struct berth_error *error)
+{
+    (void)field;
+    return device_id_parse(text, target, error);
+}
+
+static const struct field_type type_id = {
+    .wanted = "a device id such as nvidia0",
+    .parse = parse_id,
+};
+
+static int fail_twice(const struct reading *reading, const struct field *field,
+                      const struct node *node)
+{
+    return document_error(reading->document, node, reading->error, BERTH_ERROR_INVALID,
+                          "%s: %s is given twice", field->name, node_describe(node).text);
+}
+
+static int read_ids(const struct reading *reading, const struct field *field,
+                    const struct node *node, void *target)
+{
+    struct device_id_list *list = target;
+    int code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MOST);
+
+    for (size_t i = 0; i < node->count && code == 0; i++) {
+        struct device_id id;
+        struct device_id *added;
+
+        code = field_read(reading, &type_id, field, node->items[i], &id);
+        if (code == 0 && device_id_list_has(list, id))
+            code = fail_twice(reading, field, node->items[i]);
+        if (code < 0)
+            break;
+        added = vector_append(list);
+        if (added == NULL)
+            return error_set_memory(reading->error);
+        *added = id;
+    }
+    return code;
+}
+
+const struct field_type configuration_device_ids = {.read = read_ids};
+
+static bool is_reserved(const struct reserved_list *list, struct device_id id)
+{
+    const struct reserved_device *reserved;
+
+    vector_for_each (reserved, list) {
+        if (device_id_equals(reserved->id, id))
+            return true;
+    }
+    return false;
+}
+
+/* For nobody at all, in a word; the user of this name stands in a list. */
+static bool is_nobody(const struct node *node)
+{
+    return node->kind == NODE_SCALAR && strcmp(node->text, "nobody") == 0 &&
+           node->length == strlen("nobody");
+}
+
+static int read_device(const struct reading *reading, const struct field *field,
+                       const struct node *key, const struct node *value, struct reserved_list *list)
+{
+    struct device_id id;
+    struct reserved_device *added;
+    int code = field_read(reading, &type_id, field, key, &id);
+
+    if (code < 0)
+        return code;
+    if (is_reserved(list, id))
+        return fail_twice(reading, field, key);
+    added = vector_append(list);
+    if (added == NULL)
+        return error_set_memory(reading->error);
+    added->id = id;
+    if (is_nobody(value))
+        return 0;
+    if (value->kind == NODE_SCALAR)
+        return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a list of users, a mapping of users and groups, or "
+                              "nobody, found %s",
+                              field->name, node_describe(value).text);
+    return field_read(reading, &configuration_people, field, value, &added->people);
+}
+
+static int read_reserved(const struct reading *reading, const struct field *field,
+                         const struct node *node, void *target)
+{
+    int code = 0;
+
+    if (node->kind != NODE_MAPPING)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a mapping of device ids to people, found %s", field->name,
+                              node_describe(node).text);
+    if (node->count / 2 > DEVICE_ID_LIST_MOST)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
+                              "%s: wanted at most %d device ids, found %zu", field->name,
+                              DEVICE_ID_LIST_MOST, node->count / 2);
+    for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
+        code = read_device(reading, field, node->items[i], node->items[i + 1], target);
+    return code;
+}
+
+const struct field_type configuration_reserved = {.read = read_reserved};

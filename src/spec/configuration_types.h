@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kinds of values that only a configuration has; for the files that read it.
+ */
+#ifndef SPEC_CONFIGURATION_TYPES_H
+#define SPEC_CONFIGURATION_TYPES_H
+
+#include "spec/configuration.h"
+#include "spec/field.h"
+
+/* uint32_t, a user or a group, by a name that is known here or by number. */
+extern const struct field_type configuration_user;
+extern const struct field_type configuration_group;
+
+/* struct people, a mapping of both, or a list of users. */
+extern const struct field_type configuration_people;
+
+/* struct configuration: its each_user and limits. */
+extern const struct field_type configuration_limits;
+
+/* struct device_id_list, none twice. */
+extern const struct field_type configuration_device_ids;
+
+/* struct reserved_list, a mapping of ids to people or to `nobody`. */
+extern const struct field_type configuration_reserved;
+
+/* struct string_list, names of programs. */
+extern const struct field_type configuration_program_names;
+
+/* struct string_list, a command. */
+extern const struct field_type configuration_command;
+
+/* struct check_command, by `record`. */
+extern const struct field_type configuration_check;
+extern const struct record configuration_prolog;
+extern const struct record configuration_epilog;
+
+#endif

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes on devices without a lease, and what a lease leaves behind on them."""
+import os
+import signal
+import subprocess
+
+import pytest
+import wire
+from daemon_log import wait_for
+from waiting import until, until_pending
+
+
+@pytest.fixture
+def pool_with(hardware_of):
+    """A pool whose daemon runs and has looked at these devices."""
+
+    def start(devices, configuration=""):
+        pool = hardware_of(devices)
+        directory = pool.sandbox.home / ".config/berth"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "berth.yaml").write_text(configuration)
+        assert pool.berth("status").code == 0
+        return pool
+
+    return start
+
+
+@pytest.fixture
+def sleeper():
+    """Starts processes that do nothing, and ends them."""
+    started = []
+
+    def start(*args, **options):
+        started.append(subprocess.Popen([*args, "sleep", "1000"], **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def blocks(slot):
+    return {name for name, bit in wire.BLOCKS.items() if slot.get("blocks", 0) & bit}
+
+
+def with_process(pool, index, pid, **facts):
+    return pool.device(index, processes=[{"pid": pid, "uid": os.getuid(), "command": "python train.py", **facts}])
+
+
+def where(pool, *options):
+    run = pool.berth("run", *options, "--", "sh", "-c", "echo $BERTH_DEVICES")
+    assert (run.code, run.stderr) == (0, "")
+    return run.stdout.strip()
+
+
+# ---- Squatters ----
+
+
+def test_a_squatted_device_is_not_granted_while_that_lasts(pool_with, sleeper):
+    pool = pool_with([0, 1])
+    squatter = sleeper()
+    pool.says([with_process(pool, 0, squatter.pid), 1])
+    slots = pool.until_state("nvidia0", "SQUATTED")
+    assert [process["squats"] for process in slots["nvidia0"]["device"]["processes"]] == [True]
+    [entry] = wait_for(pool.log, "squatted", device="nvidia0")
+    assert (entry.values["pid"], entry.values["command"]) == (str(squatter.pid), "python train.py")
+    assert where(pool) == "nvidia1"
+    waits = pool.start("run", "-n", "2", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until_pending(pool, 1)
+    pool.says([0, 1])
+    squatter.kill()
+    squatter.wait()
+    assert waits.wait_for_line("nvidia") == "nvidia0,nvidia1"
+    assert waits.wait() == 0
+
+
+def test_its_end_is_noticed_at_once(pool_with, sleeper):
+    """Not by the next look in turn, which may be ten seconds away."""
+    pool = pool_with([0])
+    squatter = sleeper()
+    pool.says([with_process(pool, 0, squatter.pid)])
+    pool.until_state("nvidia0", "SQUATTED")
+    waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until_pending(pool, 1)
+    pool.says([0])
+    squatter.kill()
+    squatter.wait()
+    waits.wait_for_line("nvidia0", timeout=5)
+    assert waits.wait() == 0
+
+
+def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
+    """Somebody may have come since the last look, which is a minute apart while nothing is leased."""
+    pool = pool_with([0, 1])
+    assert where(pool) == "nvidia0"
+    squatter = sleeper()
+    pool.says([with_process(pool, 0, squatter.pid), 1])
+    requests = pool.requests()
+    pool.sandbox.environment["BERTH_PROBE_SCRIPT"] = str(pool.script)
+    pool.end_daemon(signal.SIGKILL)
+    assert where(pool) == "nvidia1"
+    assert pool.requests() > requests
+
+
+@pytest.mark.parametrize("command", ["/usr/lib/xorg/Xorg :0", "nvidia-smi", "/opt/own-compositor --all"])
+def test_programs_that_never_count(pool_with, sleeper, command):
+    pool = pool_with([0], "squatters_except: [own-compositor]\n")
+    pool.says([with_process(pool, 0, sleeper().pid, command=command)])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
+    assert not slots["nvidia0"]["device"]["processes"][0].get("squats")
+    assert where(pool) == "nvidia0"
+
+
+@pytest.mark.parametrize(
+    "facts, squatted",
+    [({"draws": True}, False), ({"draws": True, "memory": 1 << 30}, True), ({"memory": 1 << 20}, True)],
+    ids=["draws", "draws much", "computes"],
+)
+def test_who_only_draws(pool_with, sleeper, facts, squatted):
+    pool = pool_with([0])
+    pool.says([with_process(pool, 0, sleeper().pid, **facts)])
+    slots = pool.until(lambda slots: slots and "processes" in slots["nvidia0"]["device"], "the process")
+    assert slots["nvidia0"].get("state", 0) == wire.STATES["SQUATTED" if squatted else "FREE"]
+
+
+def test_ignored_by_the_configuration(pool_with, sleeper):
+    pool = pool_with([0], "squatters: ignore\n")
+    pool.says([with_process(pool, 0, sleeper().pid)])
+    pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("squats"), "the process")
+    assert where(pool) == "nvidia0"
+
+
+def test_a_lease_on_another_device_is_none_here(pool_with):
+    pool = pool_with([0, 1, 2])
+    holder = pool.hold("--device", "nvidia0")
+    pool.says([0, with_process(pool, 1, holder.process.pid), 2])
+    pool.until_state("nvidia1", "SQUATTED")
+    pool.let_go(holder)
+
+
+def test_a_process_is_known_by_its_environment(pool_with, sleeper):
+    """One that left its parents is still of the lease; a lease of another number is none."""
+    pool = pool_with([0, 1])
+    holder = pool.hold("--device", "nvidia0")
+    environment = {"BERTH_LEASE": holder.lease, "BERTH_SOCKET": str(pool.socket)}
+    mine = sleeper(env=environment)
+    other = sleeper(env={**environment, "BERTH_LEASE": "77"})
+    processes = [{"pid": process.pid, "uid": os.getuid()} for process in (mine, other)]
+    pool.says([pool.device(0, processes=processes), 1])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the processes")
+    assert [process.get("lease") for process in slots["nvidia0"]["device"]["processes"]] == [int(holder.lease), None]
+    assert [process.get("squats") for process in slots["nvidia0"]["device"]["processes"]] == [None, True]
+    pool.let_go(holder)
+
+
+def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):
+    pool = pool_with([0])
+    holder = pool.hold()
+    environment = {"BERTH_LEASE": holder.lease, "BERTH_SOCKET": str(pool.socket)}
+    liar = sleeper(env=environment)
+    pool.says([pool.device(0, processes=[{"pid": liar.pid, "uid": os.getuid() + 1}])])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
+    assert slots["nvidia0"]["device"]["processes"][0]["squats"]
+    pool.let_go(holder)
+
+
+# ---- Handing over ----
+
+
+def test_what_lingers_keeps_the_device(pool_with, sleeper):
+    """A process of the lease that left parents and environment behind is still on the device."""
+    pool = pool_with([0])
+    holder = pool.start("run", "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
+    pid = int(holder.wait_for_line(r"^\d+$"))
+    try:
+        pool.says([with_process(pool, 0, pid)])
+        pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("lease"), "its lease")
+        pool.let_go(holder)
+        slots = pool.until_state("nvidia0", "DRAINING")
+        assert "DIRTY" in blocks(slots["nvidia0"])
+        [process] = slots["nvidia0"]["device"]["processes"]
+        assert (process["pid"], process.get("squats")) == (pid, None)
+        waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+        until_pending(pool, 1)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    pool.says([0])
+    assert waits.wait_for_line("nvidia", timeout=5) == "nvidia0"
+    assert waits.wait() == 0
+
+
+def test_a_device_is_looked_at_before_it_is_granted_on(pool_with):
+    pool = pool_with([0])
+    for _ in range(3):
+        before = pool.requests()
+        assert where(pool) == "nvidia0"
+        until(lambda before=before: pool.requests() > before, "a look after the lease")
+    pool.until(lambda slots: not blocks(slots["nvidia0"]), "a device that was handed over")
+
+
+def test_nobody_waits_for_a_probe_that_does_not_answer(hardware_of):
+    pool = hardware_of([0])
+    pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "200ms"
+    holder = pool.hold()
+    waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until_pending(pool, 1)
+    pool.says([0], behaviour="hang")
+    pool.let_go(holder)
+    waits.wait_for_line("nvidia0", timeout=5)
+    assert waits.wait() == 0
+
+
+def test_a_daemon_that_dies_in_between_looks_again(hardware_of):
+    pool = hardware_of([0])
+    pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "20s"
+    holder = pool.hold()
+    pool.says([0], behaviour="hang")
+    pool.let_go(holder)
+    pool.until(lambda slots: "DIRTY" in blocks(slots["nvidia0"]), "a device that is looked at")
+    pool.end_daemon(signal.SIGKILL)
+    pool.says([0])
+    assert where(pool) == "nvidia0"

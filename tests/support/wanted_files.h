@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files in tests/data that say what is wanted of them: in their first line, as a comment
+ * "# wanted: ...", or where a comment cannot be in a file beside it, x.wanted for x.json.
+ */
+#ifndef TESTS_WANTED_FILES_H
+#define TESTS_WANTED_FILES_H
+
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+/* Replaces what is in `content` by the file's. */
+static inline void read_whole(const char *path, struct text *content)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (file_read(path, 1 << 20, content, &error) < 0)
+        fail_msg("%s", error.message);
+}
+
+/* What is wanted of the file; the caller frees it. */
+static inline char *read_wanted(const char *path)
+{
+    static const char lead[] = "# wanted: ";
+    struct text content = {0};
+    struct text beside = {0};
+    const char *line;
+    char *wanted;
+
+    read_whole(path, &content);
+    if (strncmp(text_string(&content), lead, strlen(lead)) != 0) {
+        text_append_bytes(&beside, path, (size_t)(strrchr(path, '.') - path));
+        text_append(&beside, ".wanted");
+        read_whole(text_string(&beside), &content);
+        line = text_string(&content);
+    } else {
+        line = text_string(&content) + strlen(lead);
+    }
+    wanted = strndup(line, strcspn(line, "\n"));
+    assert_non_null(wanted);
+    text_finish(&beside);
+    text_finish(&content);
+    return wanted;
+}
+
+/* Files are read by their bare names, so that no long path cuts a message. */
+static inline const char *enter_directory(const char *path)
+{
+    char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+
+    assert_non_null(directory);
+    assert_int_equal(chdir(directory), 0);
+    free(directory);
+    return strrchr(path, '/') + 1;
+}
+
+/* The message must be what is wanted of the file `path` whose bare name is `name`, after that
+ * name. */
+static inline void check_wanted_message(const char *path, const char *name, const char *message)
+{
+    char *wanted = read_wanted(name);
+    const char *found = message + strlen(name);
+
+    if (strncmp(message, name, strlen(name)) != 0)
+        fail_msg("%s: wanted a message that begins with %s, found \"%s\"", path, name, message);
+    found += strspn(found, ": ");
+    if (strcmp(found, wanted) != 0)
+        fail_msg("%s: wanted \"%s\", found \"%s\"", path, wanted, found);
+    free(wanted);
+}
+
+#endif
