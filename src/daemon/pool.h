@@ -297,6 +297,7 @@ struct pool {
     struct timer restore_timer; /* clients that have not come back by then */
     struct timer journal_timer; /* tries again */
     struct timer test_timer;    /* deadlines of tests */
+    int64_t tests_again;        /* in the loop's time: tests are not looked at before */
     int lock;
     int directory;       /* of the socket, kept from cleaners; -1 */
     int outer_directory; /* around that one; -1 */
