@@ -55,6 +55,8 @@ enum kept_job_tag {
     KEPT_JOB_PARENT = 12,
     KEPT_JOB_COMMAND = 13,
     KEPT_JOB_UNPREPARED = 14,
+    /* 15 is taken. */
+    KEPT_JOB_WAIT = 16,
 };
 
 static const struct tagged_field job_fields[] = {
@@ -72,6 +74,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
     [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
+    [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
 };
 
 static struct tagged_digest kept_job_tagged_digest;
@@ -220,6 +223,8 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .parent = job->holder->parent,
         .command = job->holder->command,
         .unprepared = job->unprepared,
+        /* Only a lease that nobody was told of may have to wait again. */
+        .wait = job->unprepared ? job->holder->wait : TIME_NEVER,
     };
 
     return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);

@@ -43,6 +43,7 @@ struct kept_job {
     uint64_t parent;
     char *command;
     bool unprepared;
+    int64_t wait; /* TIME_NEVER by default */
 };
 
 /* Devices of the hardware, in the order of their slots: all of them after the first record, later
