@@ -344,8 +344,10 @@ static void add_connection(struct pool *pool, int descriptor)
         id_map_add(&pool->clients, &connection->by_pid);
         connection->is_by_pid = true;
     }
-    /* It has most likely said what it wants already. */
-    connection_ready(&connection->watch, EPOLLIN);
+    /* It has most likely said what it wants already. But where a process was granted something in
+     * this turn, its end may have come first, and is noticed in the next. */
+    if (!pool->has_granted)
+        connection_ready(&connection->watch, EPOLLIN);
 }
 
 /* Until one that is there goes. */

@@ -246,6 +246,7 @@ struct pool {
     size_t connection_count;
     struct users users;
     struct list doomed;    /* connections that are to be closed */
+    bool has_granted;      /* a process was, in this turn */
     bool is_full;          /* no descriptor was left for another connection */
     struct id_map clients; /* connections by pid */
     unsigned char *packet; /* room for the longest */
