@@ -10,20 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/newborn.h"
 #include "base/string_list.h"
 #include "base/text.h"
 
 enum {
     STACKS = 2,
     STACK_SIZE = 64 * 1024,
-    STANDARD = 4,            /* descriptors that the program may start with */
-    DESCRIPTORS_MOST = 65536 /* closed one by one where the kernel cannot close all at once */
+    STANDARD = 4, /* descriptors that the program may start with */
 };
 
 static const char pid_variable[] = "LISTEN_PID=";
@@ -46,6 +45,18 @@ static bool is_named(const char *entry, const char *const *names)
 
     for (; names != NULL && *names != NULL; names++) {
         if (strncmp(entry, *names, length) == 0 && (*names)[length] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* Whether one of the others is of the same variable. */
+static bool is_replaced(const char *entry, char *const *others)
+{
+    size_t length = strcspn(entry, "=") + 1;
+
+    for (; others != NULL && *others != NULL; others++) {
+        if (strncmp(entry, *others, length) == 0)
             return true;
     }
     return false;
@@ -79,19 +90,23 @@ static char *make_absolute(struct launch *launch, char *entry)
 static int make_environment(struct launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
+    static char listening_name[] = "LISTEN_FDNAMES=" DETACHED_LISTENER;
     const struct detached *detached = launch->detached;
     size_t count = 0;
+    size_t added = 0;
     size_t kept = 0;
 
     while (environ != NULL && environ[count] != NULL)
         count++;
-    launch->environment = calloc(count + 3, sizeof(*launch->environment));
+    while (detached->added != NULL && detached->added[added] != NULL)
+        added++;
+    launch->environment = calloc(count + added + 4, sizeof(*launch->environment));
     if (launch->environment == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < count; i++) {
         char *entry = environ[i];
 
-        if (is_named(entry, detached->dropped))
+        if (is_named(entry, detached->dropped) || is_replaced(entry, detached->added))
             continue;
         if (is_named(entry, detached->paths))
             entry = make_absolute(launch, entry);
@@ -99,8 +114,11 @@ static int make_environment(struct launch *launch)
             return BERTH_ERROR_MEMORY;
         launch->environment[kept++] = entry;
     }
+    for (size_t i = 0; i < added; i++)
+        launch->environment[kept++] = detached->added[i];
     if (detached->listening >= 0) {
         launch->environment[kept++] = listening;
+        launch->environment[kept++] = listening_name;
         launch->environment[kept] = launch->pid;
     }
     return 0;
@@ -122,27 +140,6 @@ static void write_pid(char *pid)
     pid[length] = '\0';
 }
 
-static void reset_signals(void)
-{
-    const struct sigaction standard = {.sa_handler = SIG_DFL};
-    sigset_t none;
-
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &standard, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_from(int first)
-{
-    struct rlimit limit = {0};
-
-    if (close_range((unsigned)first, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    for (int i = first; i < DESCRIPTORS_MOST && (rlim_t)i < limit.rlim_cur; i++)
-        close(i);
-}
-
 /* Ours may be among 0 to 3 themselves when we were started without some of these, so they are moved
  * out of the way first. */
 static bool place_descriptors(const struct launch *launch)
@@ -160,7 +157,7 @@ static bool place_descriptors(const struct launch *launch)
         if (dup2(given[i], i) < 0)
             return false;
     }
-    close_from(count);
+    newborn_close_from(count);
     return true;
 }
 
@@ -168,10 +165,13 @@ static int become_program(void *context)
 {
     struct launch *launch = context;
 
-    umask(S_IRWXG | S_IRWXO);
-    if (chdir("/") == 0 && place_descriptors(launch)) {
+    bool placed = launch->detached->here || chdir("/") == 0;
+
+    if (!launch->detached->here)
+        umask(S_IRWXG | S_IRWXO);
+    if (placed && place_descriptors(launch)) {
         write_pid(launch->pid);
-        reset_signals();
+        newborn_reset_signals();
         execve(launch->detached->program, launch->detached->arguments, launch->environment);
     }
     launch->failure = errno;

@@ -6,6 +6,11 @@
 #define BASE_DETACHED_H
 
 #include <berth/error.h>
+#include <stdbool.h>
+
+/* The name in LISTEN_FDNAMES of a socket that nobody but the program needs from then on: its path
+ * is the program's to remove. */
+#define DETACHED_LISTENER "detached"
 
 struct detached {
     const char *program;
@@ -14,7 +19,14 @@ struct detached {
     int output;             /* becomes stdout; -1: nothing */
     int log;                /* becomes stderr; -1: nothing */
     int listening; /* becomes descriptor 3, a socket to listen on as systemd would hand it over
-                      (LISTEN_FDS, LISTEN_PID); -1: none */
+                      (LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES); -1: none */
+
+    /* The program starts where we are, and with our file-mode mask. */
+    bool here;
+
+    /* Variables as NAME=VALUE, ended by NULL, in the place of ours of the same names; NULL: none.
+     */
+    char *const *added;
 
     /* Names of variables, each list ended by NULL; NULL: none. */
     const char *const *dropped; /* are not passed on */
@@ -22,11 +34,11 @@ struct detached {
                                    starts elsewhere */
 };
 
-/* Starts it in the root directory, in a session that it does not lead, without a terminal, with no
- * other descriptors, no signal blocked or ignored, a file-mode mask of 077, and our environment as
- * `detached` says. The process gets no SIGCHLD and no child that a wait() of its own would find;
- * memory is not copied, so a large program may do this. Returns once the program runs. Fails with
- * BERTH_ERROR_NOT_FOUND, _PERMISSION, _IO or _MEMORY. Any thread may call it. */
+/* Starts it in the root directory with a file-mode mask of 077, unless `here`; in a session that it
+ * does not lead, without a terminal, with no other descriptors, no signal blocked or ignored, and
+ * our environment as `detached` says. The process gets no SIGCHLD and no child that a wait() of its
+ * own would find; memory is not copied, so a large program may do this. Returns once the program
+ * runs. Fails with BERTH_ERROR_NOT_FOUND, _PERMISSION, _IO or _MEMORY. Any thread may call it. */
 int detached_start(const struct detached *detached, struct berth_error *error);
 
 #endif

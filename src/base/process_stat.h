@@ -6,6 +6,7 @@
 #define BASE_PROCESS_STAT_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The fields behind the name, which may hold anything: " S 1 ..." begins with the state, the third
@@ -14,5 +15,9 @@ const char *process_stat_fields(pid_t pid, char *buffer, size_t size);
 
 /* The parent; 0: there is no such process. */
 pid_t process_stat_parent(pid_t pid);
+
+/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
+ * and is only waited for. */
+uint64_t process_stat_started(pid_t pid);
 
 #endif

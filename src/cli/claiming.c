@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
@@ -65,15 +66,20 @@ int claim_init(struct claim *claim, const struct claim_facts *facts, struct bert
                 .request = facts->request,
                 .hold = facts->hold,
                 .inventory = facts->inventory,
+                .pid = (int32_t)facts->pid,
+                .started = facts->started,
+                .present = facts->present,
             },
     };
     code = choose_token(question->token, error);
     if (code == 0)
         code = find_parent(&question->parent, error);
-    if (code == 0)
+    if (code == 0 && !facts->present)
         code = mask_collect(environ, &claim->masks, error);
     if (code == 0 && facts->words != NULL)
         code = join_words(facts->words, &claim->command, error);
+    else if (code == 0 && facts->command != NULL)
+        code = join_words((char *const[]){(char *)facts->command, NULL}, &claim->command, error);
     if (code < 0)
         return code;
     question->masks = claim->masks;
@@ -228,8 +234,10 @@ static int turn(struct claim *claim, struct session *session, const struct claim
 int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
                struct berth_error *error)
 {
-    int code = ask(claim, session, error);
+    int code;
 
+    claim->asked = clock_now();
+    code = ask(claim, session, error);
     while (!claim->granted) {
         if (code == 0)
             code = turn(claim, session, listener, error);

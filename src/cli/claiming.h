@@ -8,6 +8,7 @@
 #include <berth/error.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/text.h"
 #include "client/session.h"
@@ -17,8 +18,14 @@
 struct claim_facts {
     struct request *request;
     enum wire_hold hold;
-    char *const *words; /* the command, ended by NULL; NULL: none */
-    char *inventory;    /* of the pool's address */
+    char *const *words;  /* the command, ended by NULL; NULL: none */
+    const char *command; /* instead of words: all of it; NULL: none */
+    char *inventory;     /* of the pool's address */
+
+    /* For a process that runs already; 0: for ourselves. */
+    pid_t pid;
+    uint64_t started; /* process_stat_started */
+    bool present;     /* the devices that it uses already: our masks say nothing about them */
 };
 
 struct claim {
@@ -28,6 +35,7 @@ struct claim {
     uint64_t explaining;       /* the number of the last WIRE_EXPLAIN; 0: none */
     uint64_t looking;          /* the number of the last WIRE_LOOK; 0: none */
     uint64_t id;               /* 0 until the daemon has told it */
+    int64_t asked;             /* when claim_wait began (CLOCK_MONOTONIC) */
     struct wire_message grant; /* WIRE_GRANTED with all devices, once it is granted */
     bool granted;
 };

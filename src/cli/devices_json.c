@@ -46,31 +46,30 @@ static void write_load(struct json *json, const struct device *device)
         json_string_member(json, "sampled_at", NULL);
 }
 
-/* Numbers of users that the user database can be asked for. */
-static bool is_user(struct optional_number uid)
-{
-    return uid.known && uid.value < UINT32_MAX;
-}
-
-static void write_process(struct json *json, const struct device_process *process,
+static void write_process(struct json *json, const struct device_process *process, bool pool_says,
                           struct user_names *users)
 {
     struct optional_number lease = {.known = process->lease != 0, .value = process->lease};
 
     json_object_begin(json);
     write_number(json, "pid", optional_number_of(process->pid));
-    json_string_member(json, "user",
-                       is_user(process->uid) ? user_names_find(users, (uint32_t)process->uid.value)
-                                             : NULL);
+    json_string_member(json, "user", user_names_find_known(users, process->uid));
     json_string_member(json, "command", process->command);
     write_number(json, "memory", process->memory);
     write_number(json, "lease", lease);
     json_string_member(json, "container", process->container);
     write_number(json, "uid", process->uid);
+    json_string_member(json, "since",
+                       process->started == 0 ? NULL : quantity_format_time(process->started).text);
+    if (pool_says)
+        write_bool(json, "squats", process->squats);
+    else
+        json_string_member(json, "squats", NULL);
     json_object_end(json);
 }
 
-static void write_lists(struct json *json, const struct device *device, struct user_names *users)
+static void write_lists(struct json *json, const struct device *device, bool pool_says,
+                        struct user_names *users)
 {
     const struct device_process *process;
     char **node;
@@ -83,12 +82,12 @@ static void write_lists(struct json *json, const struct device *device, struct u
     json_key(json, "processes");
     json_array_begin(json);
     vector_for_each (process, &device->processes)
-        write_process(json, process, users);
+        write_process(json, process, pool_says, users);
     json_array_end(json);
 }
 
 void devices_write_members(struct json *json, const struct device *device,
-                           struct optional_number slot, struct user_names *users)
+                           struct optional_number slot, bool pool_says, struct user_names *users)
 {
     json_string_member(json, "id", device_id_format(device->id).text);
     write_number(json, "slot", slot);
@@ -105,7 +104,7 @@ void devices_write_members(struct json *json, const struct device *device,
     write_number(json, "numa", device->numa);
     json_string_member(json, "cpus", device->cpus);
     write_load(json, device);
-    write_lists(json, device, users);
+    write_lists(json, device, pool_says, users);
 }
 
 static void write_devices(struct json *json, const struct devices_picture *picture)
@@ -117,7 +116,7 @@ static void write_devices(struct json *json, const struct devices_picture *pictu
         json_object_begin(json);
         devices_write_members(json, &devices->items[i],
                               picture->slots != NULL ? picture->slots[i] : optional_number_of(i),
-                              picture->users);
+                              picture->pool_says, picture->users);
         json_object_end(json);
     }
     json_array_end(json);

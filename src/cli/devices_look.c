@@ -62,19 +62,34 @@ static bool is_recorded(void)
     return root != NULL && *root != '\0';
 }
 
+/* What the pool knows of the processes of a device. */
+static void ask_about_processes(const struct devices_pool *pool, struct device *device)
+{
+    const struct device *known = devices_pool_device(pool, device->id);
+    struct device_process *process;
+
+    vector_for_each (process, &device->processes) {
+        const struct device_process *there =
+            known == NULL ? NULL : device_process_find(&known->processes, process->pid);
+
+        if (there != NULL) {
+            process->started = there->started != 0 ? there->started : process->started;
+            process->lease = there->lease != 0 ? there->lease : process->lease;
+            process->squats = there->squats;
+        }
+        if (process->lease == 0 && !is_recorded())
+            process->lease = devices_pool_lease(pool, process->pid);
+    }
+}
+
 static void find_leases(struct devices_look *look)
 {
     struct device *device;
-    struct device_process *process;
 
-    if (!look->pool.is_known || is_recorded())
+    if (!look->pool.is_known)
         return;
-    vector_for_each (device, &look->report.machine.devices) {
-        vector_for_each (process, &device->processes) {
-            if (process->lease == 0)
-                process->lease = devices_pool_lease(&look->pool, process->pid);
-        }
-    }
+    vector_for_each (device, &look->report.machine.devices)
+        ask_about_processes(&look->pool, device);
 }
 
 /* Names a mask if it would hide something by itself, and `all` of them where none would. */

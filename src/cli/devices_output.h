@@ -17,7 +17,8 @@ struct devices_picture {
     const struct optional_number *slots; /* of the report's devices; NULL: by their order */
     struct user_names *users;
     struct terminal terminal;
-    int64_t now; /* nanoseconds since 1970, to tell how old facts are */
+    int64_t now;    /* nanoseconds since 1970, to tell how old facts are */
+    bool pool_says; /* a pool has said what it knows of the processes */
 };
 
 /* All of these: a failed allocation is remembered by `out`. */
@@ -26,9 +27,9 @@ struct devices_picture {
 void devices_write_json(const struct devices_picture *picture, enum json_layout layout,
                         struct text *out);
 
-/* The members of one device in that document, within an object. */
+/* The members of one device in that document, within an object; `pool_says` as in a picture. */
 void devices_write_members(struct json *json, const struct device *device,
-                           struct optional_number slot, struct user_names *users);
+                           struct optional_number slot, bool pool_says, struct user_names *users);
 
 /* Appends a table of the devices, one of the processes that use them if there are any, and a matrix
  * of the links, fitted to the terminal. */

@@ -118,6 +118,13 @@ struct optional_number devices_pool_slot(const struct devices_pool *pool, struct
     return (struct optional_number){0};
 }
 
+const struct device *devices_pool_device(const struct devices_pool *pool, struct device_id id)
+{
+    struct optional_number slot = devices_pool_slot(pool, id);
+
+    return slot.known ? pool->view.look.slots.items[slot.value].device : NULL;
+}
+
 /* The youngest lease that the process itself holds. */
 static uint64_t find_lease(const struct devices_pool *pool, pid_t pid)
 {

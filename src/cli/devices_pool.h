@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hardware's pool can add to a look at the hardware: slots, and the leases that processes
- * belong to. It is asked in passing: none is started, nobody is waited for, and where there is none
- * or it does not answer, it has nothing to add.
+ * What the hardware's pool can add to a look at the hardware: slots, since when processes run and
+ * which leases they belong to. It is asked in passing: none is started, nobody is waited for, and
+ * where there is none or it does not answer, it has nothing to add.
  */
 #ifndef CLI_DEVICES_POOL_H
 #define CLI_DEVICES_POOL_H
@@ -43,6 +43,9 @@ int devices_pool_index(struct devices_pool *pool);
 
 /* The slot of a device in a known pool; unknown when it has none there. */
 struct optional_number devices_pool_slot(const struct devices_pool *pool, struct device_id id);
+
+/* The device as a known pool sees it; NULL when it has none. */
+const struct device *devices_pool_device(const struct devices_pool *pool, struct device_id id);
 
 /* The lease that a process of this machine belongs to: that of its nearest ancestor, itself
  * included, that holds one, and of several the youngest; 0: none. */

@@ -19,6 +19,7 @@ static const struct table_column columns[] = {
     {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
     {.heading = "USER", .priority = 90, .least = 8, .hide_unknown = true},
     {.heading = "MEMORY", .priority = 85, .right = true, .hide_unknown = true},
+    {.heading = "FOR", .priority = 60, .right = true, .hide_unknown = true},
     {.heading = "LEASE", .priority = 80, .right = true, .hide_unknown = true},
     {.heading = "CONTAINER", .priority = 50, .hide_unknown = true},
     {.heading = "COMMAND", .priority = 95, .least = 12, .hide_unknown = true},
@@ -40,7 +41,7 @@ static struct shown find_shown(const struct device_list *devices)
     vector_for_each (device, devices) {
         vector_for_each (process, &device->processes) {
             shown.any = true;
-            shown.lease |= process->lease != 0;
+            shown.lease |= process->lease != 0 || process->squats;
             shown.container |= process->container != NULL;
         }
     }
@@ -53,18 +54,30 @@ static void add_empty(struct table *table, bool shown)
     table_cell(table, shown ? "" : NULL);
 }
 
+/* How long it has been running, in whole seconds. */
+static void add_age(struct table *table, int64_t started, int64_t now)
+{
+    int64_t age;
+
+    if (started == 0 || now < started || __builtin_sub_overflow(now, started, &age))
+        table_cell(table, NULL);
+    else
+        table_cell(table, quantity_format_duration(age - age % DURATION_SECOND).text);
+}
+
 static void add_process(struct table *table, struct shown shown, const struct device *device,
-                        const struct device_process *process, struct user_names *users)
+                        const struct device_process *process, const struct devices_picture *picture)
 {
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell_format(table, "%llu", (unsigned long long)process->pid);
-    table_cell(table, process->uid.known && process->uid.value < UINT32_MAX
-                          ? user_names_find(users, (uint32_t)process->uid.value)
-                          : NULL);
+    table_cell(table, user_names_find_known(picture->users, process->uid));
     table_cell(table,
                process->memory.known ? quantity_format_size(process->memory.value).text : NULL);
+    add_age(table, process->started, picture->now);
     if (process->lease != 0)
         table_cell_format(table, "%llu", (unsigned long long)process->lease);
+    else if (process->squats)
+        table_cell_styled(table, STYLE_WARNING, "squats");
     else
         add_empty(table, shown.lease);
     if (process->container != NULL)
@@ -87,7 +100,7 @@ void devices_write_processes(const struct devices_picture *picture, struct text 
     table_init(&table, columns, COUNT(columns));
     vector_for_each (device, devices) {
         vector_for_each (process, &device->processes)
-            add_process(&table, shown, device, process, picture->users);
+            add_process(&table, shown, device, process, picture);
     }
     text_append_char(out, '\n');
     if (table_print(&table, &picture->terminal, out) < 0)

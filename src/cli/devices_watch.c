@@ -64,6 +64,7 @@ static void write_look(struct watch *watch, struct text *out)
         .users = &watch->users,
         .terminal = terminal_of(STDOUT_FILENO),
         .now = clock_read(CLOCK_REALTIME),
+        .pool_says = watch->look->pool.is_known,
     };
     const struct problem_list *problems = &watch->look->report.problems;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/job.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,7 +25,8 @@ struct job {
     const char *verb;
     job_start *start;
     const void *context;
-    uint32_t count;      /* of copies */
+    uint32_t count; /* of copies */
+    bool warns;
     struct claim *claim; /* NULL: none */
     struct session *session;
     struct supervisor *supervisor;
@@ -40,11 +43,50 @@ static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
     supervisor_stop(job->supervisor, force_at);
 }
 
+void job_describe_warning(const struct wire_message *warning, struct text *out)
+{
+    int64_t left = warning->duration > INT64_MAX ? INT64_MAX : (int64_t)warning->duration;
+    struct quantity_text in = quantity_format_duration(left);
+
+    if (warning->end == WIRE_END_EXPIRED)
+        text_append_format(out,
+                           "berth: the time limit ends lease %" PRIu64 " in %s ('berth extend "
+                           "%" PRIu64 " 1h' moves it)\n",
+                           warning->id, in.text, warning->id);
+    else if (warning->end == WIRE_END_IDLE && left == 0)
+        text_append_format(out,
+                           "berth: lease %" PRIu64 " does not use its devices, which others could "
+                           "have\n",
+                           warning->id);
+    else if (warning->end == WIRE_END_IDLE)
+        text_append_format(out,
+                           "berth: lease %" PRIu64 " does not use its devices and will be taken "
+                           "back in %s\n",
+                           warning->id, in.text);
+    else
+        text_append_format(out, "berth: lease %" PRIu64 " will end in %s: %s\n", warning->id,
+                           in.text, wire_end_describe(warning->end));
+}
+
+static void warn(const struct job *job, const struct wire_message *warning)
+{
+    struct text line = {0};
+
+    if (!job->warns)
+        return;
+    job_describe_warning(warning, &line);
+    if (!text_failed(&line))
+        fputs(text_string(&line), stderr);
+    text_finish(&line);
+}
+
 static void take(struct job *job, const struct wire_message *message)
 {
     bool answer = message->number == job->claim->question.number;
 
-    if (message->type == WIRE_NOTICE && message->id == job->claim->id)
+    if (message->type == WIRE_WARNING && message->id == job->claim->id)
+        warn(job, message);
+    else if (message->type == WIRE_NOTICE && message->id == job->claim->id)
         stop_by(job, message->end, clock_after(clock_now(), (int64_t)message->duration));
     else if (message->type == WIRE_REFUSED && answer)
         /* The pool has no such lease any more: somebody else may have the devices. */
@@ -183,6 +225,7 @@ int job_run(const struct launch *launch, struct session *session)
         .start = start_replica,
         .context = launch,
         .count = launch->replicas,
+        .warns = launch->warns,
         .claim = launch->claim,
         .session = session,
     };

@@ -27,4 +27,7 @@ int job_run(const struct launch *launch, struct session *session);
  */
 void job_release(const struct claim *claim, struct session *session, int exit_code);
 
+/* Appends what a WIRE_WARNING says, as a line for people. */
+void job_describe_warning(const struct wire_message *warning, struct text *out);
+
 #endif

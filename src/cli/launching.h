@@ -17,6 +17,7 @@ struct launch {
     struct claim *claim; /* granted; NULL: no device could ever do, every GPU is hidden */
     char *const *words;  /* the command, ended by NULL */
     bool uuid;           /* name devices by UUID */
+    bool warns;          /* say on standard error what the pool warns of */
     uint32_t replicas;
     bool has_replica;       /* each is told its number */
     uint32_t first_replica; /* that of the first */

@@ -128,24 +128,72 @@ static int take_letters(const struct option_binding *bindings, size_t count, con
     return OPTIONS_GO_ON;
 }
 
+static bool is_operand(const char *word)
+{
+    return word[0] != '-' || word[1] == '\0';
+}
+
+/* Takes the option at the cursor with its value, or the "--" there. */
+static int take(const struct option_binding *bindings, size_t count, struct cursor *cursor,
+                struct berth_error *error)
+{
+    const char *word = cursor->argv[cursor->next++];
+
+    if (strcmp(word, "--") == 0)
+        return OPTIONS_GO_ON;
+    return word[1] == '-' ? take_long(bindings, count, word, cursor, error)
+                          : take_letters(bindings, count, word, cursor, error);
+}
+
 int options_parse(const struct option_binding *bindings, size_t count, int argc, char **argv,
                   int *ret_operand, struct berth_error *error)
 {
     struct cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     int code = OPTIONS_GO_ON;
+    bool ended = false;
 
-    while (code == OPTIONS_GO_ON && cursor.next < argc) {
-        const char *word = argv[cursor.next];
-
-        if (word[0] != '-' || word[1] == '\0')
-            break;
-        cursor.next++;
-        if (strcmp(word, "--") == 0)
-            break;
-        code = word[1] == '-' ? take_long(bindings, count, word, &cursor, error)
-                              : take_letters(bindings, count, word, &cursor, error);
+    while (code == OPTIONS_GO_ON && !ended && cursor.next < argc &&
+           !is_operand(argv[cursor.next])) {
+        ended = strcmp(argv[cursor.next], "--") == 0;
+        code = take(bindings, count, &cursor, error);
     }
     *ret_operand = cursor.next;
+    return code;
+}
+
+/* Puts the words from `from` to `to`, one or two, before the `count` words that stand there. */
+static void move_before(char **argv, int count, int from, int to)
+{
+    char **place = argv + from - count;
+    size_t moved = (size_t)(to - from);
+    char *words[2];
+
+    memcpy(words, argv + from, moved * sizeof(*words));
+    memmove(place + moved, place, (size_t)count * sizeof(*place));
+    memcpy(place, words, moved * sizeof(*words));
+}
+
+int options_parse_mixed(const struct option_binding *bindings, size_t count, int argc, char **argv,
+                        int *ret_operand, struct berth_error *error)
+{
+    struct cursor cursor = {.argc = argc, .argv = argv, .next = 1};
+    int code = OPTIONS_GO_ON;
+    int operands = 0; /* just before the cursor */
+    bool ended = false;
+
+    while (code == OPTIONS_GO_ON && !ended && cursor.next < argc) {
+        int from = cursor.next;
+
+        if (is_operand(argv[from])) {
+            operands++;
+            cursor.next++;
+            continue;
+        }
+        ended = strcmp(argv[from], "--") == 0;
+        code = take(bindings, count, &cursor, error);
+        move_before(argv, operands, from, cursor.next);
+    }
+    *ret_operand = cursor.next - operands;
     return code;
 }
 

@@ -29,6 +29,11 @@ enum options_result {
 int options_parse(const struct option_binding *bindings, size_t count, int argc, char **argv,
                   int *ret_operand, struct berth_error *error);
 
+/* The same for words that no command follows: options may also stand between and behind the
+ * operands, which are moved behind them all. */
+int options_parse_mixed(const struct option_binding *bindings, size_t count, int argc, char **argv,
+                        int *ret_operand, struct berth_error *error);
+
 /* Appends the set as help shows it, `width` columns wide. */
 void options_describe(const struct option_set *set, size_t width, struct text *out);
 

@@ -155,6 +155,35 @@ static void mix(uint64_t *fingerprint, uint64_t number)
     }
 }
 
+static void mix_slot(uint64_t *fingerprint, const struct wire_slot *slot)
+{
+    const struct device_process *process;
+
+    mix(fingerprint, slot->device->id.vendor);
+    mix(fingerprint, slot->device->id.index);
+    mix(fingerprint, slot->device->id.mig);
+    mix(fingerprint, slot->state);
+    mix(fingerprint, slot->tenants);
+    mix(fingerprint, slot->device->health == HEALTH_SICK);
+    mix(fingerprint, slot->device->old);
+    mix(fingerprint, slot->blocks);
+    mix(fingerprint, (uint64_t)slot->reason_time);
+    vector_for_each (process, &slot->device->processes) {
+        if (process->squats)
+            mix(fingerprint, process->pid);
+    }
+}
+
+static void mix_lease(uint64_t *fingerprint, const struct wire_lease *lease)
+{
+    mix(fingerprint, lease->id);
+    mix(fingerprint, lease->draining);
+    mix(fingerprint, lease->end);
+    mix(fingerprint, lease->expires.known ? lease->expires.value : 0);
+    mix(fingerprint, lease->idle_warned);
+    mix(fingerprint, lease->preparing);
+}
+
 uint64_t pool_view_fingerprint(const struct pool_view *view)
 {
     uint64_t fingerprint = UINT64_C(0xcbf29ce484222325);
@@ -163,21 +192,10 @@ uint64_t pool_view_fingerprint(const struct pool_view *view)
     const struct wire_claim *claim;
     const struct problem *problem;
 
-    vector_for_each (slot, &view->look.slots) {
-        mix(&fingerprint, slot->device->id.vendor);
-        mix(&fingerprint, slot->device->id.index);
-        mix(&fingerprint, slot->device->id.mig);
-        mix(&fingerprint, slot->state);
-        mix(&fingerprint, slot->tenants);
-        mix(&fingerprint, slot->device->health == HEALTH_SICK);
-        mix(&fingerprint, slot->device->old);
-    }
-    vector_for_each (lease, &view->look.leases) {
-        mix(&fingerprint, lease->id);
-        mix(&fingerprint, lease->draining);
-        mix(&fingerprint, lease->end);
-        mix(&fingerprint, lease->expires.known ? lease->expires.value : 0);
-    }
+    vector_for_each (slot, &view->look.slots)
+        mix_slot(&fingerprint, slot);
+    vector_for_each (lease, &view->look.leases)
+        mix_lease(&fingerprint, lease);
     vector_for_each (claim, &view->look.claims) {
         mix(&fingerprint, claim->id);
         mix(&fingerprint, claim->position);

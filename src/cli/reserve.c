@@ -9,17 +9,17 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
-#include "cli/claiming.h"
+#include "cli/awaiting.h"
 #include "cli/exports.h"
 #include "cli/launching.h"
 #include "cli/output.h"
 #include "cli/reach.h"
 #include "cli/run.h"
-#include "cli/waiting_line.h"
 #include "spec/option_types.h"
 
 struct reserve_options {
     struct optional_number time;
+    struct notify_options notify;
     bool exports;
     bool verbose;
 };
@@ -49,25 +49,10 @@ static const struct option_set reserve_option_set = {
 
 static const struct option_set *const reserve_sets[] = {
     &reserve_option_set,
+    &notify_option_set,
     &request_option_set,
     NULL,
 };
-
-/* What is about a command cannot be asked for here. */
-static int refuse_commands(const struct request *request, struct berth_error *error)
-{
-    const char *option = NULL;
-
-    if (request->or_cpu)
-        option = "--or-cpu";
-    else if (request->ranks)
-        option = "--ranks";
-    else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
-        option = "--scheduling best-effort";
-    return option == NULL
-               ? 0
-               : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
-}
 
 /* The two ways to say how long are one. */
 static int settle_time(const struct reserve_options *options, struct request *request,
@@ -117,17 +102,12 @@ static int claim_devices_for(struct reach *reach, const struct reserve_options *
         .hold = WIRE_HOLD_NOTHING,
         .inventory = reach->address.inventory,
     };
-    struct claim_listener listener;
-    struct waiting_line line;
+    const struct awaiting awaiting = {.verbose = options->verbose, .notify = options->notify};
     struct claim claim;
-    int code;
+    int code = claim_init(&claim, &facts, error);
 
-    waiting_line_init(&line, options->verbose);
-    listener = waiting_line_listener(&line);
-    code = claim_init(&claim, &facts, error);
     if (code == 0)
-        code = claim_wait(&claim, &reach->session, &listener, error);
-    waiting_line_finish(&line);
+        code = claim_await(&claim, &reach->session, &awaiting, error);
     if (code == 0)
         code = describe(&claim, request, options->exports, out, error);
     claim_finish(&claim);
@@ -143,7 +123,7 @@ static int reserve(const struct reserve_options *options, struct request_options
     if (code == 0)
         code = request_options_complete(request, error);
     if (code == 0)
-        code = refuse_commands(&request->request, error);
+        code = run_refuse_commands(&request->request, error);
     if (code == 0)
         code = reach_open(&reach, request->inventory, error);
     if (code < 0)
@@ -159,6 +139,7 @@ static int run(int argc, char **argv)
     struct request_options request;
     const struct option_binding bindings[] = {
         {&reserve_option_set, &options},
+        {&notify_option_set, &options.notify},
         {&request_option_set, &request},
     };
     struct berth_error error = BERTH_ERROR_INIT;

@@ -6,16 +6,15 @@
 #include "cli/run.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "cli/claiming.h"
+#include "cli/awaiting.h"
 #include "cli/exit_codes.h"
 #include "cli/job.h"
 #include "cli/launching.h"
 #include "cli/output.h"
 #include "cli/reach.h"
-#include "cli/waiting_line.h"
 
 /* A copy of a run whose replicas are claims of their own. */
 struct replica {
@@ -23,22 +22,14 @@ struct replica {
     uint32_t number;
 };
 
-/* Whether somebody has to stay beside the command: to end it, or because there are several. */
+/* Whether somebody has to stay beside the command: to end it, to hear of it, or because there are
+ * several. */
 static bool needs_supervisor(const struct launch *launch, const struct request *request)
 {
     if (launch->replicas > 1)
         return true;
-    return launch->claim != NULL && (request->opportunistic || launch->claim->grant.expires.known);
-}
-
-static void say_granted(const struct claim *claim)
-{
-    const struct device *device;
-
-    fprintf(stderr, "berth: lease %llu:", (unsigned long long)claim->id);
-    vector_for_each (device, &claim->grant.devices)
-        fprintf(stderr, " %s", device_id_format(device->id).text);
-    fprintf(stderr, "\n");
+    return launch->claim != NULL && (request->opportunistic || launch->claim->grant.expires.known ||
+                                     launch->claim->grant.stay);
 }
 
 /* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
@@ -47,7 +38,7 @@ static int launch(const struct run_line *line, const struct launch *launch, stru
     int code;
 
     if (line->verbose && launch->claim != NULL)
-        say_granted(launch->claim);
+        claim_say_granted(launch->claim);
     else if (line->verbose)
         fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
     if (!needs_supervisor(launch, &line->request.request))
@@ -63,22 +54,6 @@ static bool is_impossible(int code)
     return code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE;
 }
 
-/* Waits for the claim, showing so where there is somebody to see it. */
-static int wait_for(struct claim *claim, struct session *session, bool verbose, bool quiet,
-                    struct berth_error *error)
-{
-    struct waiting_line line = {0};
-    struct claim_listener listener;
-    int code;
-
-    if (!quiet || verbose)
-        waiting_line_init(&line, verbose);
-    listener = waiting_line_listener(&line);
-    code = claim_wait(claim, session, &listener, error);
-    waiting_line_finish(&line);
-    return code;
-}
-
 /* With a connection: claims and launches. Returns the exit code, or a negative error code. */
 static int claim_and_launch(struct run_line *line, struct reach *reach,
                             const struct replica *replica, const struct launch *how,
@@ -91,12 +66,17 @@ static int claim_and_launch(struct run_line *line, struct reach *reach,
         .words = line->words,
         .inventory = reach->address.inventory,
     };
+    /* One line is enough for all copies. */
+    const struct awaiting awaiting = {
+        .verbose = line->verbose,
+        .quiet = replica->number > 0,
+        .notify = line->notify,
+    };
     struct claim claim;
     int code = claim_init(&claim, &facts, error);
 
-    /* One line is enough for all copies. */
     if (code == 0)
-        code = wait_for(&claim, &reach->session, line->verbose, replica->number > 0, error);
+        code = claim_await(&claim, &reach->session, &awaiting, error);
     if (code == 0)
         with_claim.claim = &claim;
     if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
@@ -111,6 +91,7 @@ static int run_line(const struct verb *verb, struct run_line *line, const struct
         .verb = verb->name,
         .words = line->words,
         .uuid = line->request.uuid,
+        .warns = line->verbose || isatty(STDERR_FILENO) == 1,
         .replicas = line->request.request.replicas,
         .has_replica = replica->is_one || line->request.request.replicas > 1,
         .first_replica = replica->number,
@@ -148,7 +129,12 @@ int run_replica(struct run_line *line, uint32_t number)
     return run_line(&verb_run, line, &replica);
 }
 
-static const struct option_set *const run_sets[] = {&run_option_set, &request_option_set, NULL};
+static const struct option_set *const run_sets[] = {
+    &run_option_set,
+    &notify_option_set,
+    &request_option_set,
+    NULL,
+};
 
 const struct verb verb_run = {
     .name = "run",

@@ -42,10 +42,33 @@ static int refuse_later_capabilities(const struct request_options *options,
                : error_set(error, BERTH_ERROR_INVALID, "%s: not in this version yet", option);
 }
 
+int run_refuse_commands(const struct request *request, struct berth_error *error)
+{
+    const char *option = NULL;
+
+    if (request->or_cpu)
+        option = "--or-cpu";
+    else if (request->ranks)
+        option = "--ranks";
+    else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
+        option = "--scheduling best-effort";
+    return option == NULL
+               ? 0
+               : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
+}
+
+/* What the options of a set go to. */
+static void *target_of(const struct option_set *set, struct run_line *line)
+{
+    if (set == &run_option_set)
+        return line;
+    return set == &notify_option_set ? (void *)&line->notify : (void *)&line->request;
+}
+
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit)
 {
-    struct option_binding bindings[2] = {0};
+    struct option_binding bindings[3] = {0};
     size_t count = 0;
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;
@@ -53,11 +76,9 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
 
     *line = (struct run_line){0};
     request_options_init(&line->request);
-    for (; verb->sets[count] != NULL; count++) {
-        bindings[count].set = verb->sets[count];
-        bindings[count].target =
-            verb->sets[count] == &run_option_set ? (void *)line : (void *)&line->request;
-    }
+    for (; verb->sets[count] != NULL; count++)
+        bindings[count] =
+            (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
     line->words = argv + operand;

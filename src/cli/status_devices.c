@@ -3,6 +3,7 @@
  * The devices of a pool and who holds them: one line for each device, and for each further lease on
  * it. A lease of several devices is named at each of them, so that every line can be read alone.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
@@ -46,23 +47,32 @@ static bool same_name(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
+/* Shorter pauses are noise. */
+static bool is_idle(const struct wire_lease *lease)
+{
+    return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);
+}
+
 /* Whether there is something to say of a lease beside the usual. */
 static bool has_note(const struct wire_lease *lease)
 {
-    return lease->end != 0 || lease->draining || lease->opportunistic;
+    return lease->end != 0 || lease->draining || lease->opportunistic || lease->adopted ||
+           is_idle(lease);
 }
 
+/* Who uses it without a lease, and why it is out of service, is told below the table if it is
+ * known. */
 static const char *note_of_state(const struct wire_slot *slot)
 {
     if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
         return slot->device->health_reason;
     switch (slot->state) {
     case WIRE_STATE_SQUATTED:
-        return "in use without a lease";
+        return status_is_squatted(slot) ? NULL : "in use without a lease";
     case WIRE_STATE_ELSEWHERE:
         return "held by another pool";
     case WIRE_STATE_DRAINED:
-        return "out of service";
+        return status_is_drained(slot) ? NULL : "out of service";
     case WIRE_STATE_GONE:
         return NULL;
     default:
@@ -128,10 +138,12 @@ static enum style style_of(enum wire_state state)
 }
 
 /* How a shared device is shared says more than that it is. */
-static void add_state(struct table *table, const struct wire_slot *slot)
+static void add_state(struct table *table, const struct wire_slot *slot, bool preparing)
 {
     if (slot->device->partitioned)
         table_cell_styled(table, STYLE_FAINT, "partitioned");
+    else if (preparing)
+        table_cell(table, "preparing");
     else if (slot->state == WIRE_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
@@ -139,8 +151,9 @@ static void add_state(struct table *table, const struct wire_slot *slot)
                           choice_name(wire_state_names, (int)slot->state));
 }
 
-/* The device's own part of its first line. */
-static void add_device(struct table *table, const struct shown *shown, const struct wire_slot *slot)
+/* The device's own part of its first line; whether it is being checked for its first lease. */
+static void add_device(struct table *table, const struct shown *shown, const struct wire_slot *slot,
+                       bool preparing)
 {
     const struct device *device = slot->device;
 
@@ -148,7 +161,7 @@ static void add_device(struct table *table, const struct shown *shown, const str
     table_cell(table, shown->model ? status_model(device) : NULL);
     devices_add_memory(table, device);
     add_utilization(table, &device->load.utilization);
-    add_state(table, slot);
+    add_state(table, slot, preparing);
 }
 
 /* In its place at the further lines of a device. */
@@ -185,6 +198,26 @@ static void add_share(struct table *table, bool shown, const struct wire_lease *
         table_cell(table, share.text);
 }
 
+/* "adopted, idle 45m". */
+static void add_habits(struct table *table, const struct wire_lease *lease)
+{
+    const char *kind = "";
+    struct quantity_text idle = {.text = ""};
+    bool is_long = lease->idle_warned && is_idle(lease);
+    char note[64];
+
+    if (lease->opportunistic)
+        kind = lease->adopted ? "adopted, gives way" : "gives way";
+    else if (lease->adopted)
+        kind = "adopted";
+    if (is_idle(lease))
+        idle = status_duration(0, status_time(lease->idle.value));
+    snprintf(note, sizeof(note), "%s%s%s%s", kind,
+             *kind != '\0' && idle.text[0] != '\0' ? ", " : "", idle.text[0] != '\0' ? "idle " : "",
+             idle.text);
+    table_cell_styled(table, is_long ? STYLE_WARNING : STYLE_FAINT, note);
+}
+
 static void add_note(struct table *table, bool shown, const struct wire_lease *lease,
                      const struct wire_slot *slot)
 {
@@ -192,8 +225,8 @@ static void add_note(struct table *table, bool shown, const struct wire_lease *l
         table_cell_format(table, "ending: %s", wire_end_describe(lease->end));
     else if (lease->draining)
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
-    else if (lease->opportunistic)
-        table_cell_styled(table, STYLE_FAINT, "gives way");
+    else if (has_note(lease))
+        add_habits(table, lease);
     else if (note_of_state(slot) != NULL)
         table_cell_styled(table, STYLE_WARNING, note_of_state(slot));
     else
@@ -272,14 +305,15 @@ void status_write_devices(const struct status_picture *picture, struct text *out
 
         for (; use < view->uses.count && view->uses.items[use].slot == i; use++) {
             if (first)
-                add_device(&table, &shown, slot);
+                add_device(&table, &shown, slot,
+                           view->look.leases.items[view->uses.items[use].lease].preparing);
             else
                 add_device_again(&table, &shown, slot);
             add_holder(&table, &shown, picture, &view->uses.items[use]);
             first = false;
         }
         if (first) {
-            add_device(&table, &shown, slot);
+            add_device(&table, &shown, slot, false);
             add_no_holder(&table, &shown, slot);
         }
     }

@@ -37,6 +37,56 @@ static void write_pool(struct json *json, const struct status_picture *picture)
     json_object_end(json);
 }
 
+/* null, where it is not known. */
+static void write_start(struct json *json, int64_t started)
+{
+    json_string_member(json, "since", started == 0 ? NULL : quantity_format_time(started).text);
+}
+
+static void write_process(struct json *json, const struct device_process *process,
+                          struct user_names *users)
+{
+    json_object_begin(json);
+    write_unsigned(json, "pid", process->pid);
+    json_string_member(json, "user", user_names_find_known(users, process->uid));
+    json_number_member(json, "uid", process->uid.known, process->uid.value);
+    json_string_member(json, "command", process->command);
+    json_string_member(json, "container", process->container);
+    write_start(json, process->started);
+    json_object_end(json);
+}
+
+/* Those that squat, or else those that linger. */
+static void write_processes(struct json *json, const char *key,
+                            const struct status_picture *picture, const struct wire_slot *slot,
+                            bool squatters)
+{
+    const struct device_process *process;
+
+    json_key(json, key);
+    json_array_begin(json);
+    vector_for_each (process, &slot->device->processes) {
+        if (squatters ? process->squats : status_lingers(picture->view, slot, process))
+            write_process(json, process, picture->users);
+    }
+    json_array_end(json);
+}
+
+static void write_drain(struct json *json, const struct status_picture *picture,
+                        const struct wire_slot *slot)
+{
+    json_key(json, "drain");
+    if (!status_is_drained(slot)) {
+        json_null(json);
+        return;
+    }
+    json_object_begin(json);
+    json_string_member(json, "reason", slot->reason);
+    json_string_member(json, "user", user_names_find_known(picture->users, slot->reason_uid));
+    write_start(json, slot->reason_time);
+    json_object_end(json);
+}
+
 static void write_device(struct json *json, const struct status_picture *picture, size_t slot,
                          size_t *use)
 {
@@ -46,7 +96,7 @@ static void write_device(struct json *json, const struct status_picture *picture
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
     json_object_begin(json);
-    devices_write_members(json, item->device, optional_number_of(slot), picture->users);
+    devices_write_members(json, item->device, optional_number_of(slot), true, picture->users);
     write_bool(json, "leased", leased);
     json_string_member(json, "sharing",
                        leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
@@ -62,7 +112,20 @@ static void write_device(struct json *json, const struct status_picture *picture
         last = lease;
     }
     json_array_end(json);
+    write_processes(json, "squatters", picture, item, true);
+    write_processes(json, "lingering", picture, item, false);
+    write_drain(json, picture, item);
     json_object_end(json);
+}
+
+/* Nanoseconds as seconds; null where they are not known. */
+static void write_seconds(struct json *json, const char *key, struct optional_number duration)
+{
+    json_key(json, key);
+    if (duration.known)
+        json_decimal(json, status_time(duration.value) / (DURATION_SECOND / 1000), 3);
+    else
+        json_null(json);
 }
 
 static void write_lease_devices(struct json *json, const struct wire_lease *lease)
@@ -107,7 +170,10 @@ static void write_lease(struct json *json, const struct wire_lease *lease, struc
     json_string_member(json, "claimed_at", quantity_format_time(lease->since).text);
     json_string_member(json, "granted_at", quantity_format_time(lease->granted).text);
     write_time(json, "expires_at", lease->expires);
-    json_string_member(json, "idle_s", NULL);
+    write_seconds(json, "idle_s", lease->idle);
+    write_bool(json, "idle_warned", lease->idle_warned);
+    write_bool(json, "adopted", lease->adopted);
+    write_bool(json, "preparing", lease->preparing);
     write_bool(json, "draining", lease->draining);
     json_string_member(json, "ending", lease->end != 0 ? wire_end_describe(lease->end) : NULL);
     write_time(json, "force_at", lease->force_at);
@@ -130,11 +196,7 @@ static void write_claim(struct json *json, const struct wire_claim *claim, struc
     write_bool(json, "opportunistic", claim->opportunistic);
     json_string_member(json, "since", quantity_format_time(claim->since).text);
     json_string_member(json, "why", claim->why);
-    json_key(json, "estimate_s");
-    if (claim->estimate.known)
-        json_decimal(json, status_time(claim->estimate.value) / (DURATION_SECOND / 1000), 3);
-    else
-        json_null(json);
+    write_seconds(json, "estimate_s", claim->estimate);
     json_number_member(json, "parent", claim->parent != 0, claim->parent);
     json_object_end(json);
 }

@@ -27,14 +27,30 @@ struct status_picture {
  * terminal. */
 void status_write(const struct status_picture *picture, struct text *out);
 
-/* The parts of it. The last two append nothing when nobody waits and nothing is wrong. */
+/* The parts of it. Those after the first two append nothing when nothing is in anybody's way,
+ * nobody waits and nothing is wrong. Hindrances begin with an empty line. */
 void status_write_headline(const struct status_picture *picture, struct text *out);
 void status_write_devices(const struct status_picture *picture, struct text *out);
+void status_write_hindrances(const struct status_picture *picture, struct text *out);
 void status_write_queue(const struct status_picture *picture, struct text *out);
 void status_write_problems(const struct status_picture *picture, struct text *out);
 
 /* Appends the berth.status/1 document. */
 void status_write_json(const struct status_picture *picture, enum json_layout layout,
+                       struct text *out);
+
+/* Whether a process is what is left of a lease that has ended. */
+bool status_lingers(const struct pool_view *view, const struct wire_slot *slot,
+                    const struct device_process *process);
+
+/* Whether it is known who uses the device without a lease. */
+bool status_is_squatted(const struct wire_slot *slot);
+
+/* Whether the device is out of service, or will be once its leases have ended. */
+bool status_is_drained(const struct wire_slot *slot);
+
+/* Appends one line in a style, inert and cut to the terminal's width. */
+void status_write_line(const struct status_picture *picture, enum style style, const char *line,
                        struct text *out);
 
 /* The model without its vendor, which the id names already; NULL: unknown. */

@@ -115,9 +115,8 @@ static const char *common_model(const struct pool_view *view)
     return model;
 }
 
-/* Appends one line in a style, cut to the terminal's width. */
-static void append_line(const struct status_picture *picture, enum style style, const char *line,
-                        struct text *out)
+void status_write_line(const struct status_picture *picture, enum style style, const char *line,
+                       struct text *out)
 {
     size_t room = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
     size_t length = strlen(line);
@@ -152,10 +151,11 @@ void status_write_headline(const struct status_picture *picture, struct text *ou
     if (common_model(view) != NULL)
         text_append_format(&pool, ", %s%s", view->look.slots.count > 1 ? "all " : "",
                            common_model(view));
-    append_line(picture, STYLE_STRONG, text_string(&line), out);
-    append_line(picture, STYLE_FAINT, text_string(&pool), out);
+    status_write_line(picture, STYLE_STRONG, text_string(&line), out);
+    status_write_line(picture, STYLE_FAINT, text_string(&pool), out);
     if (picture->note != NULL)
-        append_line(picture, picture->stale ? STYLE_WARNING : STYLE_FAINT, picture->note, out);
+        status_write_line(picture, picture->stale ? STYLE_WARNING : STYLE_FAINT, picture->note,
+                          out);
     out->failed |= line.failed || pool.failed;
     text_finish(&line);
     text_finish(&pool);
@@ -169,7 +169,7 @@ void status_write_problems(const struct status_picture *picture, struct text *ou
         struct text line = {0};
 
         text_append_format(&line, "%s: %s", problem->backend, problem->message);
-        append_line(picture, STYLE_WARNING, text_string(&line), out);
+        status_write_line(picture, STYLE_WARNING, text_string(&line), out);
         out->failed |= line.failed;
         text_finish(&line);
     }
@@ -183,6 +183,7 @@ void status_write(const struct status_picture *picture, struct text *out)
     if (look->slots.count > 0) {
         text_append_char(out, '\n');
         status_write_devices(picture, out);
+        status_write_hindrances(picture, out);
     }
     if (look->claims.count > 0) {
         text_append_char(out, '\n');

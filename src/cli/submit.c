@@ -17,6 +17,7 @@
 #include "cli/exit_codes.h"
 #include "cli/job.h"
 #include "cli/launching.h"
+#include "cli/notify.h"
 #include "cli/output.h"
 #include "cli/reach.h"
 #include "cli/run.h"
@@ -35,6 +36,7 @@ struct submission {
     const struct run_line *line;
     struct reach reach;
     struct claim claim;
+    struct notify notify;
     char *pool;
     struct state_files files; /* once it was reported */
     bool reported;
@@ -85,8 +87,12 @@ static int report_id(struct submission *submission, struct berth_error *error)
 static int tell_waiting(void *context, const struct wire_message *waiting,
                         struct berth_error *error)
 {
-    (void)waiting;
-    return report_id(context, error);
+    struct submission *submission = context;
+    int code = report_id(submission, error);
+
+    if (code == 0)
+        notify_waiting(&submission->notify, &submission->claim, waiting);
+    return code;
 }
 
 /* Claims, reports, and waits until the claim is granted. */
@@ -98,14 +104,22 @@ static int claim(struct submission *submission, struct berth_error *error)
         .words = submission->line->words,
         .inventory = submission->reach.address.inventory,
     };
-    const struct claim_listener listener = {.context = submission, .waiting = tell_waiting};
+    struct claim_listener listener = {.context = submission, .waiting = tell_waiting};
     int code = claim_init(&submission->claim, &facts, error);
 
+    if (code == 0)
+        code =
+            notify_init(&submission->notify, &submission->line->notify, facts.request->name, error);
+    listener.pause = notify_pause(&submission->notify);
     if (code == 0)
         code = state_files_pool(&submission->reach.session, &submission->pool, error);
     if (code == 0)
         code = claim_wait(&submission->claim, &submission->reach.session, &listener, error);
-    return code == 0 ? report_id(submission, error) : code;
+    if (code == 0)
+        code = report_id(submission, error);
+    if (code == 0)
+        notify_granted(&submission->notify, &submission->claim);
+    return code;
 }
 
 /* Claims and runs. Returns the exit code, or a negative error code. */
@@ -118,6 +132,7 @@ static int claim_and_run(struct submission *submission, uint32_t replica, bool i
         .claim = &submission->claim,
         .words = submission->line->words,
         .uuid = options->uuid,
+        .warns = true,
         .replicas = options->request.replicas,
         .has_replica = is_replica || options->request.replicas > 1,
         .first_replica = replica,
@@ -272,7 +287,8 @@ static int run(int argc, char **argv)
     return code;
 }
 
-static const struct option_set *const submit_sets[] = {&request_option_set, NULL};
+static const struct option_set *const submit_sets[] = {&notify_option_set, &request_option_set,
+                                                       NULL};
 
 const struct verb verb_submit = {
     .name = "submit",

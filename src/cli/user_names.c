@@ -60,6 +60,11 @@ const char *user_names_find(struct user_names *names, uint32_t uid)
     return item->name;
 }
 
+const char *user_names_find_known(struct user_names *names, struct optional_number uid)
+{
+    return uid.known && uid.value < UINT32_MAX ? user_names_find(names, (uint32_t)uid.value) : NULL;
+}
+
 void user_names_finish(struct user_names *names)
 {
     struct user_name *item;

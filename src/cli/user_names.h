@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
+#include "model/optional.h"
 
 struct user_name {
     uint32_t uid;
@@ -24,6 +25,9 @@ struct user_names {
  * call. It may hold anything: whoever keeps the user database wrote it. May block as long as that
  * does. */
 const char *user_names_find(struct user_names *names, uint32_t uid);
+
+/* The same for one who may be unknown; then NULL. */
+const char *user_names_find_known(struct user_names *names, struct optional_number uid);
 
 void user_names_finish(struct user_names *names);
 

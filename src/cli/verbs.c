@@ -11,9 +11,9 @@
 #include "cli/output.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,    &verb_submit,  &verb_logs,   &verb_wait,   &verb_reserve,
-    &verb_extend, &verb_release, &verb_cancel, &verb_status, &verb_devices,
-    &verb_plan,   &verb_daemon,  &verb_help,   NULL,
+    &verb_run,    &verb_submit,  &verb_logs,   &verb_wait,   &verb_reserve, &verb_adopt,
+    &verb_extend, &verb_release, &verb_cancel, &verb_status, &verb_devices, &verb_plan,
+    &verb_drain,  &verb_undrain, &verb_daemon, &verb_help,   NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -48,21 +48,37 @@ static void fail(const struct verb *verb, struct berth_error *error, int *ret_ex
     *ret_exit = output_error(error);
 }
 
-bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
-                         size_t count, int argc, char **argv, int *ret_operand, int *ret_exit)
+/* After parsing: whether the verb is to go on. */
+static bool goes_on(const struct verb *verb, int parsed, struct berth_error *error, int *ret_exit)
 {
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    switch (options_parse(bindings, count, argc, argv, ret_operand, &error)) {
+    switch (parsed) {
     case OPTIONS_GO_ON:
         return true;
     case OPTIONS_HELP:
         *ret_exit = help_print_verb(verb);
         return false;
     default:
-        fail(verb, &error, ret_exit);
+        fail(verb, error, ret_exit);
         return false;
     }
+}
+
+bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
+                         size_t count, int argc, char **argv, int *ret_operand, int *ret_exit)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    return goes_on(verb, options_parse(bindings, count, argc, argv, ret_operand, &error), &error,
+                   ret_exit);
+}
+
+bool verb_begin_mixed(const struct verb *verb, const struct option_binding *bindings, size_t count,
+                      int argc, char **argv, int *ret_operand, int *ret_exit)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    return goes_on(verb, options_parse_mixed(bindings, count, argc, argv, ret_operand, &error),
+                   &error, ret_exit);
 }
 
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,

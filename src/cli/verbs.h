@@ -20,9 +20,11 @@ struct verb {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct verb verb_adopt;
 extern const struct verb verb_cancel;
 extern const struct verb verb_daemon;
 extern const struct verb verb_devices;
+extern const struct verb verb_drain;
 extern const struct verb verb_extend;
 extern const struct verb verb_help;
 extern const struct verb verb_logs;
@@ -32,6 +34,7 @@ extern const struct verb verb_reserve;
 extern const struct verb verb_run;
 extern const struct verb verb_status;
 extern const struct verb verb_submit;
+extern const struct verb verb_undrain;
 extern const struct verb verb_wait;
 
 /* All verbs in the order in which help lists them, ended by NULL. */
@@ -58,5 +61,9 @@ bool verb_begin(const struct verb *verb, const struct option_binding *bindings, 
 /* The same for a verb that takes operands, which begin at argv[*ret_operand]; there may be none. */
 bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
                          size_t count, int argc, char **argv, int *ret_operand, int *ret_exit);
+
+/* The same with options before, between and behind the operands: options_parse_mixed. */
+bool verb_begin_mixed(const struct verb *verb, const struct option_binding *bindings, size_t count,
+                      int argc, char **argv, int *ret_operand, int *ret_exit);
 
 #endif

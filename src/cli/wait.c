@@ -7,34 +7,47 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "cli/claiming.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
+#include "cli/notify.h"
 #include "cli/reach.h"
 #include "cli/run.h"
 #include "cli/state_files.h"
 
-static const struct option_set *const wait_sets[] = {&request_option_set, NULL};
+static const struct option_set *const wait_sets[] = {&notify_option_set, &request_option_set, NULL};
+
+struct wait_options {
+    struct request_options request;
+    struct notify_options notify;
+};
 
 /* Waits until the request would be granted. Returns EXIT_GOOD, or a negative error code. */
-static int wait_for_request(struct reach *reach, struct request_options *options,
+static int wait_for_request(struct reach *reach, struct wait_options *options,
                             struct berth_error *error)
 {
     const struct claim_facts facts = {
-        .request = &options->request,
+        .request = &options->request.request,
         .inventory = reach->address.inventory,
     };
+    int64_t asked = clock_now();
     struct wire_message answer;
+    struct notify notify;
     struct claim claim;
     int code = claim_init(&claim, &facts, error);
 
     claim.question.type = WIRE_TEST;
     if (code == 0)
-        code = session_ask(&reach->session, &claim.question, WIRE_DONE, &answer, error);
+        code = notify_init(&notify, &options->notify, facts.request->name, error);
     if (code == 0)
+        code = session_ask(&reach->session, &claim.question, WIRE_DONE, &answer, error);
+    if (code == 0) {
         wire_message_finish(&answer);
+        notify_possible(&notify, clock_now() - asked);
+    }
     claim_finish(&claim);
     return code;
 }
@@ -113,7 +126,7 @@ static bool says_something(const struct request_options *options)
 }
 
 /* Which of the two it is: *ret_id is 0 for a request. */
-static int understand(const struct request_options *options, int count, char **operands,
+static int understand(const struct wait_options *options, int count, char **operands,
                       uint64_t *ret_id, struct berth_error *error)
 {
     *ret_id = 0;
@@ -121,12 +134,14 @@ static int understand(const struct request_options *options, int count, char **o
         return 0;
     if (count > 1)
         return error_set(error, BERTH_ERROR_INVALID, "wanted one id, found %d", count);
-    if (says_something(options))
+    if (says_something(&options->request))
         return error_set(error, BERTH_ERROR_INVALID, "wanted an id or a request, found both");
+    if (options->notify.command != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, found an id");
     return id_parse(operands[0], ret_id, error);
 }
 
-static int wait_for(struct request_options *options, int count, char **operands,
+static int wait_for(struct wait_options *options, int count, char **operands,
                     struct berth_error *error)
 {
     struct reach reach;
@@ -134,9 +149,9 @@ static int wait_for(struct request_options *options, int count, char **operands,
     int code = understand(options, count, operands, &id, error);
 
     if (code == 0)
-        code = request_options_complete(options, error);
+        code = request_options_complete(&options->request, error);
     if (code == 0)
-        code = reach_open(&reach, options->inventory, error);
+        code = reach_open(&reach, options->request.inventory, error);
     if (code < 0)
         return code;
     code = id != 0 ? wait_for_end(&reach.session, id, error)
@@ -147,19 +162,22 @@ static int wait_for(struct request_options *options, int count, char **operands,
 
 static int run(int argc, char **argv)
 {
-    struct request_options options;
-    const struct option_binding binding = {&request_option_set, &options};
+    struct wait_options options = {0};
+    const struct option_binding bindings[] = {
+        {&notify_option_set, &options.notify},
+        {&request_option_set, &options.request},
+    };
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;
     int code;
 
-    request_options_init(&options);
-    if (verb_begin_operands(&verb_wait, &binding, 1, argc, argv, &operand, &code)) {
+    request_options_init(&options.request);
+    if (verb_begin_operands(&verb_wait, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
         code = wait_for(&options, argc - operand, argv + operand, &error);
         if (code < 0)
             code = run_fail(&verb_wait, &error);
     }
-    request_options_finish(&options);
+    request_options_finish(&options.request);
     return code;
 }
 

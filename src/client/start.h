@@ -14,7 +14,8 @@
  *
  *     berthd --own DIRECTORY [--inventory FILE]
  *
- * with the listening socket as descriptor 3 (LISTEN_FDS=1, LISTEN_PID), nothing as stdin, a pipe as
+ * with the listening socket as descriptor 3 (LISTEN_FDS=1, LISTEN_PID,
+ * LISTEN_FDNAMES=DETACHED_LISTENER), nothing as stdin, a pipe as
  * stdout, on which it says one line, "ready" or what is wrong, and DIRECTORY/log as stderr. Blocks
  * until it has said so, 10 s at most, or until another command that starts one is done. Fails with
  * BERTH_ERROR_PERMISSION, _IO or _MEMORY. A daemon that ended without a word was perhaps killed,

@@ -2,7 +2,6 @@
 #include "daemon/activation.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/detached.h"
 #include "base/error.h"
 
 enum { FIRST_HANDED = 3 };
@@ -25,10 +25,12 @@ static int option_of(int descriptor, int option)
     return getsockopt(descriptor, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
 }
 
-int activation_listener(int *ret_listener, struct berth_error *error)
+int activation_listener(int *ret_listener, bool *ret_owned, struct berth_error *error)
 {
     const char *pid = getenv("LISTEN_PID");
     const char *count = getenv("LISTEN_FDS");
+    const char *name = getenv("LISTEN_FDNAMES");
+    bool owned = name != NULL && strcmp(name, DETACHED_LISTENER) == 0;
     bool handed = pid != NULL && count != NULL && strtol(pid, NULL, 10) == (long)getpid() &&
                   strtol(count, NULL, 10) > 0;
 
@@ -36,6 +38,7 @@ int activation_listener(int *ret_listener, struct berth_error *error)
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
     *ret_listener = -1;
+    *ret_owned = false;
     if (!handed)
         return 0;
     if (option_of(FIRST_HANDED, SO_DOMAIN) != AF_UNIX ||
@@ -46,6 +49,7 @@ int activation_listener(int *ret_listener, struct berth_error *error)
     fcntl(FIRST_HANDED, F_SETFD, FD_CLOEXEC);
     fcntl(FIRST_HANDED, F_SETFL, O_NONBLOCK);
     *ret_listener = FIRST_HANDED;
+    *ret_owned = owned;
     return 0;
 }
 

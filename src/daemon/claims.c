@@ -8,23 +8,31 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "base/quantity.h"
+#include "daemon/adoption.h"
 #include "daemon/asked.h"
+#include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
+#include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/process.h"
 #include "daemon/rights.h"
+#include "daemon/rules.h"
 #include "daemon/settle.h"
+#include "daemon/users.h"
 #include "engine/journal.h"
 #include "launch/mask.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
 enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };
+
+enum { KIB = 1024 };
 
 static int check_inventory(const struct pool *pool, const char *wanted, struct berth_error *error)
 {
@@ -43,7 +51,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 {
     const struct job *job = job_of_id(connection->pool, id);
 
-    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD)
+    if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
                          ", which is none (or ends, or has ended)",
@@ -75,12 +83,22 @@ static int check_rights(struct connection *connection, struct request *request,
     return request_validate(request, error);
 }
 
-/* What is asked, as the engine knows it. */
-static int open_asked(struct connection *connection, struct wire_message *message,
-                      struct asked **ret_asked, struct berth_error *error)
+/* The client itself. */
+static struct claimant client_of(struct connection *connection)
+{
+    struct claimant claimant = {.uid = connection->uid, .pid = connection->pid};
+
+    /* Where all are one user's, groups tell nobody apart. */
+    if (!connection->pool->settings.own)
+        claimant.groups = rights_groups(connection, &claimant.group_count);
+    return claimant;
+}
+
+int claim_open(struct connection *connection, struct wire_message *message,
+               const struct claimant *claimant, struct asked **ret_asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct asker asker = {.uid = connection->uid};
+    struct asker asker = {.uid = claimant->uid, .groups = claimant->groups};
     struct device_id_list mask = {0};
     bool has_mask = false;
     int code = 0;
@@ -96,11 +114,10 @@ static int open_asked(struct connection *connection, struct wire_message *messag
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
-    /* Where all are one user's, groups tell nobody apart. */
-    if (!pool->settings.own)
-        asker.groups = rights_groups(connection, &asker.group_count);
-    if (asker.group_count > JOURNAL_GROUPS_MOST)
-        asker.group_count = JOURNAL_GROUPS_MOST;
+    asker.group_count =
+        claimant->group_count < JOURNAL_GROUPS_MOST ? claimant->group_count : JOURNAL_GROUPS_MOST;
+    if (code == 0)
+        code = rules_limit_user(pool, asker.uid, error);
     if (code == 0)
         code = asked_open(pool, message->request, &asker, ret_asked, error);
     vector_finish(&mask);
@@ -110,9 +127,11 @@ static int open_asked(struct connection *connection, struct wire_message *messag
 /* ---- Claims ---- */
 
 /* Whether the connection may go on with the job: it is of the same user, and where a process holds
- * it, of the same process. */
-static bool is_its_client(const struct connection *connection, const struct job *job)
+ * it, of the same process, unless that was adopted. */
+static bool is_its_client(struct connection *connection, const struct job *job)
 {
+    if (job->adopted)
+        return rights_may_decide(connection, job->holder->uid);
     return job->holder->uid == connection->uid &&
            (job->hold != WIRE_HOLD_PROCESS || job->holder->pid == connection->pid);
 }
@@ -141,19 +160,26 @@ static void attach(struct connection *connection, struct wire_message *message, 
     }
     tell_former(job, connection);
     job_attach(job, connection, message->number);
-    log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
-             (int)connection->pid);
-    if (job->by_lease.id != 0) {
+    if (user_may_log(connection->user))
+        log_line(&pool->log, pool_now(pool), "attached", "id=%" PRIu64 " pid=%d", job->by_id.id,
+                 (int)connection->pid);
+    if (job->by_lease.id != 0 && !job_is_preparing(job)) {
         settle_send_grant(pool, job);
+        notice_limit(pool, job);
         if (job->end != 0 && job->guard != NULL)
             ending_send_notice(pool, job, job->end, job->guard->force_at);
         return;
     }
-    connection_send(connection, &(struct wire_message){
-                                    .type = WIRE_WAITING,
-                                    .number = message->number,
-                                    .id = job->by_id.id,
-                                });
+    settle_send_waiting(job);
+}
+
+/* How long the request waits at most. */
+static int64_t wait_of(const struct request *request)
+{
+    if (request->nonblock)
+        return 0;
+    return request->wait.known && request->wait.value < TIME_NEVER ? (int64_t)request->wait.value
+                                                                   : TIME_NEVER;
 }
 
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
@@ -162,24 +188,33 @@ static struct holder *holder_of(struct connection *connection, const struct wire
                            ? NULL
                            : container_of(list_last(&connection->jobs), struct job, in_connection);
     const char *command = message->command;
+    int64_t wait = wait_of(message->request);
+    struct holder *holder;
 
     if (connection->started == 0)
-        connection->started = process_started(connection->pid);
+        connection->started = process_stat_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
-        last->holder->parent == message->parent &&
+        last->holder->parent == message->parent && last->holder->wait == wait &&
         (command == NULL
              ? last->holder->command == NULL
              : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
         last->holder->users++;
         return last->holder;
     }
-    return holder_new(connection->uid, connection->pid, connection->started, message->parent,
-                      command);
+    holder =
+        holder_new(connection->uid, connection->pid, connection->started, message->parent, command);
+    if (holder != NULL)
+        holder->wait = wait;
+    return holder;
 }
 
-static struct job *new_job(struct connection *connection, const struct wire_message *message)
+struct job *claim_new_job(struct connection *connection, const struct wire_message *message,
+                          const struct claimant *claimant)
 {
-    struct holder *holder = holder_of(connection, message);
+    struct holder *holder = claimant->adopted
+                                ? holder_new(claimant->uid, claimant->pid, claimant->started,
+                                             message->parent, message->command)
+                                : holder_of(connection, message);
     struct job *job = holder == NULL ? NULL : job_new(connection->pool, connection, holder);
 
     holder_release(holder);
@@ -189,12 +224,15 @@ static struct job *new_job(struct connection *connection, const struct wire_mess
     job->by_token.id = message->token[0];
     job->token_low = message->token[1];
     job->hold = message->hold;
+    job->adopted = claimant->adopted;
+    job->unprepared = message->parent == 0 && !claimant->adopted &&
+                      connection->pool->rules.prolog.words.count > 0;
     job->since = pool_now(connection->pool);
+    job->kib = (uint8_t)(connection->pool->packet_length / KIB);
     return job;
 }
 
-/* When the request gives up. */
-static int64_t deadline_of(const struct pool *pool, const struct request *request)
+int64_t claim_deadline(const struct pool *pool, const struct request *request)
 {
     int64_t now = pool_now(pool);
 
@@ -203,35 +241,47 @@ static int64_t deadline_of(const struct pool *pool, const struct request *reques
                : TIME_NEVER;
 }
 
-/* Asks the engine. Returns as engine_claim; nonblock: BERTH_ERROR_BUSY rather than waiting. */
-static int ask(struct pool *pool, const struct wire_message *message, struct asked *asked,
-               uint64_t *ret_id, struct berth_error *error)
+/* Whether the claim may wait. Fails with BERTH_ERROR_BUSY or, for a user who waits for too much
+ * already, _LIMIT. */
+static int check_wait(const struct connection *connection, const struct request *request,
+                      struct berth_error *error)
 {
-    const struct request *request = message->request;
+    return request->nonblock
+               ? error_set(error, BERTH_ERROR_BUSY, "it would have to wait")
+               : user_check_waiting(connection->user, connection->pool->packet_length, error);
+}
 
-    if (request->nonblock) {
+/* Asks the engine. Returns as engine_claim, or as check_wait rather than waiting. */
+static int ask(const struct connection *connection, const struct wire_message *message,
+               struct asked *asked, uint64_t *ret_id, struct berth_error *error)
+{
+    struct pool *pool = connection->pool;
+    const struct request *request = message->request;
+    struct berth_error why = BERTH_ERROR_INIT;
+
+    if (check_wait(connection, request, &why) < 0) {
         int code = engine_would_grant(pool->engine, asked->request, error);
 
         if (code == CLAIM_WAITS)
-            return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
+            return error_set(error, why.code, "%s", why.message);
         if (code < 0)
             return code;
     }
-    return engine_claim(pool->engine, asked->request, deadline_of(pool, request), NULL, ret_id,
+    return engine_claim(pool->engine, asked->request, claim_deadline(pool, request), NULL, ret_id,
                         error);
 }
 
-static int make_claim(struct connection *connection, struct wire_message *message,
-                      struct asked *asked, struct berth_error *error)
+int claim_make(struct connection *connection, const struct wire_message *message,
+               const struct claimant *claimant, struct asked *asked, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
-    struct job *job = new_job(connection, message);
+    struct job *job = claim_new_job(connection, message, claimant);
     uint64_t id = 0;
     int code;
 
     if (job == NULL)
         return error_set_memory(error);
-    code = ask(pool, message, asked, &id, error);
+    code = ask(connection, message, asked, &id, error);
     if (code < 0) {
         job_free(pool, job);
         return code;
@@ -242,8 +292,9 @@ static int make_claim(struct connection *connection, struct wire_message *messag
         settle_granted(pool, job);
         return 0;
     }
-    log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id, connection->uid,
-             (int)connection->pid);
+    if (user_may_log(connection->user))
+        log_line(&pool->log, job->since, "queued", "id=%" PRIu64 " uid=%u pid=%d", id,
+                 claimant->uid, (int)claimant->pid);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_WAITING,
                                     .number = message->number,
@@ -258,6 +309,7 @@ static int claim(struct connection *connection, struct wire_message *message,
 {
     struct pool *pool = connection->pool;
     size_t room = RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length;
+    const struct claimant client = client_of(connection);
     struct asked *asked = NULL;
     int code;
 
@@ -274,12 +326,17 @@ static int claim(struct connection *connection, struct wire_message *message,
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted at most %d claims on a connection, found more", JOBS_MOST);
     code = journal_file_reserve(&pool->journal, room, error);
+    if (code == 0 && message->pid != 0)
+        return adopt(connection, message, error);
+    /* Leases within leases have no other bound. */
+    if (code == 0 && message->parent != 0)
+        code = user_check_waiting(connection->user, pool->packet_length, error);
     if (code == 0)
-        code = open_asked(connection, message, &asked, error);
+        code = claim_open(connection, message, &client, &asked, error);
     if (code < 0)
         return code;
     assert(asked != NULL);
-    code = make_claim(connection, message, asked, error);
+    code = claim_make(connection, message, &client, asked, error);
     asked_release(pool, asked);
     return code;
 }
@@ -319,12 +376,10 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
 
     if (request->nonblock)
         return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
-    watcher = watcher_new(connection, message->number);
+    watcher = watcher_new(connection, message->number, asked, error);
     if (watcher == NULL)
-        return error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
-    watcher->asked = asked;
-    asked->users++;
-    watcher->deadline = deadline_of(pool, request);
+        return error == NULL ? BERTH_ERROR_LIMIT : error->code;
+    watcher->deadline = claim_deadline(pool, request);
     pool->changed = true;
     return 0;
 }
@@ -333,12 +388,13 @@ void message_test_now(struct connection *connection, struct wire_message *messag
 {
     struct pool *pool = connection->pool;
     struct berth_error error = BERTH_ERROR_INIT;
+    const struct claimant client = client_of(connection);
     struct asked *asked = NULL;
     int code = journal_file_reserve(
         &pool->journal, RECORDS_OF_CLAIM + REQUEST_MARGIN * pool->packet_length, &error);
 
     if (code == 0)
-        code = open_asked(connection, message, &asked, &error);
+        code = claim_open(connection, message, &client, &asked, &error);
     if (code == 0 && asked != NULL)
         code = engine_would_grant(pool->engine, asked->request, &error);
     if (code == CLAIM_GRANTED)

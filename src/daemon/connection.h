@@ -21,6 +21,9 @@ void connection_refuse(struct connection *connection, uint64_t number,
 /* Says why and closes: at the end of this turn, so that callers may go on with it. */
 void connection_fail(struct connection *connection, const struct berth_error *error);
 
+/* Reads from a connection whose turn has come (users.h). */
+void connection_serve(struct connection *connection);
+
 /* Closes at once. Its jobs lose their client: what is held by the connection ends. */
 void connection_close(struct connection *connection);
 

@@ -8,6 +8,7 @@
 #include "daemon/messages.h"
 #include "daemon/names.h"
 #include "daemon/processes.h"
+#include "daemon/rules.h"
 #include "daemon/squatters.h"
 #include "engine/report.h"
 
@@ -63,6 +64,7 @@ static void device_changed(void *context, uint32_t slot, unsigned changes)
     if ((changes & (DEVICE_ADDED | DEVICE_FACTS)) == 0)
         return;
     pool->vendors |= UINT32_C(1) << device->id.vendor;
+    rules_apply_to_slot(pool, slot, NULL);
     keep_device(pool, slot);
     names_add(pool, slot);
 }

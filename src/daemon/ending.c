@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/quantity.h"
+#include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/handover.h"
 #include "daemon/jobs.h"
@@ -88,6 +89,10 @@ static bool find_remains(struct pool *pool, struct job *job)
     struct id_list leases = {0};
     struct lease_view view;
     pid_t after = 0;
+    /* A process that was adopted carries no lease. Once it has ended its number means nothing. */
+    pid_t root = job->adopted && job->guard != NULL && job->guard->process.descriptor >= 0
+                     ? job->holder->pid
+                     : 0;
 
     if (guard == NULL)
         return false;
@@ -95,11 +100,12 @@ static bool find_remains(struct pool *pool, struct job *job)
         remains_refresh(pool, guard->remains);
         return true;
     }
-    if (job->hold == WIRE_HOLD_PROCESS && engine_lease(pool->engine, job->by_lease.id, &view) &&
+    if (job->hold == WIRE_HOLD_PROCESS && !job->adopted &&
+        engine_lease(pool->engine, job->by_lease.id, &view) &&
         pool_now(pool) - view.granted < SHORT)
         after = job->holder->pid;
     if (collect_leases(pool, job, &leases) == 0)
-        guard->remains = remains_find(pool, &leases, after, remains_gone, guard);
+        guard->remains = remains_find(pool, &leases, after, root, remains_gone, guard);
     vector_finish(&leases);
     return guard->remains != NULL;
 }
@@ -151,6 +157,11 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
              (unsigned long long)job->by_id.id, wire_end_describe(end));
     if (job->end == 0)
         job->end = end;
+    /* Nobody was told that it began. */
+    if (job_is_preparing(job)) {
+        ending_done(pool, job);
+        return;
+    }
     job->state = JOB_ENDING;
     keep_job(pool, job);
     cancel_inside(pool, job);
@@ -200,7 +211,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
     }
     if (job->end == 0)
         job->end = WIRE_END_DIED;
-    if (job->hold == WIRE_HOLD_CONNECTION || !find_remains(pool, job)) {
+    if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job) || !find_remains(pool, job)) {
         ending_done(pool, job);
         return;
     }
@@ -216,6 +227,7 @@ void ending_holder_gone(struct pool *pool, struct job *job)
 void ending_done(struct pool *pool, struct job *job)
 {
     handover_begin(pool, job);
+    checks_end(pool, job);
     engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 

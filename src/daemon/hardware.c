@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "daemon/devices.h"
 #include "daemon/handover.h"
+#include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
 #include "engine/report.h"
@@ -97,6 +98,7 @@ static void take_report(struct hardware *hardware, struct report *report)
     take_devices(hardware, report);
     handover_looked(pool);
     engine_resume(pool->engine);
+    notices_judge(pool);
     pool_settle(pool);
 }
 
@@ -114,6 +116,8 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->is_awaited = false;
     if (pool->engine != NULL)
         engine_report_missing(pool->engine);
+    if (pool->notices != NULL)
+        notices_judge(pool);
     if (pool->handovers != NULL)
         handover_unanswered(pool);
     problem_list_add(&hardware->problems, "probe", "%s", error->message);
@@ -293,12 +297,13 @@ bool hardware_is_awaited(const struct pool *pool)
     return pool->hardware != NULL && pool->hardware->is_awaited;
 }
 
-bool hardware_must_look(struct pool *pool)
+bool hardware_must_look(struct pool *pool, bool anew)
 {
     struct hardware *hardware = pool->hardware;
 
-    if (!hardware_answers(pool) || pool->rules.squatters == SQUATTING_IGNORED ||
-        loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)
+    if (!hardware_answers(pool) ||
+        (!anew && (pool->rules.squatters == SQUATTING_IGNORED ||
+                   loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)))
         return false;
     hardware->is_awaited = true;
     if (!hardware->is_asked)

@@ -52,8 +52,9 @@ void hardware_take_first(struct pool *pool);
 void hardware_watched(struct pool *pool);
 
 /* Before a claim or a test is decided: whether there is a look to be waited for, which is asked for
- * if nobody has. Not where processes without a lease do not matter, or nobody answers. */
-bool hardware_must_look(struct pool *pool);
+ * if nobody has. Not where processes without a lease do not matter, or nobody answers. `anew`:
+ * however short ago the last was. */
+bool hardware_must_look(struct pool *pool, bool anew);
 /* Whether that has not come yet. */
 bool hardware_is_awaited(const struct pool *pool);
 

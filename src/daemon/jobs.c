@@ -10,12 +10,15 @@
 #include "daemon/ending.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
+#include "daemon/users.h"
 
 /* Jobs come many at a time: a block of its own for each would take more. */
 enum { JOBS_OF_CHUNK = 64 };
 
 /* There are this many jobs for each bucket of a map when they are many. */
 enum { JOBS_OF_BUCKET = 2 };
+
+enum { KIB = 1024 };
 
 int jobs_init(struct pool *pool, struct berth_error *error)
 {
@@ -60,7 +63,14 @@ struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t pa
         return NULL;
     }
     *holder = (struct holder){
-        .users = 1, .parent = parent, .uid = uid, .pid = pid, .started = started, .command = copy};
+        .users = 1,
+        .parent = parent,
+        .uid = uid,
+        .pid = pid,
+        .started = started,
+        .wait = TIME_NEVER,
+        .command = copy,
+    };
     return holder;
 }
 
@@ -68,6 +78,7 @@ void holder_release(struct holder *holder)
 {
     if (holder == NULL || --holder->users > 0)
         return;
+    user_close(holder->user);
     free(holder->command);
     free(holder);
 }
@@ -121,6 +132,10 @@ struct job *job_new(struct pool *pool, struct connection *connection, struct hol
 
     if (job == NULL)
         return NULL;
+    if (holder->user == NULL && user_open(pool, holder->uid, &holder->user) < 0) {
+        make_spare(pool, job);
+        return NULL;
+    }
     job->holder = holder;
     holder->users++;
     job->connection = connection;
@@ -147,12 +162,31 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
     }
     list_append(&pool->jobs, &job->in_pool);
     pool->inner_count += job->holder->parent != 0;
+    if (lease == 0 || job->holder->parent != 0)
+        job_wait(job);
     if (lease != 0)
         job_set_lease(pool, job, lease);
 }
 
+void job_wait(struct job *job)
+{
+    if (!job->waits)
+        user_wait(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = true;
+}
+
+static void wait_no_more(struct job *job)
+{
+    if (job->waits)
+        user_wait_over(job->holder->user, (size_t)job->kib * KIB);
+    job->waits = false;
+}
+
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
 {
+    /* There is no end to leases within leases but this one. */
+    if (job->holder->parent == 0)
+        wait_no_more(job);
     job->by_lease.id = lease;
     id_map_reserve(&pool->by_lease, ++pool->lease_count);
     id_map_add(&pool->by_lease, &job->by_lease);
@@ -173,8 +207,18 @@ static void guard_free(struct pool *pool, struct guard *guard)
         close(guard->process.descriptor);
     }
     timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
+    list_remove(&guard->in_warnings);
     remains_free(pool, guard->remains);
     free(guard);
+}
+
+void job_unset_lease(struct pool *pool, struct job *job)
+{
+    forget_lease(pool, job);
+    job->by_lease = (struct id_link){0};
+    guard_free(pool, job->guard);
+    job->guard = NULL;
+    job_wait(job);
 }
 
 void job_free(struct pool *pool, struct job *job)
@@ -188,6 +232,7 @@ void job_free(struct pool *pool, struct job *job)
         pool->job_count--;
         pool->inner_count -= job->holder->parent != 0;
     }
+    wait_no_more(job);
     list_remove(&job->in_pool);
     leave_connection(job);
     guard_free(pool, job->guard);
@@ -254,7 +299,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
         leave_connection(job);
         if (job->state == JOB_WAITING)
             continue;
-        if (job->hold == WIRE_HOLD_CONNECTION)
+        if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job))
             ending_holder_gone(pool, job);
         else
             ending_client_gone(pool, job);
@@ -290,14 +335,32 @@ const struct ended *ended_find(const struct pool *pool, uint64_t id)
     return NULL;
 }
 
-struct watcher *watcher_new(struct connection *connection, uint64_t number)
+/* What it is counted with among what its user waits for. */
+static size_t size_of(const struct watcher *watcher)
 {
-    struct watcher *watcher = connection->watcher_count >= WATCHERS_MOST
-                                  ? NULL
-                                  : (struct watcher *)calloc(1, sizeof(*watcher));
+    return watcher->asked == NULL ? 0 : watcher->asked->key.length;
+}
 
-    if (watcher == NULL)
+struct watcher *watcher_new(struct connection *connection, uint64_t number, struct asked *asked,
+                            struct berth_error *error)
+{
+    struct watcher *watcher;
+
+    if (connection->watcher_count >= WATCHERS_MOST) {
+        error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
         return NULL;
+    }
+    if (user_check_waiting(connection->user, asked == NULL ? 0 : asked->key.length, error) < 0)
+        return NULL;
+    watcher = calloc(1, sizeof(*watcher));
+    if (watcher == NULL) {
+        error_set_memory(error);
+        return NULL;
+    }
+    watcher->asked = asked;
+    if (asked != NULL)
+        asked->users++;
+    user_wait(connection->user, size_of(watcher));
     watcher->connection = connection;
     watcher->number = number;
     watcher->deadline = TIME_NEVER;
@@ -311,9 +374,13 @@ void watcher_free(struct watcher *watcher)
 {
     struct pool *pool = watcher->connection->pool;
 
+    user_wait_over(watcher->connection->user, size_of(watcher));
     watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
     asked_release(pool, watcher->asked);
+    if (watcher->adopting != NULL)
+        wire_message_finish(watcher->adopting);
+    free(watcher->adopting);
     free(watcher);
 }

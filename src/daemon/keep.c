@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/jobs.h"
 #include "model/device_tags.h"
@@ -53,6 +54,10 @@ enum kept_job_tag {
     KEPT_JOB_FORCE_AT = 11,
     KEPT_JOB_PARENT = 12,
     KEPT_JOB_COMMAND = 13,
+    KEPT_JOB_ADOPTED = 15,
+    KEPT_JOB_UNPREPARED = 14,
+    /* 15 is taken. */
+    KEPT_JOB_WAIT = 16,
 };
 
 static const struct tagged_field job_fields[] = {
@@ -68,7 +73,10 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
+    [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
+    [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
 };
 
 static struct tagged_digest kept_job_tagged_digest;
@@ -144,6 +152,31 @@ const struct tagged_table kept_drain_tagged = {
     .size = sizeof(struct kept_drain),
 };
 
+enum kept_epilog_tag {
+    KEPT_EPILOG_SLOT = 1,
+    KEPT_EPILOG_IS_DUE = 2,
+    KEPT_EPILOG_LEASE = 3,
+    KEPT_EPILOG_UID = 4,
+    KEPT_EPILOG_NAME = 5,
+};
+
+static const struct tagged_field epilog_fields[] = {
+    [KEPT_EPILOG_SLOT] = {TAGGED_NUMBER(kept_epilog, slot, UINT32_MAX)},
+    [KEPT_EPILOG_IS_DUE] = {TAGGED_NUMBER(kept_epilog, is_due, true)},
+    [KEPT_EPILOG_LEASE] = {TAGGED_NUMBER(kept_epilog, lease, UINT64_MAX)},
+    [KEPT_EPILOG_UID] = {TAGGED_NUMBER(kept_epilog, uid, UINT32_MAX)},
+    [KEPT_EPILOG_NAME] = {TAGGED_MEMBER(kept_epilog, name, text), .most = WIRE_TEXT_LONGEST},
+};
+
+static struct tagged_digest kept_epilog_tagged_digest;
+
+const struct tagged_table kept_epilog_tagged = {
+    .digest = &kept_epilog_tagged_digest,
+    .fields = epilog_fields,
+    .count = COUNT(epilog_fields),
+    .size = sizeof(struct kept_epilog),
+};
+
 char *keep_boot_id(void)
 {
     struct text content = {0};
@@ -191,6 +224,10 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .force_at = job->guard != NULL ? job->guard->force_at : TIME_NEVER,
         .parent = job->holder->parent,
         .command = job->holder->command,
+        .adopted = job->adopted,
+        .unprepared = job->unprepared,
+        /* Only a lease that nobody was told of may have to wait again. */
+        .wait = job->unprepared ? job->holder->wait : TIME_NEVER,
     };
 
     return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);
@@ -256,6 +293,20 @@ void keep_drain(struct pool *pool, uint32_t slot)
     write_record(pool, encode_drain(pool, slot, &pool->record));
 }
 
+static int encode_epilog(struct pool *pool, const struct kept_epilog *kept, struct text *out)
+{
+    return journal_encode_door(KEEP_EPILOG, pool_now(pool), &kept_epilog_tagged, kept, out);
+}
+
+void keep_epilog(struct pool *pool, uint32_t slot)
+{
+    struct kept_epilog kept;
+
+    checks_kept(pool, slot, &kept);
+    text_clear(&pool->record);
+    write_record(pool, encode_epilog(pool, &kept, &pool->record));
+}
+
 /* ---- Making it anew ---- */
 
 struct dumping {
@@ -293,6 +344,7 @@ static int dump_all(struct pool *pool, struct text *out)
     struct dumping dumping = {out, dump_pool(pool, out)};
     struct event_sink sink = {.tell = dump_event, .context = &dumping, .wanted = EVENT_ALL};
     size_t devices = engine_machine(pool->engine)->devices.count;
+    struct kept_epilog epilog;
 
     if (dumping.code == 0 && pool->hardware != NULL && devices > 0)
         dumping.code = encode_devices(pool, 0, devices, out);
@@ -306,6 +358,8 @@ static int dump_all(struct pool *pool, struct text *out)
     for (uint32_t slot = 0; slot < devices && dumping.code == 0; slot++) {
         if (drain_of(pool, slot)->time != 0)
             dumping.code = encode_drain(pool, slot, out);
+        if (dumping.code == 0 && checks_kept(pool, slot, &epilog))
+            dumping.code = encode_epilog(pool, &epilog, out);
     }
     for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count && dumping.code == 0; i++) {
         if (pool->ended[i].exit_code.known)

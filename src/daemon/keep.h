@@ -16,6 +16,7 @@ enum keep_type {
     KEEP_ENDED,
     KEEP_DEVICES,
     KEEP_DRAIN,
+    KEEP_EPILOG,
 };
 
 /* The first record: which boot and which devices it is about. */
@@ -41,6 +42,9 @@ struct kept_job {
     int64_t force_at; /* TIME_NEVER by default */
     uint64_t parent;
     char *command;
+    bool adopted;
+    bool unprepared;
+    int64_t wait; /* TIME_NEVER by default */
 };
 
 /* Devices of the hardware, in the order of their slots: all of them after the first record, later
@@ -57,8 +61,18 @@ struct kept_drain {
     char *reason;
 };
 
+/* An epilog that has to be run for a device, or has been. */
+struct kept_epilog {
+    uint32_t slot;
+    bool is_due;
+    uint64_t lease; /* its id for people */
+    uint32_t uid;
+    char *name;
+};
+
 extern const struct tagged_table kept_devices_tagged;
 extern const struct tagged_table kept_drain_tagged;
+extern const struct tagged_table kept_epilog_tagged;
 extern const struct tagged_table kept_pool_tagged;
 extern const struct tagged_table kept_job_tagged;
 extern const struct tagged_table kept_ended_tagged; /* struct ended */
@@ -71,6 +85,9 @@ void keep_device(struct pool *pool, uint32_t slot);
 
 /* A device was taken out of service, or into it again. */
 void keep_drain(struct pool *pool, uint32_t slot);
+
+/* Whether the epilog of a device is due has changed. */
+void keep_epilog(struct pool *pool, uint32_t slot);
 
 /* Makes the journal anew from what is there now. */
 int keep_anew(struct pool *pool, struct berth_error *error);

@@ -10,7 +10,7 @@
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
-#include "daemon/names.h"
+#include "daemon/notices.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 
@@ -88,6 +88,12 @@ void message_cancel(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
+    if (job_is_preparing(job)) {
+        job->end = WIRE_END_CANCELLED;
+        ending_done(pool, job);
+        done(connection, message);
+        return;
+    }
     if (job->by_lease.id != 0) {
         fail(connection, message, BERTH_ERROR_INVALID,
              "it waits no more, it has its devices: release it");
@@ -155,6 +161,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
         connection_refuse(connection, message->number, &error);
         return;
     }
+    notice_limit(pool, job);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_DONE,
                                     .number = message->number,
@@ -167,6 +174,7 @@ void message_watch(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
     const struct ended *ended = ended_find(pool, message->id);
+    struct berth_error error = BERTH_ERROR_INIT;
     struct watcher *watcher;
 
     if (ended != NULL) {
@@ -184,9 +192,9 @@ void message_watch(struct connection *connection, struct wire_message *message)
              "no claim or lease of this number is here");
         return;
     }
-    watcher = watcher_new(connection, message->number);
+    watcher = watcher_new(connection, message->number, NULL, &error);
     if (watcher == NULL)
-        fail(connection, message, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+        connection_refuse(connection, message->number, &error);
     else
         watcher->id = message->id;
 }

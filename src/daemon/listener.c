@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -38,11 +39,12 @@ void listener_beside(const char *socket, const char *ending, struct text *out)
 }
 
 /* A descriptor of a directory with a shared lock on it: cleaners leave what is locked alone. */
-static int keep_directory(const char *path, size_t length)
+static int keep_directory(const char *path, size_t length, int flags)
 {
     char *name = strndup(path, length);
     int descriptor =
-        name == NULL ? -1 : open(length == 0 ? "/" : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        name == NULL ? -1
+                     : open(length == 0 ? "/" : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 
     free(name);
     if (descriptor >= 0)
@@ -74,6 +76,37 @@ static void make_directory(const char *path, size_t length)
     free(name);
 }
 
+/* A user's own directory is below /tmp, where anybody may have been first. The command that starts
+ * a daemon has looked; a service manager has not. */
+static int check_own(const struct pool *pool, struct berth_error *error)
+{
+    struct stat status;
+    int length = (int)directory_length(pool->settings.socket);
+
+    if (pool->directory < 0 || fstat(pool->directory, &status) < 0)
+        return error_set_errno(error, errno, "%.*s", length, pool->settings.socket);
+    if (status.st_uid == geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+        return 0;
+    return error_set(error, BERTH_ERROR_PERMISSION,
+                     "%.*s: wanted a directory of user %ju that is closed to others (mode 0700), "
+                     "found one of user %ju with mode %04o",
+                     length, pool->settings.socket, (uintmax_t)geteuid(), (uintmax_t)status.st_uid,
+                     (unsigned)(status.st_mode & 07777));
+}
+
+/* The lock that cannot be opened may be of a daemon that ran as somebody else. */
+static int explain_lock(const char *path, int number, struct berth_error *error)
+{
+    struct stat status;
+
+    if (number != EACCES || lstat(path, &status) < 0 || status.st_uid == geteuid())
+        return error_set_errno(error, number, "%s", path);
+    return error_set(error, BERTH_ERROR_PERMISSION,
+                     "%s: wanted a file of user %ju, found one of user %ju, who ran the daemon "
+                     "before; berthd --user, started by root, takes over what root has left",
+                     path, (uintmax_t)geteuid(), (uintmax_t)status.st_uid);
+}
+
 int listener_lock(struct pool *pool, struct berth_error *error)
 {
     const char *socket = pool->settings.socket;
@@ -84,18 +117,22 @@ int listener_lock(struct pool *pool, struct berth_error *error)
     if (!pool->settings.own)
         make_directory(socket, length);
     /* Both stay open, and locked, until the process ends. */
-    pool->directory = keep_directory(socket, length);
+    pool->directory = keep_directory(socket, length, pool->settings.own ? O_NOFOLLOW : 0);
     if (pool->settings.own && pool->settings.inventory != NULL) {
         while (length > 0 && socket[--length] != '/') {
         }
-        pool->outer_directory = keep_directory(socket, length);
+        pool->outer_directory = keep_directory(socket, length, O_NOFOLLOW);
     }
+    if (pool->settings.own)
+        code = check_own(pool, error);
+    if (code < 0)
+        return code;
     listener_beside(socket, ".lock", &path);
     if (text_failed(&path))
         return error_set_memory(error);
     pool->lock = open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (pool->lock < 0)
-        code = error_set_errno(error, errno, "%s", path.bytes);
+        code = explain_lock(path.bytes, errno, error);
     else
         code = take_lock(pool->lock, path.bytes, error);
     text_finish(&path);
@@ -142,7 +179,9 @@ int listener_open(struct pool *pool, struct berth_error *error)
         if (pool->listener.descriptor < 0)
             return error_set_errno(error, errno, "socket");
         code = bind_to(pool->listener.descriptor, pool, error);
-        pool->made_socket = code == 0;
+        pool->owns_path = code == 0;
+    } else {
+        pool->owns_path = pool->settings.owns_path;
     }
     if (code == 0)
         remember(pool);
@@ -176,35 +215,49 @@ static void remove_path(const struct pool *pool)
         unlink(pool->settings.socket);
 }
 
-bool listener_close_unused(struct pool *pool)
+static bool somebody_comes(const struct pool *pool)
 {
     struct pollfd poller = {.fd = pool->listener.descriptor, .events = POLLIN};
-    int start = take_start(pool);
 
-    if (start < 0)
-        return false;
-    if (poll(&poller, 1, 0) > 0) {
-        close(start);
+    return poll(&poller, 1, 0) > 0;
+}
+
+bool listener_close_unused(struct pool *pool)
+{
+    int start = -1;
+
+    if (pool->owns_path) {
+        start = take_start(pool);
+        if (start < 0)
+            return false;
+    }
+    if (somebody_comes(pool)) {
+        if (start >= 0)
+            close(start);
         return false;
     }
-    remove_path(pool);
-    pool->made_socket = false;
+    /* Who comes from now on finds no socket and starts another daemon; at a service manager's
+     * socket it is the manager who does. */
+    if (pool->owns_path)
+        remove_path(pool);
+    pool->owns_path = false;
     loop_remove(&pool->loop, &pool->listener);
     close(pool->listener.descriptor);
     pool->listener.descriptor = -1;
-    close(start);
+    if (start >= 0)
+        close(start);
     return true;
 }
 
 void listener_finish(struct pool *pool)
 {
-    int start = pool->settings.own && pool->listener.descriptor >= 0 ? take_start(pool) : -1;
+    /* Of a user's own, the path may be about to be another's. */
+    int start = pool->settings.own && pool->owns_path ? take_start(pool) : -1;
 
-    if (pool->listener.descriptor >= 0) {
-        if (start >= 0 || (pool->made_socket && !pool->settings.own))
-            remove_path(pool);
+    if (pool->owns_path && (start >= 0 || !pool->settings.own))
+        remove_path(pool);
+    if (pool->listener.descriptor >= 0)
         close(pool->listener.descriptor);
-    }
     if (start >= 0)
         close(start);
     if (pool->lock >= 0)

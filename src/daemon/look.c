@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
+#include "daemon/notices.h"
 
 /* A page ends when it holds about so many bytes, or so many claims, each of which takes time to
  * explain. The last has some more for problems. */
@@ -19,9 +22,13 @@ enum {
     PAGE_BYTES = 64 * 1024,
     PROBLEM_BYTES = 16 * 1024,
     PAGE_CLAIMS = 64,
+    EXPLAINED_MOST = 512, /* claims of the queue */
     ITEM_BYTES = 160,
     ID_BYTES = 9,
 };
+
+/* And when filling it has taken this long: everybody else waits meanwhile. */
+#define PAGE_TIME (5 * (DURATION_SECOND / 1000))
 
 /* The engine's blocks that messages have, too. */
 #define WIRE_BLOCKS (BLOCK_SQUATTED | BLOCK_DIRTY | BLOCK_DRAINED | BLOCK_ELSEWHERE)
@@ -111,6 +118,13 @@ void message_explain(struct connection *connection, struct wire_message *message
     struct berth_error error = BERTH_ERROR_INIT;
     struct text why = {0};
 
+    if (job != NULL && job_is_preparing(job)) {
+        answer.id = message->id;
+        answer.pending = (uint32_t)engine_pending(pool->engine);
+        answer.text = (char *)"its devices are being checked";
+        connection_send(connection, &answer);
+        return;
+    }
     if (job == NULL || job->by_lease.id != 0) {
         error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no waiting claim has this number",
                   message->id);
@@ -145,12 +159,12 @@ static enum wire_state state_of(const struct pool *pool, uint32_t slot,
         return WIRE_STATE_DRAINED;
     if (device->health == HEALTH_SICK)
         return WIRE_STATE_SICK;
-    if ((view->blocks & BLOCK_SQUATTED) != 0)
-        return WIRE_STATE_SQUATTED;
-    if ((view->blocks & BLOCK_DIRTY) != 0)
-        return WIRE_STATE_DRAINING;
     if ((view->blocks & BLOCK_ELSEWHERE) != 0)
         return WIRE_STATE_ELSEWHERE;
+    if ((view->blocks & BLOCK_DIRTY) != 0)
+        return WIRE_STATE_DRAINING;
+    if ((view->blocks & BLOCK_SQUATTED) != 0)
+        return WIRE_STATE_SQUATTED;
     /* Who is granted one that sleeps wakes it. */
     return device->asleep ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
 }
@@ -258,6 +272,10 @@ static void fill_lease(struct pool *pool, const struct job *job, const struct le
         .expires = known_time(view->expires),
         .force_at = known_time(job->guard == NULL ? TIME_NEVER : job->guard->force_at),
         .end = job->end,
+        .adopted = job->adopted,
+        .idle = notice_idle_time(pool, job),
+        .idle_warned = job->guard != NULL && job->guard->idle_warned,
+        .preparing = job_is_preparing(job),
     };
     for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
         struct device_id *id = vector_append(&item->devices);
@@ -324,20 +342,37 @@ static void add_claim(void *context, const struct claim_view *view)
     page->last = page->position;
 }
 
-/* The engine must not be asked while it tells of its claims, so their reasons come afterwards. */
+/* The page ends before the claim at this place. */
+static void end_page_before(struct page *page, size_t place)
+{
+    page->message->claims.count = place;
+    page->full = true;
+    page->last = page->message->claims.items[place - 1].position;
+}
+
+/* The engine must not be asked while it tells of its claims, so their reasons come afterwards. Why
+ * one far back waits takes long to find out, and helps nobody. */
 static void explain_claims(struct page *page)
 {
-    struct wire_claim *item;
+    int64_t began = clock_now();
 
-    vector_for_each (item, &page->message->claims) {
+    for (size_t i = 0; i < page->message->claims.count; i++) {
+        struct wire_claim *item = &page->message->claims.items[i];
         struct claim_view view;
         struct text text = {0};
 
+        if (i > 0 && clock_now() - began > PAGE_TIME) {
+            end_page_before(page, i);
+            return;
+        }
         if (!engine_waiting(page->pool->engine, item->id, &view))
             continue;
         request_describe(engine_request_what(view.request), &text);
         item->request = text_take(&text);
-        explain(page->pool, item->id, &text, &item->estimate);
+        if (item->position <= EXPLAINED_MOST)
+            explain(page->pool, item->id, &text, &item->estimate);
+        else
+            text_append(&text, "it is far back in the queue");
         item->why = text_take(&text);
     }
 }

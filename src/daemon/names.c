@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
+#include "daemon/handover.h"
+#include "daemon/hardware.h"
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
 
@@ -86,7 +88,8 @@ static bool is_leased(const struct name *name)
     struct slot_view view;
 
     engine_slot(name->pool->engine, name->slot, &view);
-    return view.taken;
+    /* What is being handed over is not to be had elsewhere either. */
+    return view.taken || (view.blocks & BLOCK_DIRTY) != 0;
 }
 
 /* Whether somebody of ours may be granted something without asking first. A free device whose name
@@ -243,6 +246,16 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     pool_settle(pool);
 }
 
+/* Another pool's lease has been on it: who is there now is looked at before it is granted. */
+static void look_after_other(const struct name *name)
+{
+    struct slot_view view;
+
+    engine_slot(name->pool->engine, name->slot, &view);
+    if ((view.blocks & BLOCK_ELSEWHERE) != 0 && hardware_answers(name->pool))
+        handover_need(name->pool, name->slot, HANDOVER_LOOK);
+}
+
 /* Takes the name and unblocks its device, or blocks it and perhaps asks who has it. */
 static bool take(struct name *name, bool asks)
 {
@@ -259,6 +272,7 @@ static bool take(struct name *name, bool asks)
         listen(descriptor, ASKERS_MOST) == 0) {
         name->held = (struct watch){.descriptor = descriptor, .ready = somebody_asks};
         if (loop_add(&pool->loop, &name->held, EPOLLIN, NULL) == 0) {
+            look_after_other(name);
             engine_unblock(pool->engine, name->slot, BLOCK_ELSEWHERE);
             return true;
         }

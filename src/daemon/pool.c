@@ -18,19 +18,25 @@
 #include "base/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
+#include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
 #include "daemon/handover.h"
 #include "daemon/hardware.h"
+#include "daemon/helpers.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
 #include "daemon/names.h"
+#include "daemon/notices.h"
 #include "daemon/postponed.h"
+#include "daemon/privileges.h"
 #include "daemon/restore.h"
+#include "daemon/rules.h"
 #include "daemon/settle.h"
 #include "daemon/sources.h"
 #include "daemon/squatters.h"
+#include "daemon/users.h"
 
 /* A journal that cannot be written is tried again this often. */
 #define JOURNAL_RETRY (DURATION_SECOND / 5)
@@ -69,10 +75,11 @@ static void journal_is_due(struct timer *timer)
         connections_flush(pool);
 }
 
-/* Nothing is held, nobody waits or talks. */
+/* Nothing is held, nobody waits or talks, no program of ours runs. */
 static bool is_idle(const struct pool *pool)
 {
-    return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0;
+    return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0 &&
+           !helpers_are_busy(pool);
 }
 
 static void idle_is_over(struct timer *timer)
@@ -95,6 +102,7 @@ static void before_waiting(void *context)
     struct pool *pool = context;
     int64_t next;
 
+    users_serve(pool);
     connections_sweep(pool);
     if (journal_file_is_behind(&pool->journal)) {
         if (!list_is_linked(&pool->journal_timer.in_loop))
@@ -116,6 +124,7 @@ static void after_waiting(void *context)
 {
     struct pool *pool = context;
 
+    pool->users.turn++;
     engine_advance(pool->engine, pool_now(pool));
     pool_settle(pool);
 }
@@ -192,7 +201,7 @@ static int find_journal(struct pool *pool, struct berth_error *error)
     return pool->journal_path == NULL ? error_set_memory(error) : 0;
 }
 
-static void raise_limits(void)
+static void raise_limits(struct pool *pool)
 {
     struct rlimit limit;
 
@@ -200,6 +209,8 @@ static void raise_limits(void)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        users_share(pool, limit.rlim_cur);
 }
 
 static int restore(struct pool *pool, struct berth_error *error)
@@ -220,10 +231,16 @@ static int restore(struct pool *pool, struct berth_error *error)
     /* Nothing is decided before all is known. */
     engine_pause(pool->engine);
     code = names_init(pool, error);
+    list_for_each (link, &pool->jobs) {
+        if (code == 0)
+            code =
+                rules_limit_user(pool, container_of(link, struct job, in_pool)->holder->uid, error);
+    }
     if (code < 0)
         return code;
     handover_restored(pool);
     hardware_take_first(pool);
+    checks_restored(pool);
     code = restore_holders(pool, error);
     if (code < 0)
         return code;
@@ -237,7 +254,7 @@ static int start(struct pool *pool, struct berth_error *error)
 {
     int code = watch_signals(pool, error);
 
-    raise_limits();
+    raise_limits(pool);
     pool->owner = geteuid();
     pool->pid = getpid();
     pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now(&pool->loop);
@@ -258,6 +275,12 @@ static int start(struct pool *pool, struct berth_error *error)
         code = handover_init(pool, error);
     if (code == 0)
         code = squatters_init(pool, error);
+    if (code == 0)
+        code = helpers_init(pool, error);
+    if (code == 0)
+        code = checks_init(pool, error);
+    if (code == 0)
+        code = notices_init(pool, error);
     if (code == 0)
         code = restore(pool, error);
     if (code == 0)
@@ -286,6 +309,10 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    notices_finish(pool);
+    helpers_finish(pool);
+    checks_finish(pool);
+    users_finish(pool);
     drains_finish(pool);
     handover_finish(pool);
     engine_destroy(pool->engine);
@@ -294,6 +321,7 @@ static void finish(struct pool *pool)
     journal_file_finish(&pool->journal);
     vector_finish(&pool->happenings);
     configuration_finish(&pool->rules);
+    vector_finish(&pool->limited);
     text_finish(&pool->answer);
     text_finish(&pool->record);
     text_finish(&pool->key);
@@ -321,11 +349,14 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     pool->directory = -1;
     pool->outer_directory = -1;
     list_init(&pool->connections);
+    list_init(&pool->doomed);
     pool->engine_timer.fire = engine_is_due;
     pool->idle_timer.fire = idle_is_over;
     pool->journal_timer.fire = journal_is_due;
     pool->test_timer.fire = tests_are_due;
     code = jobs_init(pool, error);
+    if (users_init(pool, error) < 0)
+        code = BERTH_ERROR_MEMORY;
     if (loop_init(&pool->loop, error) < 0)
         code = error == NULL ? BERTH_ERROR_IO : error->code;
     log_init(&pool->log, &pool->loop, settings->log, settings->log_path);
@@ -335,6 +366,7 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
         log_line(&pool->log, pool_now(pool), "started", "version=%s pid=%d devices=%zu socket=%s",
                  BERTH_VERSION, (int)pool->pid, engine_machine(pool->engine)->devices.count,
                  log_quote(settings->socket).text);
+        privileges_say(pool);
         activation_ready(settings->ready);
         loop_run(&pool->loop, &(struct loop_turn){before_waiting, after_waiting, pool});
         activation_stopping();

@@ -4,6 +4,7 @@
  * in, the engine decides, what it decided is written down, and only then told.
  *
  *     connection.c  clients: packets in and out
+ *     users.c       what each user has of the daemon, and may have
  *     claims.c      messages that ask for devices
  *     leases.c      messages about leases and claims that are there
  *     look.c        messages that only look
@@ -12,6 +13,9 @@
  *     jobs.c        what is known of each claim and lease beside the engine
  *     settle.c      what the engine's events lead to
  *     ending.c      how a lease is taken back
+ *     helpers.c     programs that are run from the loop
+ *     checks.c      those for devices, before and after leases
+ *     notices.c     what people should know in time
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
@@ -24,9 +28,11 @@
  *     keep.c        the journal: writing, making it anew
  *     restore.c     the journal: reading
  *     sources.c     where devices and rules come from
+ *     rules.c       how the rules reach the engine
  *     hardware.c    the probe, when it is asked and what it answers
  *     devices.c     what a look at the hardware changes
  *     listener.c    the socket and the files beside it
+ *     privileges.c  as whom it runs, and what it may do to the processes of others
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
@@ -66,15 +72,36 @@ struct connection {
     uint32_t *groups; /* gid and the others; NULL: only gid, or not asked for yet */
     size_t group_count;
     bool groups_known;
-    uint64_t started;     /* when its process began; 0: not known yet */
+    uint64_t started;           /* when its process began; 0: not known yet */
+    struct user *user;          /* NULL: nothing holds it back */
+    struct list_link in_queue;  /* of its user, while it waits for its turn to be read from */
+    struct list_link in_silent; /* until it has said something */
+    int64_t silent_since;
     struct list jobs;     /* that it is told about */
     struct list watchers; /* what it waits to be told */
     size_t watcher_count;
     size_t job_count;
-    struct text out; /* packets that found no room, each after its length (u32) */
-    size_t sent;     /* of those */
-    bool wants_out;  /* waits to be writable */
-    bool closing;    /* to be closed at the end of this turn */
+    struct text out;            /* packets that found no room, each after its length (u32) */
+    size_t sent;                /* of those */
+    size_t unread;              /* the rest */
+    bool wants_out;             /* waits to be writable */
+    bool closing;               /* to be closed at the end of this turn */
+    struct list_link in_doomed; /* while it is */
+};
+
+/* All who have something of the daemon, but for root and the pool's owner. */
+struct users {
+    struct id_map by_uid;
+    size_t count;
+    size_t connections; /* of all */
+    size_t connections_most;
+    uint64_t turn;        /* of the loop */
+    struct list busy;     /* those with connections that wait for their turn */
+    struct timer resume;  /* when the next turn comes */
+    struct list silent;   /* connections that have said nothing yet, oldest first */
+    struct timer silence; /* when the first has been silent for too long */
+    struct list loose;    /* those to be looked at again */
+    struct timer loose_timer;
 };
 
 /* Somebody who wants to know when a claim or lease is over, or when a request would be granted. */
@@ -83,9 +110,10 @@ struct watcher {
     struct list_link in_connection;
     struct connection *connection;
     uint64_t number;
-    uint64_t id;         /* of WIRE_WATCH; 0: it tests */
-    struct asked *asked; /* of WIRE_TEST */
-    int64_t deadline;    /* in the pool's time; TIME_NEVER */
+    uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
+    struct asked *asked;           /* of WIRE_TEST */
+    struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
+    int64_t deadline;              /* in the pool's time; TIME_NEVER */
 };
 
 /* ---- Claims and leases ---- */
@@ -99,13 +127,16 @@ struct asked {
     size_t users;
 };
 
-/* Who holds or waits; shared by the jobs of one connection that are within the same lease. */
+/* Who holds or waits; shared by the jobs of one connection that are within the same lease and wait
+ * as long. */
 struct holder {
     size_t users;
-    uint64_t parent; /* the id of the lease that it is within; 0: none */
+    struct user *user; /* NULL: nothing holds it back */
+    uint64_t parent;   /* the id of the lease that it is within; 0: none */
     uint32_t uid;
     pid_t pid;
     uint64_t started; /* 0: unknown */
+    int64_t wait;     /* how long each of them waits at most; TIME_NEVER: for ever */
     char *command;    /* NULL: unknown */
 };
 
@@ -138,6 +169,10 @@ struct job {
     enum wire_hold hold : 8;
     enum wire_end end : 8; /* why it is being ended; 0: it is not */
     bool restored : 1;     /* from the journal, and its client has not come back */
+    bool adopted : 1;      /* its process was there before it */
+    bool unprepared : 1;   /* its devices are to be checked before its holder is told of them */
+    bool waits : 1;        /* and is counted among what its user waits for */
+    uint32_t kib : 8;      /* that it is counted with */
 };
 
 /* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
@@ -148,6 +183,12 @@ struct guard {
     struct timer force;
     int64_t force_at; /* in the pool's time */
     struct remains *remains;
+    struct list_link in_warnings; /* while its time limit is to be warned of */
+    int64_t warn_at;              /* in the pool's time */
+    int64_t told_limit;           /* the time limit that was told of last */
+    int64_t used_at;              /* when it was last seen to be used; 0: nobody looked yet */
+    bool is_idle;                 /* it was not at the last look */
+    bool idle_warned;
 };
 
 /* What is known of one that is over. */
@@ -178,6 +219,7 @@ struct pool_settings {
     bool own;                  /* the user's own: ends when idle */
     int64_t idle;              /* nanoseconds */
     int listener;              /* a socket that listens already; -1: none */
+    bool owns_path;            /* that socket's path is ours to remove, not its maker's */
     int log;                   /* a descriptor */
     const char *log_path;      /* the file that it is; NULL: none of ours */
     int ready;                 /* a descriptor that is told "ready" or why not; -1: none */
@@ -196,12 +238,14 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     struct configuration rules; /* as the engine was told them */
+    struct number_list limited; /* uids that have the limit of each user */
 
     struct watch listener;
     struct watch signals;
     struct list connections;
     size_t connection_count;
-    bool doomed;           /* a connection is to be closed */
+    struct users users;
+    struct list doomed;    /* connections that are to be closed */
     bool is_full;          /* no descriptor was left for another connection */
     struct id_map clients; /* connections by pid */
     unsigned char *packet; /* room for the longest */
@@ -243,6 +287,9 @@ struct pool {
     unsigned char *handovers; /* by slot: what is missing until it is granted on */
     bool unasked;             /* one of them is a look that nobody asked for */
     struct squatters *squatters;
+    struct helpers *helpers;
+    struct check *checks; /* by slot */
+    struct notices *notices;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;
@@ -252,10 +299,11 @@ struct pool {
     struct timer restore_timer; /* clients that have not come back by then */
     struct timer journal_timer; /* tries again */
     struct timer test_timer;    /* deadlines of tests */
+    int64_t tests_again;        /* in the loop's time: tests are not looked at before */
     int lock;
     int directory;       /* of the socket, kept from cleaners; -1 */
     int outer_directory; /* around that one; -1 */
-    bool made_socket;    /* its path is ours to remove */
+    bool owns_path;      /* the socket's is ours to remove */
     ino_t socket_inode;
 };
 

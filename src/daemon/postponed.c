@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 
+#include "daemon/connection.h"
 #include "daemon/hardware.h"
 #include "daemon/messages.h"
 #include "daemon/names.h"
 #include "daemon/settle.h"
+#include "daemon/users.h"
 
 struct postponed {
     struct list_link in_pool;
@@ -19,11 +21,16 @@ bool postponed_take(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
     bool unsettled = names_are_unsettled(pool);
+    struct berth_error error = BERTH_ERROR_INIT;
     struct postponed *postponed;
 
-    unsettled = hardware_must_look(pool) || unsettled;
+    unsettled = hardware_must_look(pool, message->pid != 0) || unsettled;
     if (!unsettled && list_is_empty(&pool->postponed))
         return false;
+    if (user_check_waiting(connection->user, pool->packet_length, &error) < 0) {
+        connection_refuse(connection, message->number, &error);
+        return true;
+    }
     postponed = calloc(1, sizeof(*postponed));
     if (postponed == NULL)
         return false;
@@ -31,6 +38,7 @@ bool postponed_take(struct connection *connection, struct wire_message *message)
     postponed->message = *message;
     postponed->packet_length = pool->packet_length;
     *message = (struct wire_message){.type = message->type, .number = message->number};
+    user_wait(connection->user, postponed->packet_length);
     list_append(&pool->postponed, &postponed->in_pool);
     return true;
 }
@@ -38,6 +46,7 @@ bool postponed_take(struct connection *connection, struct wire_message *message)
 static void deal_with(struct pool *pool, struct postponed *postponed)
 {
     list_remove(&postponed->in_pool);
+    user_wait_over(postponed->connection->user, postponed->packet_length);
     pool->packet_length = postponed->packet_length;
     if (postponed->message.type == WIRE_CLAIM)
         message_claim_now(postponed->connection, &postponed->message);
@@ -63,6 +72,7 @@ void postponed_forget(struct pool *pool, const struct connection *connection)
         if (connection != NULL && postponed->connection != connection)
             continue;
         list_remove(&postponed->in_pool);
+        user_wait_over(postponed->connection->user, postponed->packet_length);
         wire_message_finish(&postponed->message);
         free(postponed);
     }

@@ -16,29 +16,13 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* Numbers of fields in /proc/PID/stat. */
-enum { STATE_FIELD = 3, START_FIELD = 22 };
-
-uint64_t process_started(pid_t pid)
-{
-    char buffer[1024];
-    const char *fields = pid <= 0 ? NULL : process_stat_fields(pid, buffer, sizeof(buffer));
-    char state;
-
-    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
-        return 0;
-    for (int field = STATE_FIELD; fields != NULL && field < START_FIELD; field++)
-        fields = strchr(fields + 1, ' ');
-    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
-}
-
 int process_open(pid_t pid, uint64_t started)
 {
     int descriptor = pid <= 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (descriptor < 0)
         return -1;
-    if (process_has_ended(descriptor) || (started != 0 && process_started(pid) != started)) {
+    if (process_has_ended(descriptor) || (started != 0 && process_stat_started(pid) != started)) {
         close(descriptor);
         return -1;
     }
@@ -66,4 +50,55 @@ bool process_has_ended(int descriptor)
 void process_signal(int descriptor, int number)
 {
     syscall(SYS_pidfd_send_signal, descriptor, number, NULL, 0);
+}
+
+/* Adds the numbers of a line; returns how many there were, or BERTH_ERROR_MEMORY. */
+static int add_numbers(const char *line, size_t most, struct number_list *list)
+{
+    char *end;
+    int count = 0;
+
+    for (size_t i = 0; i < most; i++, line = end) {
+        unsigned long number = strtoul(line, &end, 10);
+        uint32_t *place = end == line || number > UINT32_MAX ? NULL : vector_append(list);
+
+        if (end == line || number > UINT32_MAX)
+            break;
+        if (place == NULL)
+            return BERTH_ERROR_MEMORY;
+        *place = (uint32_t)number;
+        count++;
+    }
+    return count;
+}
+
+int process_credentials(pid_t pid, uint32_t *ret_uid, struct number_list *ret_groups)
+{
+    struct number_list uid = {0};
+    char path[64];
+    char *line = NULL;
+    size_t size = 0;
+    int code = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    while (code >= 0 && getline(&line, &size, file) > 0) {
+        if (strncmp(line, "Uid:", strlen("Uid:")) == 0)
+            code = add_numbers(line + strlen("Uid:"), 1, &uid);
+        else if (strncmp(line, "Gid:", strlen("Gid:")) == 0)
+            code = add_numbers(line + strlen("Gid:"), 1, ret_groups);
+        else if (strncmp(line, "Groups:", strlen("Groups:")) == 0)
+            code = add_numbers(line + strlen("Groups:"), SIZE_MAX, ret_groups);
+    }
+    fclose(file);
+    free(line);
+    if (code >= 0)
+        code = uid.count == 0 ? BERTH_ERROR_NOT_FOUND : 0;
+    if (code == 0)
+        *ret_uid = uid.items[0];
+    vector_finish(&uid);
+    return code;
 }

@@ -9,12 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
- * and is only waited for. */
-uint64_t process_started(pid_t pid);
+#include "spec/configuration.h"
 
-/* A descriptor of the process, close-on-exec, if it is the one that began then (0: whichever it
- * is); -1: it is gone. */
+/* A descriptor of the process, close-on-exec, if it is the one that began then
+ * (process_stat_started; 0: whichever it is); -1: it is gone. */
 int process_open(pid_t pid, uint64_t started);
 
 /* Of whoever is on the other side of a connected socket; -1: it is gone. */
@@ -25,5 +23,9 @@ bool process_has_ended(int descriptor);
 
 /* Sends a signal; a process that is gone is fine. */
 void process_signal(int descriptor, int number);
+
+/* Whose the process is: its real user, and all of its groups, which the caller finishes. Returns 0,
+ * or BERTH_ERROR_NOT_FOUND or _MEMORY. */
+int process_credentials(pid_t pid, uint32_t *ret_uid, struct number_list *ret_groups);
 
 #endif

@@ -9,10 +9,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quantity.h"
+#include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
 #include "daemon/settle.h"
@@ -79,6 +81,8 @@ static int take_job(struct reading *reading, const struct journal_record *record
     if (code == 0) {
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
         job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        if (holder != NULL)
+            holder->wait = kept.wait;
         holder_release(holder);
         if (job == NULL)
             code = error_set_memory(error);
@@ -91,6 +95,8 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job->state = kept.draining ? JOB_DRAINING : JOB_WAITING;
         job->since = kept.since;
         job->restored = true;
+        job->adopted = kept.adopted;
+        job->unprepared = kept.unprepared;
         job_add(pool, job, kept.id, 0);
         if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
             job->guard->force_at = kept.force_at;
@@ -122,6 +128,18 @@ static int take_drain(struct reading *reading, const struct journal_record *reco
     return code;
 }
 
+static int take_epilog(struct reading *reading, const struct journal_record *record,
+                       struct berth_error *error)
+{
+    struct kept_epilog kept = {0};
+    int code = journal_decode_door(record, &kept_epilog_tagged, &kept, error);
+
+    if (code == 0)
+        checks_restore(reading->pool, &kept);
+    tagged_finish(&kept_epilog_tagged, &kept);
+    return code;
+}
+
 /* Does what a record says. */
 static int take_record(struct reading *reading, const struct journal_record *record,
                        struct berth_error *error)
@@ -140,6 +158,8 @@ static int take_record(struct reading *reading, const struct journal_record *rec
         code = take_ended(reading, record, error);
     else if ((int)record->event.type == KEEP_DRAIN)
         code = take_drain(reading, record, error);
+    else if ((int)record->event.type == KEEP_EPILOG)
+        code = take_epilog(reading, record, error);
     return code < 0 ? code : 1;
 }
 
@@ -352,6 +372,8 @@ int restore_read(struct pool *pool, struct berth_error *error)
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);
     drains_restored(pool, !reading.has_pool || reading.other_devices);
+    if (!reading.has_pool || reading.other_devices)
+        checks_forget(pool);
     if (reading.has_pool)
         log_line(&pool->log, pool_now(pool), "restored", "records=%zu jobs=%zu waiting=%zu",
                  reading.records, pool->job_count, engine_pending(pool->engine));
@@ -378,6 +400,14 @@ static void restore_lease(struct pool *pool, struct job *job)
     /* A process may have become another program, which does not come back; whoever holds by a
      * connection does. */
     job->restored = job->hold == WIRE_HOLD_CONNECTION;
+    if (job_is_preparing(job)) {
+        /* Nobody was told yet: its client comes back for that. */
+        job->restored = true;
+        if (!checks_prepare_again(pool, job))
+            settle_told(pool, job);
+        return;
+    }
+    notice_limit(pool, job);
     if (job->state == JOB_ENDING)
         ending_begin(pool, job, job->end,
                      job->guard != NULL && job->guard->force_at != TIME_NEVER

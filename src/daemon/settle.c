@@ -3,15 +3,25 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
+#include "daemon/adoption.h"
+#include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
 #include "daemon/names.h"
+#include "daemon/notices.h"
 #include "daemon/process.h"
+#include "daemon/users.h"
+
+/* Asking for all that test took long; how much longer the pause after it is. */
+#define TESTS_LONG  (DURATION_SECOND / 10000)
+#define TESTS_PAUSE 10
 
 #define DEALT_WITH                                                                   \
     (EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) | \
@@ -25,10 +35,9 @@ static const enum wire_end end_of_refusal[] = {
 };
 
 static const int code_of_end[] = {
-    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,
-    [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
-    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE,
-    [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
+    [WIRE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was told of it */
+    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,   [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
+    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE, [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
 };
 
 void pool_tell(void *context, const struct engine_event *event)
@@ -121,6 +130,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
             .replicas = view.replicas,
             .granted = view.granted,
             .vendors = pool->vendors,
+            .stay = notices_may_come(pool, job),
             .socket = (char *)pool->settings.socket,
             .pool = pool->name,
         };
@@ -150,7 +160,7 @@ void settle_granted(struct pool *pool, struct job *job)
     if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
-        process = job->connection != NULL
+        process = job->connection != NULL && !job->adopted
                       ? process_open_peer(job->connection->watch.descriptor, job->holder->pid)
                       : process_open(job->holder->pid, job->holder->started);
         if (!ending_watch(pool, job, process)) {
@@ -158,6 +168,29 @@ void settle_granted(struct pool *pool, struct job *job)
             return;
         }
     }
+    if (checks_prepare(pool, job))
+        settle_send_waiting(job);
+    else
+        settle_told(pool, job);
+}
+
+void settle_send_waiting(const struct job *job)
+{
+    if (job->connection != NULL)
+        connection_send(job->connection, &(struct wire_message){
+                                             .type = WIRE_WAITING,
+                                             .number = job->number,
+                                             .id = job->by_id.id,
+                                         });
+}
+
+void settle_told(struct pool *pool, struct job *job)
+{
+    if (job->unprepared) {
+        job->unprepared = false;
+        keep_job(pool, job);
+    }
+    notice_limit(pool, job);
     settle_send_grant(pool, job);
     /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
     if (job->hold == WIRE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
@@ -193,11 +226,13 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
 
     if (job->exit_code != NO_EXIT_CODE)
         ended.exit_code = optional_number_of((uint64_t)job->exit_code);
-    log_begin(&pool->log, pool_now(pool), "ended");
-    log_number(&pool->log, "id", ended.id);
-    log_number(&pool->log, "uid", ended.uid);
-    log_text(&pool->log, "reason", wire_end_describe(end));
-    log_end(&pool->log);
+    if (job->by_lease.id != 0 || user_may_log(job->holder->user)) {
+        log_begin(&pool->log, pool_now(pool), "ended");
+        log_number(&pool->log, "id", ended.id);
+        log_number(&pool->log, "uid", ended.uid);
+        log_text(&pool->log, "reason", wire_end_describe(end));
+        log_end(&pool->log);
+    }
     if (ended.exit_code.known)
         keep_ended(pool, &ended);
     ended_remember(pool, &ended);
@@ -205,21 +240,33 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
     job_free(pool, job);
 }
 
+/* Tells whoever claimed that there will be no lease. */
+static void refuse(const struct job *job, enum wire_end end)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = (size_t)end < COUNT(code_of_end) ? code_of_end[end] : 0;
+
+    if (job->connection == NULL)
+        return;
+    error_set(&error, code != 0 ? code : BERTH_ERROR_CANCELLED, "%s", wire_end_describe(end));
+    connection_refuse(job->connection, job->number, &error);
+}
+
 static void claim_refused(struct pool *pool, struct job *job, enum refusal reason)
 {
-    enum wire_end end = end_of_refusal[reason];
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    error_set(&error, code_of_end[end], "%s", wire_end_describe(end));
-    if (job->connection != NULL)
-        connection_refuse(job->connection, job->number, &error);
-    finish_job(pool, job, end);
+    refuse(job, end_of_refusal[reason]);
+    finish_job(pool, job, end_of_refusal[reason]);
 }
 
 static void lease_released(struct pool *pool, struct job *job)
 {
     enum wire_end end = job->end != 0 ? job->end : WIRE_END_PARENT;
 
+    if (job_is_preparing(job)) {
+        refuse(job, end);
+        finish_job(pool, job, end);
+        return;
+    }
     /* Nobody ended it but the lease around it; its processes are the outer lease's to end. */
     if (job->end == 0 && job->connection != NULL)
         ending_send_notice(pool, job, end, pool_now(pool) + pool->rules.grace);
@@ -282,20 +329,29 @@ static bool test_answered(struct pool *pool, struct watcher *watcher)
     return true;
 }
 
+/* Many that test must not keep everybody else waiting with every change: when asking for all of
+ * them took long, the next time comes not before ten times as long has passed. */
 static void answer_tests(struct pool *pool)
 {
     int64_t next = TIME_NEVER;
+    int64_t began = clock_now();
 
+    if (pool->tests_again > loop_now(&pool->loop)) {
+        timer_set_at(&pool->loop, &pool->test_timer, pool->tests_again);
+        return;
+    }
     list_for_each (link, &pool->watchers) {
         struct watcher *watcher = container_of(link, struct watcher, in_pool);
 
-        if (watcher->asked == NULL)
+        if (watcher->asked == NULL && watcher->adopting == NULL)
             continue;
-        if (test_answered(pool, watcher))
+        if (watcher->adopting != NULL ? adoption_answered(watcher) : test_answered(pool, watcher))
             watcher_free(watcher);
         else if (watcher->deadline < next)
             next = watcher->deadline;
     }
+    if (clock_now() - began > TESTS_LONG)
+        pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * (clock_now() - began);
     timer_set_at(&pool->loop, &pool->test_timer,
                  next == TIME_NEVER ? LOOP_NEVER : pool_loop_time(pool, next));
 }

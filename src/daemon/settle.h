@@ -15,8 +15,13 @@ void pool_tell(void *context, const struct engine_event *event);
  * called the engine, with no pointer to a job or watcher in hand that is used later. */
 void pool_settle(struct pool *pool);
 
-/* A claim became a lease: its holder is watched and told. */
+/* A claim became a lease: its holder is watched and, once its devices have been checked, told. */
 void settle_granted(struct pool *pool, struct job *job);
+/* They have been. */
+void settle_told(struct pool *pool, struct job *job);
+
+/* Tells the client of a job, if it is there, that it has no devices yet. */
+void settle_send_waiting(const struct job *job);
 
 /* Tells the client of a job what it got; also again, when it has come back. */
 void settle_send_grant(struct pool *pool, struct job *job);

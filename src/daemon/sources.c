@@ -11,6 +11,9 @@
 #include "daemon/asked.h"
 #include "daemon/hardware.h"
 #include "daemon/restore.h"
+#include "daemon/rules.h"
+#include "daemon/squatters.h"
+#include "daemon/users.h"
 #include "engine/policies.h"
 #include "spec/configuration.h"
 #include "spec/document.h"
@@ -64,50 +67,6 @@ int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_e
     return 0;
 }
 
-static int set_limit(struct pool *pool, const struct device_limit *limit, uint64_t most,
-                     struct berth_error *error)
-{
-    return limit->is_group ? engine_limit_group(pool->engine, limit->key, most, error)
-                           : engine_limit_user(pool->engine, limit->key, most, error);
-}
-
-static bool has_limit(const struct limit_list *limits, const struct device_limit *wanted)
-{
-    const struct device_limit *limit;
-
-    vector_for_each (limit, limits) {
-        if (limit->key == wanted->key && limit->is_group == wanted->is_group)
-            return true;
-    }
-    return false;
-}
-
-/* Those of before that are not there any more go last: a limit that stays is never lifted. */
-static int apply_limits(struct pool *pool, const struct limit_list *limits,
-                        struct berth_error *error)
-{
-    const struct device_limit *limit;
-    int code = 0;
-
-    vector_for_each (limit, limits) {
-        if (code == 0)
-            code = set_limit(pool, limit, limit->allowance.devices, error);
-    }
-    vector_for_each (limit, &pool->rules.limits) {
-        if (!has_limit(limits, limit))
-            set_limit(pool, limit, UINT64_MAX, NULL);
-    }
-    return code;
-}
-
-/* Takes over the rules, which the engine has been told. */
-static void take_rules(struct pool *pool, struct configuration *configuration)
-{
-    configuration_finish(&pool->rules);
-    pool->rules = *configuration;
-    *configuration = (struct configuration){0};
-}
-
 static struct engine_settings settings_of(const struct rules *rules)
 {
     const struct configuration *configuration = &rules->configuration;
@@ -121,10 +80,9 @@ static struct engine_settings settings_of(const struct rules *rules)
     };
 }
 
-static int make_engine(struct pool *pool, const struct rules *rules, struct machine *machine,
+static int make_engine(struct pool *pool, struct rules *rules, struct machine *machine,
                        struct berth_error *error)
 {
-    const struct configuration *configuration = &rules->configuration;
     size_t known = machine->devices.count + hardware_first_count(pool);
     struct engine_settings settings = settings_of(rules);
     const struct device *device;
@@ -137,9 +95,7 @@ static int make_engine(struct pool *pool, const struct rules *rules, struct mach
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
     code = engine_create(machine, &settings, &pool->engine, error);
-    if (code == 0)
-        code = apply_limits(pool, &configuration->limits, error);
-    return code;
+    return code < 0 ? code : rules_take(pool, &rules->configuration, error);
 }
 
 int sources_open(struct pool *pool, struct berth_error *error)
@@ -154,8 +110,6 @@ int sources_open(struct pool *pool, struct berth_error *error)
                                             : read_inventory(pool, &machine, error);
     if (code == 0)
         code = make_engine(pool, &rules, &machine, error);
-    if (code == 0)
-        take_rules(pool, &rules.configuration);
     machine_finish(&machine);
     configuration_finish(&rules.configuration);
     return code;
@@ -170,13 +124,16 @@ void sources_reload(struct pool *pool)
 
     activation_reloading();
     if (code == 0) {
-        code = apply_limits(pool, &rules.configuration.limits, &error);
         settings = settings_of(&rules);
         if (engine_set_rules(pool->engine, &settings) < 0)
             code = error_set_memory(&error);
-        take_rules(pool, &rules.configuration);
+        engine_pause(pool->engine);
+        if (rules_take(pool, &rules.configuration, &error) < 0)
+            code = error.code;
+        squatters_judge_all(pool);
+        engine_resume(pool->engine);
+        users_apply_rules(pool);
         asked_forget_spare(pool);
-        configuration_finish(&rules.configuration);
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",

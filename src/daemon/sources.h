@@ -22,8 +22,7 @@ int sources_read_rules(const char *path, struct rules *ret_rules, struct berth_e
  * which is to be taken in later (hardware_take_first). */
 int sources_open(struct pool *pool, struct berth_error *error);
 
-/* Reads the configuration again; a bad one is logged and the old rules stay. How many tenants
- * a device may have and how waiting raises a claim are rules of the next start. */
+/* Reads the configuration again; a bad one is logged and the old rules stay. */
 void sources_reload(struct pool *pool);
 
 #endif

@@ -98,7 +98,9 @@ static void put_in(struct lane_list *lanes, struct engine_request *request)
 
 int lanes_reserve(struct scope *scope)
 {
-    return vector_reserve(&scope->lanes, scope->lanes.count + 1);
+    return vector_reserve(&scope->walked, scope->lanes.count + 1) < 0
+               ? BERTH_ERROR_MEMORY
+               : vector_reserve(&scope->lanes, scope->lanes.count + 1);
 }
 
 void lane_contest(struct engine_request *request, bool comes)
@@ -214,14 +216,6 @@ size_t lanes_before(const struct engine_request *request)
     return place_of(&request->scope->lanes, &key);
 }
 
-void lanes_rewind(struct scope *scope)
-{
-    struct engine_request **lane;
-
-    vector_for_each (lane, &scope->lanes)
-        (*lane)->cursor = first_of(*lane);
-}
-
 static bool is_served_before(const struct claim *one, const struct claim *other)
 {
     enum priority class_one = claim_class(one);
@@ -231,20 +225,55 @@ static bool is_served_before(const struct claim *one, const struct claim *other)
                                     : one->entry.link.id < other->entry.link.id;
 }
 
+/* Moves the lane at `place` down to where its next claim belongs in the heap of a walk. */
+static void sink(struct lane_list *heap, size_t place)
+{
+    struct engine_request *lane = heap->items[place];
+
+    for (;;) {
+        size_t child = 2 * place + 1;
+
+        if (child + 1 < heap->count &&
+            is_served_before(heap->items[child + 1]->cursor, heap->items[child]->cursor))
+            child++;
+        if (child >= heap->count || !is_served_before(heap->items[child]->cursor, lane->cursor))
+            break;
+        heap->items[place] = heap->items[child];
+        place = child;
+    }
+    heap->items[place] = lane;
+}
+
+void lanes_rewind(struct scope *scope)
+{
+    struct lane_list *heap = &scope->walked;
+
+    heap->count = scope->lanes.count;
+    for (size_t i = 0; i < heap->count; i++) {
+        heap->items[i] = scope->lanes.items[i];
+        heap->items[i]->cursor = first_of(heap->items[i]);
+    }
+    /* The lanes are ordered by their first claims, as of their last ordering. */
+    for (size_t i = heap->count / 2; i > 0; i--)
+        sink(heap, i - 1);
+    scope->walk_began = false;
+}
+
 struct claim *lanes_next(struct scope *scope)
 {
-    struct claim *next = NULL;
-    struct engine_request **lane;
-    struct list_link *link;
+    struct lane_list *heap = &scope->walked;
+    struct claim *next;
+    const struct list_link *link;
 
-    vector_for_each (lane, &scope->lanes) {
-        struct claim *claim = (*lane)->cursor;
-
-        if (claim != NULL && (next == NULL || is_served_before(claim, next)))
-            next = claim;
-    }
-    if (next == NULL)
+    /* The lane that was walked through last has its next claim in front, or none. */
+    if (scope->walk_began && heap->count > 0 && heap->items[0]->cursor == NULL)
+        heap->items[0] = heap->items[--heap->count];
+    if (heap->count == 0)
         return NULL;
+    if (scope->walk_began)
+        sink(heap, 0);
+    scope->walk_began = true;
+    next = heap->items[0]->cursor;
     link = next->in_lane.next;
     next->request->cursor =
         link == &next->request->waiting.ends ? NULL : container_of(link, struct claim, in_lane);

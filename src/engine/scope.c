@@ -102,6 +102,7 @@ void scope_finish(struct scope *scope)
     bitset_finish(&scope->contested);
     bitset_finish(&scope->members);
     vector_finish(&scope->lanes);
+    vector_finish(&scope->walked);
 }
 
 /* Blocks keep a device from being given out; what a lease has, it may pass on within. */

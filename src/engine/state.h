@@ -164,6 +164,8 @@ struct lane_list {
 struct scope {
     struct engine *engine;
     struct lane_list lanes;
+    struct lane_list walked; /* a heap: those that a walk through all claims is not through with */
+    bool walk_began;
     struct ledger_slot *ledger; /* by slot */
     size_t part_count;
     struct lowest_set empty; /* usable slots without leases */
@@ -413,7 +415,7 @@ size_t lanes_before(const struct engine_request *request);
 /* Starts a walk through all waiting claims of a scope, in order, and goes on. */
 void lanes_rewind(struct scope *scope);
 struct claim *lanes_next(struct scope *scope);
-/* Ends the walk through the claims of this lane. */
+/* Ends the walk through the claims of this lane, which the last one was of. */
 static inline void lane_skip(struct engine_request *request)
 {
     request->cursor = NULL;

@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "daemon/activation.h"
 #include "daemon/pool.h"
+#include "daemon/privileges.h"
 #include "daemon/sources.h"
 #include "spec/configuration.h"
 #include "spec/option_types.h"
@@ -33,6 +34,7 @@ struct daemon_options {
     const char *inventory;
     const char *configuration;
     const char *log;
+    const char *user;
     struct optional_number idle;
     bool check;
 };
@@ -65,6 +67,12 @@ static const struct option daemon_rows[] = {
      .argument = "FILE",
      .help = "append the log to this file (default: standard error)",
      OPTION(log),
+     .take = option_string},
+    {.name = "user",
+     .argument = "NAME",
+     .help = "started by root: run as this user, with the rights to signal and to see everybody's "
+             "processes",
+     OPTION(user),
      .take = option_string},
     {.name = "idle",
      .argument = "DURATION",
@@ -175,6 +183,26 @@ struct prepared {
     struct pool_settings settings;
 };
 
+/* Opens the log, and goes on as another user where that was said: the log may be where only root
+ * can write. */
+static int become_user(const struct daemon_options *options, const char *socket, int *ret_log,
+                       struct berth_error *error)
+{
+    struct privileges_user user = {0};
+    int code;
+
+    if (options->user == NULL)
+        return open_log(options->log, ret_log, error);
+    code = privileges_find_user(options->user, &user, error);
+    if (code == 0)
+        code = privileges_give_directory(&user, socket, error);
+    if (code == 0)
+        code = open_log(options->log, ret_log, error);
+    if (code == 0)
+        code = privileges_become(&user, error);
+    return code;
+}
+
 /* Clients in other directories are told the path. */
 static int check_absolute(const char *option, const char *path, struct berth_error *error)
 {
@@ -196,6 +224,8 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
         code = check_absolute("--socket", options->socket, error);
     if (code == 0)
         code = check_absolute("--own", options->own, error);
+    if (code == 0 && options->user != NULL && options->own != NULL)
+        code = error_set(error, BERTH_ERROR_INVALID, "wanted --user or --own, found both");
     if (code == 0 && options->inventory != NULL) {
         prepared->inventory = realpath(options->inventory, NULL);
         if (prepared->inventory == NULL)
@@ -208,9 +238,9 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     if (code == 0 && text_failed(&prepared->socket))
         code = error_set_memory(error);
     if (code == 0)
-        code = open_log(options->log, &settings->log, error);
+        code = become_user(options, prepared->socket.bytes, &settings->log, error);
     if (code == 0)
-        code = activation_listener(&settings->listener, error);
+        code = activation_listener(&settings->listener, &settings->owns_path, error);
     settings->socket = text_string(&prepared->socket);
     settings->inventory = prepared->inventory;
     settings->configuration = prepared->rules.length > 0 ? prepared->rules.bytes : NULL;

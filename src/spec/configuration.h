@@ -156,8 +156,8 @@ bool number_list_has(const struct number_list *list, uint32_t number);
 
 /* Reads `length` bytes of text; `file` is the name for messages. Names of users and groups are
  * looked up. Fails with BERTH_ERROR_SYNTAX, _INVALID, _RANGE (file:line:column: message, the
- * nearest known name), _LIMIT, _MEMORY, or _IO when a name could not be looked up. The caller
- * finishes *ret_configuration, which is untouched on failure. */
+ * nearest known name), _LIMIT or _MEMORY. The caller finishes *ret_configuration, which is
+ * untouched on failure. */
 int configuration_parse(const char *file, const char *text, size_t length,
                         struct configuration *ret_configuration, struct berth_error *error);
 

@@ -2,7 +2,6 @@
  *
  * Users and groups, by name or number.
  */
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -100,13 +99,6 @@ static int fail_unknown(const struct registry *registry, const char *text,
                      quote(text).text, best);
 }
 
-/* Whether a search has failed, rather than found nothing, for which there are many numbers. */
-static bool is_failure(int number)
-{
-    return number == EIO || number == EINTR || number == EMFILE || number == ENFILE ||
-           number == ENOMEM;
-}
-
 static int parse_known(const struct registry *registry, const char *text, uint32_t *target,
                        struct berth_error *error)
 {
@@ -116,12 +108,7 @@ static int parse_known(const struct registry *registry, const char *text, uint32
         *target = (uint32_t)number;
         return 0;
     }
-    errno = 0;
-    if (registry->find(text, target))
-        return 0;
-    if (is_failure(errno))
-        return error_set_errno(error, errno, "%s could not be looked up", quote(text).text);
-    return fail_unknown(registry, text, error);
+    return registry->find(text, target) ? 0 : fail_unknown(registry, text, error);
 }
 
 static int parse_user(const struct field *field, const char *text, void *target,

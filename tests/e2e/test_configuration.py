@@ -10,6 +10,9 @@ import pytest
 from programs import TIMEOUT, Deadline
 
 
+SOMEBODY = 65534  # a user who is not root
+
+
 def check(sandbox, text, *args, **options):
     path = sandbox.directory / "berth.yaml"
     path.write_text(text)
@@ -31,6 +34,10 @@ def test_good_rules(sandbox):
         ("grcae: 5s\n", "1:1: a configuration has no field 'grcae', did you mean 'grace'?"),
         ("grace: 5s\nage_step: 0\n", "2:11: age_step: wanted at least 1s, found '0'"),
         ("high: [nobody-by-this-name]", "1:8: high: wanted a user that is known here, found 'nobody-by-this-name'"),
+        ("admins: [0, roott]", "1:13: admins: wanted a user that is known here, found 'roott' (did you mean root?)"),
+        ("limits: {each_user: {}}", "1:21: each_user: wanted devices, longest_time or both, found neither"),
+        ("prolog: {command: gpu-check}", "1:19: command: wanted an absolute path, found 'gpu-check'"),
+        ("bounds: {waiting: 0}", "1:19: waiting: wanted a whole number from 1 to 1000000, found 0"),
         (
             "\npolicy: frist",
             "2:9: policy: wanted one that this version has (first, round-robin, least-loaded, best-available, "
@@ -41,6 +48,45 @@ def test_good_rules(sandbox):
 def test_bad_rules(sandbox, text, words):
     done, path = check(sandbox, text)
     assert done == (2, "", f"berth: {path}:{words}\n")
+
+
+def test_programs_have_to_be_there(sandbox):
+    """For --check-config; the daemon itself starts without them."""
+    program = sandbox.directory / "gpu-check"
+    text = f"grace: 5s\nprolog: {{command: [{program}, --quick]}}\nnotify: /bin/sh\n"
+    done, path = check(sandbox, text)
+    assert done == (2, "", f"berth: {path}:2:20: prolog: {program}: no such file\n")
+    program.touch(0o644)
+    done, path = check(sandbox, text)
+    assert done == (2, "", f"berth: {path}:2:20: prolog: {program}: is not executable\n")
+    program.chmod(0o755)
+    done, path = check(sandbox, text)
+    assert done == (0, f"{path}: good\n", "")
+    own = sandbox.home / ".config/berth/berth.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"epilog: {{command: {sandbox.directory}}}\n")
+    done = sandbox.run(["berth", "daemon", "--check-config", "--own", sandbox.directory])
+    assert done == (2, "", f"berth: {own}:1:19: epilog: {sandbox.directory}: is a directory\n")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
+def test_ordinary_users_may_check(sandbox):
+    """What they cannot look at is not called missing; what they may not read is."""
+    sandbox.directory.chmod(0o711)
+    closed = sandbox.directory / "closed"
+    closed.mkdir(0o700)
+    path = sandbox.directory / "berth.yaml"
+    path.write_text(f"notify: {closed}/program\nadmins: [root]\n")
+    user = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"]
+    args = [*user, "berth", "daemon", "--check-config", "--config", path]
+    path.chmod(0o644)
+    done = sandbox.run(args)
+    if done.stderr.startswith("setpriv:"):
+        pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
+    assert done == (0, f"{path}: good\n", "")
+    path.chmod(0o600)
+    assert sandbox.run(args) == (2, "", f"berth: {path}: Permission denied\n")
 
 
 def test_default_places(sandbox):
@@ -192,6 +238,8 @@ def test_bad_rules_change_nothing(rules):
     line = rules.reload("default_time: 2h\npolicy: frist\n", word="error")
     assert f'what=reload reason="{rules.path}:2:9: policy: wanted one' in line
     rules.reload("default_time: soon\n", word="error")
+    line = rules.reload("grace: 1s\nreserved:\n  nvidia0: root\n", word="error")
+    assert f'what=reload reason="{rules.path}:3:12: reserved: wanted a list of users' in line
     assert not rules.logged("reloaded")
     second = rules.pool.hold()
     leases = rules.status()["leases"]
@@ -209,8 +257,6 @@ def test_grace(rules):
 
 
 # ---- What counts for users whom the pool does not belong to ----
-
-SOMEBODY = 65534
 
 
 @pytest.fixture

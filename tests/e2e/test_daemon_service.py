@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon in the hands of a service manager: sockets and readiness."""
 import os
+import select
 import signal
 import socket
 
 import pytest
 import wire
 from daemons import start_activated
+from programs import TIMEOUT
 from waiting import until_pending
 
 
@@ -43,6 +45,11 @@ def listen(path, kind=socket.SOCK_SEQPACKET):
     listener.bind(str(path))
     listener.listen()
     return listener
+
+
+def until_readable(listener):
+    """Until somebody connects."""
+    assert select.select([listener], [], [], TIMEOUT)[0], "nobody came"
 
 
 # ---- Readiness ----
@@ -110,6 +117,50 @@ def test_activation(machine):
             assert (between.wait(), between.text()) == (0, "between\n")
         second.kill(signal.SIGTERM)
         assert second.wait() == 0
+
+
+def test_activation_of_the_users_own(pool_of):
+    """One that a service manager listens for is gone after being idle, the socket is not: the manager starts the
+    next, and no command starts one beside it."""
+    pool = pool_of(1)
+    args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory, "--idle", "50ms"]
+    for directory in (pool.runtime, pool.directory):
+        directory.mkdir(mode=0o700)
+    with listen(pool.socket) as listener:
+        inode = pool.socket.stat().st_ino
+        for number in (None, None, signal.SIGTERM):
+            # It is asked for before it is there.
+            with pool.start("run", "echo", "fine") as command:
+                until_readable(listener)
+                daemon = start_activated(pool.sandbox, listener, args if number is None else args[:-2])
+                assert (command.wait(), command.text(), command.text("stderr")) == (0, "fine\n", "")
+            if number is not None:
+                daemon.kill(number)
+            assert daemon.wait() == 0
+            assert pool.socket.stat().st_ino == inode
+        assert pool.daemons() == []
+    # The manager has gone: commands help themselves, and clean up.
+    assert pool.berth("run", "echo", "fine") == (0, "fine\n", "")
+    pool.end_daemon()
+    assert not pool.socket.exists()
+
+
+def test_activation_in_an_untrusted_directory(pool_of):
+    """A service manager has not looked at it, so the daemon does."""
+    pool = pool_of(1)
+    pool.runtime.mkdir(mode=0o700)
+    pool.directory.mkdir()
+    pool.directory.chmod(0o755)
+    args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory]
+    with listen(pool.socket) as listener:
+        daemon = start_activated(pool.sandbox, listener, args)
+        assert daemon.wait() == 125
+    uid = os.geteuid()
+    assert daemon.text("stderr").endswith(
+        f"berth: {pool.directory}: wanted a directory of user {uid} that is closed to others (mode 0700), "
+        f"found one of user {uid} with mode 0755\n"
+    )
+    assert not (pool.directory / "berth.lock").exists()
 
 
 def test_activation_by_another_kind_of_socket(machine):

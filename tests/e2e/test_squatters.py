@@ -107,8 +107,9 @@ def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
 def test_programs_that_never_count(pool_with, sleeper, command):
     pool = pool_with([0], "squatters_except: [own-compositor]\n")
     pool.says([with_process(pool, 0, sleeper().pid, command=command)])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
+    assert not slots["nvidia0"]["device"]["processes"][0].get("squats")
     assert where(pool) == "nvidia0"
-    assert not pool.look()["nvidia0"]["device"]["processes"][0].get("squats")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,7 @@ def test_who_only_draws(pool_with, sleeper, facts, squatted):
 def test_ignored_by_the_configuration(pool_with, sleeper):
     pool = pool_with([0], "squatters: ignore\n")
     pool.says([with_process(pool, 0, sleeper().pid)])
+    pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("squats"), "the process")
     assert where(pool) == "nvidia0"
 
 
@@ -150,6 +152,19 @@ def test_a_process_is_known_by_its_environment(pool_with, sleeper):
     assert [process.get("lease") for process in slots["nvidia0"]["device"]["processes"]] == [int(holder.lease), None]
     assert [process.get("squats") for process in slots["nvidia0"]["device"]["processes"]] == [None, True]
     pool.let_go(holder)
+
+
+def test_what_a_user_runs_on_a_reserved_device(pool_with, sleeper):
+    """Nobody holds a reservation but its user, who runs on it what he likes."""
+    pool = pool_with([0])
+    lease = int(pool.berth("reserve", "--for", "1h").stdout)
+    processes = [{"pid": sleeper().pid, "uid": uid} for uid in (os.getuid(), os.getuid() + 1)]
+    pool.says([pool.device(0, processes=processes)])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the processes")
+    seen = [(process.get("lease"), process.get("squats")) for process in slots["nvidia0"]["device"]["processes"]]
+    assert seen == [(lease, None), (None, True)]
+    pool.says([0])
+    assert pool.berth("release", str(lease)).code == 0
 
 
 def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):

@@ -327,8 +327,11 @@ static void check_example(const char *path)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct machine machine = {0};
-    int code = inventory_read(path, &machine, &error);
+    int code;
 
+    if (strcmp(strrchr(path, '/'), "/berth.yaml") == 0) /* rules, not devices */
+        return;
+    code = inventory_read(path, &machine, &error);
     assert_string_equal(error.message, "");
     assert_int_equal(code, 0);
     assert_true(machine.devices.count > 0);
@@ -338,7 +341,7 @@ static void check_example(const char *path)
 static void the_examples_are_read(void **state)
 {
     (void)state;
-    assert_true(for_each_source_file("examples", ".yaml", check_example) >= 3);
+    assert_true(for_each_source_file("examples", ".yaml", check_example) >= 4);
 }
 
 static void a_missing_file_is_not_found(void **state)

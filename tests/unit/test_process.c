@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process_stat.h"
+
 /* A child that waits to be killed. */
 static pid_t start_child(void)
 {
@@ -28,12 +30,12 @@ static pid_t start_child(void)
 static void a_process_is_known_by_number_and_start(void **state)
 {
     pid_t child = start_child();
-    uint64_t started = process_started(child);
+    uint64_t started = process_stat_started(child);
     int descriptor;
 
     (void)state;
     assert_true(started > 0);
-    assert_true(started >= process_started(getpid()));
+    assert_true(started >= process_stat_started(getpid()));
     descriptor = process_open(child, started);
     assert_true(descriptor >= 0);
     assert_int_equal(process_open(child, started + 1), -1);
@@ -43,7 +45,7 @@ static void a_process_is_known_by_number_and_start(void **state)
     assert_true(process_has_ended(descriptor));
     process_signal(descriptor, SIGKILL);
     close(descriptor);
-    assert_int_equal(process_started(child), 0);
+    assert_int_equal(process_stat_started(child), 0);
     assert_int_equal(process_open(child, 0), -1);
 }
 
@@ -55,7 +57,7 @@ static void one_that_only_waits_to_be_reaped_has_ended(void **state)
     (void)state;
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-    assert_int_equal(process_started(child), 0);
+    assert_int_equal(process_stat_started(child), 0);
     assert_int_equal(process_open(child, 0), -1);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
@@ -78,8 +80,8 @@ static void the_other_side_of_a_socket_is_known(void **state)
 static void numbers_that_are_none_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(process_started(0), 0);
-    assert_int_equal(process_started(-1), 0);
+    assert_int_equal(process_stat_started(0), 0);
+    assert_int_equal(process_stat_started(-1), 0);
     assert_int_equal(process_open(0, 0), -1);
     assert_int_equal(process_open(-5, 0), -1);
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/variables.h"
+
+#include "base/text.h"
+#include "base/utf8.h"
+
+static void add(struct variables *variables, struct text *entry)
+{
+    if (text_failed(entry) || string_list_append(&variables->list, text_string(entry)) < 0)
+        variables->failed = true;
+    text_finish(entry);
+}
+
+void variables_add(struct variables *variables, const char *name, const char *value)
+{
+    struct text entry = {0};
+
+    if (value == NULL)
+        return;
+    text_append_format(&entry, "%s=", name);
+    utf8_append_inert(&entry, value);
+    add(variables, &entry);
+}
+
+void variables_add_number(struct variables *variables, const char *name, uint64_t value)
+{
+    struct text entry = {0};
+
+    text_append_format(&entry, "%s=", name);
+    text_append_number(&entry, value);
+    add(variables, &entry);
+}

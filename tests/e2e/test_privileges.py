@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon for everybody that is not root: as systemd/system/berthd.service starts it, and by --user."""
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+
+import daemon_log
+import processes
+import pytest
+from daemons import start_activated
+from waiting import look, until_pending
+
+# Of the daemon and of two users of the machine, whom nobody knows by name.
+DAEMON, ALICE, BOB = 64990, 64991, 64992
+
+# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE.
+KEPT = 1 << 2 | 1 << 5 | 1 << 19
+
+
+def become(uid, *rights):
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *rights]
+
+
+@pytest.fixture
+def nobody():
+    """An ordinary user that every machine has."""
+    try:
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        pytest.skip("no user nobody")
+
+
+@pytest.fixture
+def machine(sandbox, pool_of):
+    """A pool for everybody whose daemon is the test's to start, where force comes soon."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be other users")
+    if shutil.which("setpriv") is None:
+        pytest.skip("no setpriv")
+    pool = pool_of(1)
+    sandbox.directory.chmod(0o711)
+    pool.directory = sandbox.directory / "everybody"
+    pool.socket = pool.directory / "berth.sock"
+    pool.log = sandbox.directory / "log"
+    rules = sandbox.directory / "berth.yaml"
+    rules.write_text("grace: 300ms\n")
+    pool.options = ["--socket", pool.socket, "--inventory", pool.inventory, "--config", rules, "--log", pool.log]
+    sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
+    del sandbox.environment["BERTH_INVENTORY"]
+    done = sandbox.run([*become(ALICE), "berth", "--version"])
+    if done.code != 0:
+        pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
+    return pool
+
+
+# ---- Daemons ----
+
+
+def start_as_root(machine, *options):
+    """Starts it and waits until it serves; its entries of the log."""
+    before = len(daemon_log.entries(machine.log))
+    daemon = machine.sandbox.start(["berthd", *machine.options, *options])
+    daemon_log.wait_for(machine.log, "rights", 1 + [e.word for e in daemon_log.entries(machine.log)[:before]].count("rights"))
+    return daemon
+
+
+def start_as_the_unit_does(machine, source_root):
+    """With a socket of root's in a directory that was given to the daemon's user, as a user with few rights."""
+    text = (source_root / "systemd/system/berthd.service.in").read_text()
+    says = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+    assert says["AmbientCapabilities"] == says["CapabilityBoundingSet"] == "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+    assert says["NoNewPrivileges"] == "yes"
+    program, *options = says["ExecStart"].split()
+    assert program == "@BINDIR@/berthd"
+    caps = ",".join("+" + name.removeprefix("CAP_").lower() for name in says["AmbientCapabilities"].split())
+    rights = [f"--inh-caps=-all,{caps}", f"--ambient-caps=-all,{caps}", f"--bounding-set=-all,{caps}", "--no-new-privs"]
+    machine.directory.mkdir()
+    machine.directory.chmod(int(says["RuntimeDirectoryMode"], 8))
+    machine.log.touch()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(machine.socket))
+        machine.socket.chmod(0o666)
+        listener.listen()
+        for path in (machine.directory, machine.socket, machine.log):
+            os.chown(path, DAEMON, DAEMON)
+        args = [*become(DAEMON, *rights), "berthd", *options, *machine.options]
+        daemon = start_activated(machine.sandbox, listener, args)
+    daemon_log.wait_for(machine.log, "rights")
+    return daemon
+
+
+def end(daemon):
+    daemon.kill(signal.SIGTERM)
+    assert daemon.wait() == 0
+
+
+def check_rights(machine, daemon, uid):
+    with open(f"/proc/{daemon.pid}/status") as file:
+        status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
+    assert set(status["Uid"].split()) == {str(uid)}
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[name], 16) == KEPT, name
+    assert status["NoNewPrivs"] == "1"
+    assert daemon_log.entries(machine.log)[-1].values == {
+        "uid": str(uid), "signals": "everybody", "sees": "everybody"
+    }
+
+
+# ---- Everybody is served ----
+
+
+def run_as(machine, uid, *args):
+    return machine.sandbox.run([*become(uid), "berth", *args])
+
+
+def start_as(machine, uid, *args):
+    return machine.sandbox.start([*become(uid), "berth", *args])
+
+
+# Leaves a process that does not mind being asked to end, in a session of its own, and goes on.
+STUBBORN = """
+setsid sh -c 'trap : TERM; echo left $$; while :; do sleep 0.05; done' &
+exec cat
+"""
+
+
+def check_leftovers_are_ended(machine):
+    """The holder is killed and leaves a process behind, which is ended by force before another user's turn."""
+    holder = start_as(machine, ALICE, "run", "sh", "-c", STUBBORN)
+    left = int(holder.wait_for_line("^left ").split()[1])
+    [lease] = look(machine)["leases"]
+    assert (lease["uid"], lease["pid"]) == (ALICE, holder.pid)
+    with start_as(machine, BOB, "run", "id", "-u") as waiting:
+        until_pending(machine, 1)
+        holder.stop()
+        daemon_log.wait_for(machine.log, "draining", id=str(lease["id"]))
+        processes.wait_for_end(left)
+        assert (waiting.wait(), waiting.text()) == (0, f"{BOB}\n")
+
+
+def check_commands_are_ended(machine):
+    """A command that has become the holder gets SIGTERM, and does not come by with ignoring it."""
+    with start_as(machine, ALICE, "run", "sh", "-c", "trap '' TERM; echo holding; exec cat") as holder:
+        holder.wait_for_line("^holding$")
+        [lease] = look(machine)["leases"]
+        assert run_as(machine, BOB, "release", lease["id"]).code != 0
+        assert machine.berth("release", lease["id"]).code == 0
+        assert holder.wait() == -signal.SIGKILL
+
+
+def check_everybody_is_served(machine):
+    assert run_as(machine, ALICE, "run", "printenv", "BERTH_DEVICES") == (0, "nvidia0\n", "")
+    assert machine.socket.stat().st_mode & 0o777 == 0o666
+    check_leftovers_are_ended(machine)
+    check_commands_are_ended(machine)
+
+
+def test_as_the_unit_starts_it(machine, source_root):
+    daemon = start_as_the_unit_does(machine, source_root)
+    check_rights(machine, daemon, DAEMON)
+    check_everybody_is_served(machine)
+    end(daemon)
+    assert machine.socket.exists()
+
+
+def test_user(machine, nobody):
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    check_rights(machine, daemon, nobody.pw_uid)
+    check_everybody_is_served(machine)
+    end(daemon)
+    assert not machine.socket.exists()
+
+
+def test_the_probe_has_the_rights_too(machine, nobody):
+    """It looks at everybody's processes."""
+    at = machine.options.index("--inventory")
+    del machine.options[at : at + 2]
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    [probe] = [pid for pid, _ in processes.descendants(os.getpid()) if "berth-probe" in processes.command_line(pid).split(" ")[0]][:1]
+    with open(f"/proc/{probe}/status") as file:
+        status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
+    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (KEPT, str(nobody.pw_uid))
+    end(daemon)
+
+
+def test_restarts(machine, nobody):
+    """After root, whose files are taken over with the leases in them, and after itself; then root again."""
+    daemon = start_as_root(machine)
+    holder = start_as(machine, ALICE, "run", "sh", "-c", "echo holding; exec cat")
+    holder.wait_for_line("^holding$")
+    for options in (["--user", nobody.pw_name], ["--user", nobody.pw_name], []):
+        end(daemon)
+        daemon = start_as_root(machine, *options)
+        assert [lease["pid"] for lease in look(machine)["leases"]] == [holder.pid]
+    machine.let_go(holder)
+    end(daemon)
+
+
+# ---- Without rights ----
+
+
+def test_a_machine_wide_daemon_without_rights_says_so(machine):
+    machine.directory.mkdir()
+    machine.log.touch()
+    for path in (machine.directory, machine.log):
+        os.chown(path, DAEMON, DAEMON)
+    daemon = machine.sandbox.start([*become(DAEMON), "berthd", *machine.options])
+    [rights] = daemon_log.wait_for(machine.log, "rights")
+    assert rights.values == {
+        "uid": str(DAEMON),
+        "signals": "own",
+        "sees": "own",
+        "missing": "cannot signal other users' processes: CAP_KILL; "
+        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+    }
+    assert run_as(machine, ALICE, "run", "true").code == 0
+    end(daemon)
+
+
+def test_files_of_root_are_in_the_way_of_others(machine):
+    end(start_as_root(machine))
+    os.chown(machine.directory, DAEMON, DAEMON)
+    machine.log.unlink()
+    done = machine.sandbox.run([*become(DAEMON), "berthd", *machine.options[:-2]])
+    assert done.code == 125
+    assert done.stderr.endswith(
+        f"berth: {machine.directory}/berth.lock: wanted a file of user {DAEMON}, found one of user 0, who ran the "
+        "daemon before; berthd --user, started by root, takes over what root has left\n"
+    )
+
+
+# ---- Refusals ----
+
+
+def refused(machine, *options):
+    done = machine.sandbox.run(["berthd", *machine.options, *options])
+    return done.code, done.stderr.splitlines()[-1]
+
+
+def test_users_that_cannot_be(machine):
+    assert refused(machine, "--user", "no such") == (
+        2, "berth: --user: wanted a user of this machine, found 'no such'"
+    )
+    assert refused(machine, "--user", "root") == (2, "berth: --user: wanted another user than root, found 'root'")
+    done = machine.sandbox.run(["berthd", "--own", "/tmp/nowhere", "--user", "nobody"])
+    assert (done.code, done.stderr) == (2, "berth: wanted --user or --own, found both\n")
+    done = machine.sandbox.run([*become(ALICE), "berthd", *machine.options[:-2], "--user", "nobody"])
+    assert (done.code, done.stderr) == (2, f"berth: --user: wanted to be started by root, found uid {ALICE}\n")
+    assert not machine.directory.exists()
+
+
+def fill(machine):
+    machine.directory.mkdir()
+    (machine.directory / "passwd").write_text("root's")
+
+
+def link(machine):
+    machine.directory.with_name("elsewhere").mkdir()
+    machine.directory.symlink_to("elsewhere")
+
+
+def open_up(machine):
+    machine.directory.mkdir()
+    machine.directory.chmod(0o1777)
+
+
+def give_away(machine):
+    machine.directory.mkdir()
+    os.chown(machine.directory, ALICE, ALICE)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (fill, "wanted a directory for the socket alone, to give it to user {uid}, found 'passwd' in it"),
+        (link, "wanted a directory, found a symlink"),
+        (open_up, "wanted a directory that only its owner may write to, found mode 1777"),
+        (give_away, f"wanted a directory of root or of user {{uid}}, found one of user {ALICE}"),
+    ],
+    ids=["filled", "symlink", "open", "foreign"],
+)
+def test_directories_that_are_not_to_be_given(machine, nobody, make, words):
+    make(machine)
+    before = machine.directory.stat()
+    code, words_found = refused(machine, "--user", nobody.pw_name)
+    assert (code, words_found) == (125, f"berth: {machine.directory}: {words.format(uid=nobody.pw_uid)}")
+    after = machine.directory.stat()
+    assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
+
+
+def test_a_file_with_another_name_is_not_given(machine, nobody):
+    """It may be anybody's."""
+    machine.directory.mkdir()
+    secret = machine.sandbox.directory / "secret"
+    secret.write_text("")
+    os.link(secret, machine.directory / "berth.other")
+    (machine.directory / "berth.symlink").symlink_to(secret)
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    assert (secret.stat().st_uid, machine.directory.stat().st_uid) == (0, nobody.pw_uid)
+    end(daemon)

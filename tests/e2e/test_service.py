@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed units, in the hands of a real systemd."""
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+
+import pytest
+from fake_machine import FakeMachine
+from pool import inventory_of
+from service_manager import BUILD, ServiceManager
+from waiting import until
+
+ALICE, BOB = 64991, 64992
+
+INVENTORY = "/etc/berth-test/inventory.yaml"
+LOG = "/run/berthd.log"
+
+
+@pytest.fixture(scope="module")
+def build_options():
+    """How the build directory was configured: {"prefix": "/usr/local", ...}"""
+    words = ["meson", "introspect", "--buildoptions", BUILD]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    return {row["name"]: row["value"] for row in json.loads(answer.stdout)}
+
+
+@pytest.fixture
+def manager(sandbox, build_options):
+    if build_options["b_sanitize"] != "none":
+        pytest.skip("sanitizers do what the unit forbids")
+    place = ServiceManager(sandbox, build_options)
+    yield place
+    place.close()
+
+
+# ---- The machine's daemon ----
+
+
+@pytest.fixture
+def machine(manager):
+    """A machine that has just booted, with two devices, and nobody has used berth yet."""
+    manager.write(INVENTORY, inventory_of(2))
+    manager.drop_in(
+        "berthd.service",
+        f"[Service]\nStandardError=append:{LOG}\n"
+        f"ExecStart=\nExecStart={manager.programs}/berthd --inventory {INVENTORY}\n",
+    )
+    manager.boot("berth.socket")
+    done = manager.run("systemd-sysusers", manager.sysusers)
+    assert done.code == 0, done
+    return manager
+
+
+def until_logged(machine, words, count=1):
+    """The daemon's log is written a moment later."""
+    log = machine.root / LOG.lstrip("/")
+    until(lambda: log.read_text().count(words) >= count, lambda: f"{words!r} in\n{log.read_text()}")
+
+
+def test_the_machines_daemon(machine):
+    """The first command of an ordinary user starts it; it runs as a user with few rights."""
+    socket = machine.root / "run/berth/berth.sock"
+    assert machine.show("berthd.service", "ActiveState") == "inactive"
+    assert socket.stat().st_mode & 0o777 == 0o666
+    assert machine.run("berth", "run", "printenv", "BERTH_DEVICES", uid=ALICE) == (0, "nvidia0\n", "")
+    assert machine.show("berthd.service", "ActiveState") == "active"
+    user = machine.run("id", "-u", "berth").stdout.strip()
+    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody\n")
+    groups = machine.run("id", "-Gn", "berth").stdout.split()
+    assert {"berth", "render", "video"} <= set(groups)
+    status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
+    assert "NoNewPrivs:\t1\nSeccomp:\t2\n" in status
+    # It is asked to read its rules again, and to end; the socket stays.
+    assert machine.systemctl("reload", "berthd").code == 0
+    until_logged(machine, " reloaded")
+    inode = socket.stat().st_ino
+    assert machine.systemctl("stop", "berthd").code == 0
+    assert machine.show("berthd.service", "Result") == "success"
+    assert socket.stat().st_ino == inode
+    assert machine.run("berth", "run", "true", uid=BOB).code == 0
+
+
+def test_leftovers_of_other_users(machine):
+    """Within all bounds of the unit, another user's processes are found, signalled and waited for."""
+    script = "setsid sh -c 'echo left $$; exec sleep 1000' & echo holder $$; exec cat"
+    with machine.start("berth", "run", "-n2", "sh", "-c", script, uid=ALICE) as holder:
+        pids = dict(holder.wait_for_line("^(left|holder) ").split() for _ in range(2))
+        assert machine.run("kill", "-KILL", pids["holder"]).code == 0
+        holder.wait()
+    assert machine.run("berth", "run", "-n2", "echo", "next", uid=BOB) == (0, "next\n", "")
+    until_logged(machine, " draining id=1\n")
+    assert not (machine.root / f"proc/{pids['left']}").exists()
+
+
+def test_replacing_it_keeps_leases_and_the_queue(machine):
+    """systemctl restart, and a crash."""
+    holder = machine.start("berth", "run", "-n2", "sh", "-c", "echo holding; exec cat", uid=ALICE)
+    holder.wait_for_line("^holding$")
+    before = machine.show("berthd.service", "MainPID")
+    with machine.start("berth", "run", "-n2", "echo", "served", uid=BOB) as waiting:
+        until_logged(machine, " queued id=2 ")
+        assert machine.systemctl("restart", "berthd").code == 0
+        second = machine.show("berthd.service", "MainPID")
+        until_logged(machine, " attached id=2 ")
+        assert machine.systemctl("kill", "--signal=KILL", "berthd").code == 0
+        until_logged(machine, " attached id=2 ", 2)
+        assert len({before, second, machine.show("berthd.service", "MainPID")}) == 3
+        holder.process.stdin.close()
+        holder.process.stdin = None
+        assert holder.wait() == 0
+        assert (waiting.wait(), waiting.text()) == (0, "served\n")
+
+
+# ---- Hardware ----
+
+
+@pytest.fixture
+def cards(manager):
+    """Gives the machine a GPU, for whom this variable names it."""
+    FakeMachine(manager.root / "etc/berth-test/cards").add_amd(3)
+    return "Environment=BERTH_SYSROOT=/etc/berth-test/cards BERTH_PROBE_DEADLINE=9s\n"
+
+
+def test_the_probe_works_within_the_bounds(manager, cards):
+    manager.drop_in("berthd.service", f"[Service]\nStandardError=append:{LOG}\n{cards}")
+    manager.boot("berth.socket")
+    assert manager.run("systemd-sysusers", manager.sysusers).code == 0
+    assert manager.run("berth", "run", "printenv", "BERTH_DEVICES", uid=ALICE) == (0, "amd0\n", "")
+    assert machine_log_is_clean(manager)
+
+
+def machine_log_is_clean(manager):
+    words = (manager.root / LOG.lstrip("/")).read_text()
+    assert " error " not in words and " probe " not in words, words
+    return True
+
+
+# ---- A user's own ----
+
+
+def test_the_users_own(manager, cards):
+    """Commands find it where they always look. It is gone after being idle, its socket is not, and who comes then
+    gets another one; commands never start one beside it."""
+    unit = Path(f"{manager.root}{manager.units['user']}/berthd.service").read_text()
+    [start] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    manager.drop_in("berthd.service", f"[Service]\n{cards}ExecStart=\n{start} --idle 100ms\n", "user")
+    manager.add_user_manager(ALICE, "berth.socket")
+    manager.boot("user.service")
+    directory = manager.root / f"tmp/berth-{ALICE}"
+    until((directory / "berth.sock").exists, "the socket")
+    inode = (directory / "berth.sock").stat().st_ino
+    assert directory.stat().st_mode & 0o777 == 0o700
+    for _ in range(3):
+        done = manager.run("berth", "run", "printenv", "BERTH_SOCKET", "BERTH_DEVICES", uid=ALICE)
+        assert done == (0, f"/tmp/berth-{ALICE}/berth.sock\namd0\n", "")
+        until(lambda: manager.show("berthd.service", "ActiveState", uid=ALICE) == "inactive", "the end")
+        assert manager.show("berthd.service", "Result", uid=ALICE) == "success"
+        assert (directory / "berth.sock").stat().st_ino == inode
+    # A restart keeps the lease.
+    with manager.start("berth", "run", "sh", "-c", "echo holding; exec cat", uid=ALICE) as holder:
+        holder.wait_for_line("^holding$")
+        assert manager.systemctl("restart", "berthd", uid=ALICE).code == 0
+        assert manager.run("berth", "run", "--nonblock", "true", uid=ALICE).code == 123
+        holder.process.stdin.close()
+        holder.process.stdin = None
+        assert holder.wait() == 0
+
+
+# ---- Without a manager ----
+
+
+@pytest.fixture(params=["system", "user"])
+def staged_units(request, sandbox, build_options):
+    """The units as `make install` leaves them, with programs that are there."""
+    words = ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", sandbox.directory / "stage"]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    prefix = build_options["prefix"]
+    stage = Path(f"{sandbox.directory}/stage{prefix}")
+    units = stage / build_options[f"systemd_{request.param}_units"]
+    for unit in units.iterdir():
+        assert "@BINDIR@" not in unit.read_text()
+        unit.write_text(unit.read_text().replace(f"={prefix}/", f"={stage}/"))
+    return request.param, sorted(units.iterdir())
+
+
+def test_the_units_are_understood(staged_units, sandbox):
+    """By the systemd that is here, without a complaint."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze")
+    kind, units = staged_units
+    assert [unit.name for unit in units] == ["berth.socket", "berthd.service"]
+    runtime = sandbox.directory / "runtime"
+    runtime.mkdir(mode=0o700)
+    words = ["systemd-analyze", "verify", "--man=no", f"--{kind}", *units]
+    done = sandbox.run(words, env={"XDG_RUNTIME_DIR": runtime})
+    assert done == (0, "", "")
