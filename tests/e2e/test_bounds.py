@@ -13,7 +13,8 @@ import time
 import daemon_log
 import pytest
 import wire
-from others import Other, acting_as
+from everybody import Everybody
+from others import Other
 from sizes import descriptors, resident
 from waiting import until
 
@@ -30,57 +31,9 @@ USUAL = 0.05
 LONGEST = 2.0
 
 
-class Machine:
-    """A daemon for everybody, its rules and its clients."""
-
-    def __init__(self, sandbox, inventory):
-        self.sandbox = sandbox
-        self.inventory = inventory
-        self.rules = sandbox.directory / "berth.yaml"
-        self.socket = sandbox.directory / "everybody" / "berth.sock"
-        self.log = sandbox.directory / "log"
-        sandbox.directory.chmod(0o711)
-        sandbox.environment["BERTH_SOCKET"] = str(self.socket)
-
-    def start(self, rules=""):
-        self.rules.write_text(rules)
-        args = ["--socket", self.socket, "--inventory", self.inventory, "--config", self.rules, "--log", self.log]
-        self.daemon = self.sandbox.start(["berthd", *args])
-        until(self.answers, "the daemon")
-        self.root = wire.connect(self.socket)
-
-    def answers(self):
-        try:
-            with wire.connect(self.socket) as client:
-                return client.hello()["pid"] == self.daemon.pid
-        except OSError:
-            return False
-
-    def connect(self, uid):
-        with acting_as(uid):
-            return wire.connect(self.socket)
-
-    def reload(self, rules):
-        count = len(self.entries("reloaded"))
-        self.rules.write_text(rules)
-        os.kill(self.daemon.pid, signal.SIGHUP)
-        daemon_log.wait_for(self.log, "reloaded", count + 1)
-
-    def end(self):
-        self.root.close()
-        self.daemon.kill()
-        assert self.daemon.wait() == 0
-
-    def entries(self, word):
-        return [entry for entry in daemon_log.entries(self.log) if entry.word == word]
-
-    def lines(self, word):
-        return [line for line in self.log.read_text().splitlines() if f" {word} " in line]
-
-
 @pytest.fixture
 def machine(sandbox, pool_of):
-    made = Machine(sandbox, pool_of(4).inventory)
+    made = Everybody(sandbox, pool_of(4).inventory)
     yield made
     made.end()
 
@@ -139,37 +92,20 @@ def test_command_of_one_too_many(machine):
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY) as first:
         first.hello()
-        done = run_as(machine, MALLORY, "run", "true")
+        done = machine.run_as(MALLORY, "run", "true")
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr == "berth: run: wanted at most 1 connections of one user, found more\n"
-    assert run_as(machine, MALLORY, "run", "true").returncode == 0
-
-
-def run_as(machine, uid, *args):
-    """Runs berth as another user, where that one can."""
-    environment = {**machine.sandbox.environment, "BERTH_INVENTORY": ""}
-    del environment["BERTH_INVENTORY"]
-    try:
-        return subprocess.run(
-            ["berth", *args], user=uid, group=uid, extra_groups=[], env=environment, cwd="/",
-            capture_output=True, text=True, timeout=20,
-        )  # fmt: skip
-    except PermissionError as error:
-        pytest.skip(f"another user cannot run berth here: {error}")
+    assert machine.run_as(MALLORY, "run", "true").returncode == 0
 
 
 def test_connections_of_all(sandbox, pool_of):
     """Users together leave descriptors to the daemon, root and the owner."""
-    made = Machine(sandbox, pool_of(1).inventory)
+    made = Everybody(sandbox, pool_of(1).inventory)
     berthd = subprocess.run(["sh", "-c", "command -v berthd"], env=sandbox.environment, capture_output=True, text=True)
     limited = sandbox.directory / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n 600\nexec {berthd.stdout.strip()} "$@"\n')
     limited.chmod(0o755)
-    made.rules.write_text("")
-    args = ["--socket", made.socket, "--inventory", made.inventory, "--config", made.rules, "--log", made.log]
-    made.daemon = sandbox.start([limited, *args])
-    until(made.answers, "the daemon")
-    made.root = wire.connect(made.socket)
+    made.start(program=limited)
     clients = [made.connect(MALLORY + i % 3) for i in range(344)]
     expect_limit(made.connect(ALICE), "wanted at most 344 connections of all users, found more")
     more = [wire.connect(made.socket) for _ in range(150)]
@@ -358,7 +294,7 @@ def test_dear_questions(machine):
 
 def test_unread_answers(sandbox, pool_of):
     names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
-    made = Machine(sandbox, pool_of(f"devices:\n{names}").inventory)
+    made = Everybody(sandbox, pool_of(f"devices:\n{names}").inventory)
     made.start()
     before = resident(made.daemon.pid)
     clients = [made.connect(MALLORY) for _ in range(6)]
@@ -477,7 +413,7 @@ def served_times(machine, alice, goes_on):
         claims.append(timed(lambda: alice.release(alice.claim({"wanted": ["nvidia3"]})["id"])))
         if len(claims) % 10 == 1:
             began = time.monotonic()
-            done = run_as(machine, ALICE, "run", "--device", "nvidia3", "true")
+            done = machine.run_as(ALICE, "run", "--device", "nvidia3", "true")
             commands.append(time.monotonic() - began)
             assert (done.returncode, done.stderr) == (0, "")
         time.sleep(0.005)
