@@ -16,6 +16,8 @@ from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
+from site_programs import SitePrograms  # noqa: E402
+from town import Town, needs_root  # noqa: E402
 
 
 @pytest.fixture
@@ -62,6 +64,34 @@ def hardware_of(sandbox):
     yield make
     for pool in pools:
         pool.close()
+
+
+@pytest.fixture
+def town_of(sandbox):
+    """A machine that people share, whose daemon is the test's to start: town_of(4) has four equal devices,
+    town_of() those of the hardware; see support/town.py."""
+    needs_root()
+    towns = []
+
+    def make(devices=None):
+        assert not towns, "a sandbox has one town"
+        arguments = []
+        if devices is not None:
+            inventory = sandbox.directory / "inventory.yaml"
+            inventory.write_text(inventory_of(devices))
+            arguments = ["--inventory", inventory]
+        towns.append(Town(sandbox, arguments))
+        return towns[0]
+
+    yield make
+    for town in towns:
+        town.finish()
+
+
+@pytest.fixture
+def site(sandbox):
+    """Programs that the sandbox's own daemon runs for devices and notices; see support/site_programs.py."""
+    return SitePrograms(sandbox)
 
 
 @pytest.fixture

@@ -173,25 +173,39 @@ static void attach(struct connection *connection, struct wire_message *message, 
     settle_send_waiting(job);
 }
 
+/* How long the request waits at most. */
+static int64_t wait_of(const struct request *request)
+{
+    if (request->nonblock)
+        return 0;
+    return request->wait.known && request->wait.value < TIME_NEVER ? (int64_t)request->wait.value
+                                                                   : TIME_NEVER;
+}
+
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
 {
     struct job *last = list_is_empty(&connection->jobs)
                            ? NULL
                            : container_of(list_last(&connection->jobs), struct job, in_connection);
     const char *command = message->command;
+    int64_t wait = wait_of(message->request);
+    struct holder *holder;
 
     if (connection->started == 0)
         connection->started = process_stat_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
-        last->holder->parent == message->parent &&
+        last->holder->parent == message->parent && last->holder->wait == wait &&
         (command == NULL
              ? last->holder->command == NULL
              : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
         last->holder->users++;
         return last->holder;
     }
-    return holder_new(connection->uid, connection->pid, connection->started, message->parent,
-                      command);
+    holder =
+        holder_new(connection->uid, connection->pid, connection->started, message->parent, command);
+    if (holder != NULL)
+        holder->wait = wait;
+    return holder;
 }
 
 struct job *claim_new_job(struct connection *connection, const struct wire_message *message,

@@ -63,7 +63,14 @@ struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t pa
         return NULL;
     }
     *holder = (struct holder){
-        .users = 1, .parent = parent, .uid = uid, .pid = pid, .started = started, .command = copy};
+        .users = 1,
+        .parent = parent,
+        .uid = uid,
+        .pid = pid,
+        .started = started,
+        .wait = TIME_NEVER,
+        .command = copy,
+    };
     return holder;
 }
 

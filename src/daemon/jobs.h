@@ -47,7 +47,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection);
 /* The guard of a job, made if it has none; NULL: no memory. */
 struct guard *job_guard(struct pool *pool, struct job *job);
 
-/* Who asks: of this connection, running this command. NULL: no memory. */
+/* Who asks: of this connection, running this command, waiting for ever. NULL: no memory. */
 struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t parent,
                           const char *command);
 void holder_release(struct holder *holder);

@@ -128,7 +128,8 @@ struct asked {
     size_t users;
 };
 
-/* Who holds or waits; shared by the jobs of one connection that are within the same lease. */
+/* Who holds or waits; shared by the jobs of one connection that are within the same lease and wait
+ * as long. */
 struct holder {
     size_t users;
     struct user *user; /* NULL: nothing holds it back */
@@ -136,6 +137,7 @@ struct holder {
     uint32_t uid;
     pid_t pid;
     uint64_t started; /* 0: unknown */
+    int64_t wait;     /* how long each of them waits at most; TIME_NEVER: for ever */
     char *command;    /* NULL: unknown */
 };
 

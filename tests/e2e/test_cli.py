@@ -18,7 +18,9 @@ def one_line(text):
     return text[len("berth: ") : -1]
 
 
-VERBS = "run submit logs wait reserve extend release cancel status devices plan daemon help".split()
+VERBS = (
+    "run submit logs wait reserve adopt extend release cancel status devices plan drain undrain daemon help".split()
+)
 
 
 def test_version(sandbox):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from scripted_daemon import ScriptedDaemon
-from scripted_pool import lease, show, slot
+from scripted_pool import NOW, lease, show, slot
 from users import user_name
 from waiting import until
 
@@ -23,7 +23,7 @@ MEMBERS = (
     "id slot vendor index name kind uuid pci parent memory_total memory_free cap numa cpus utilization"
     " temperature_c power_w frequency_hz health health_reason asleep old sampled_at nodes processes"
 )
-PROCESS_MEMBERS = "pid user command memory lease container uid"
+PROCESS_MEMBERS = "pid user command memory lease container uid since squats"
 
 
 def gpu(index, **values):
@@ -110,6 +110,8 @@ def test_every_member_is_there(hardware):
         "lease": None,
         "container": "c0ffee" * 8,
         "uid": os.getuid(),
+        "since": None,
+        "squats": None,
     }
     assert set(first["processes"][1].values()) == {78, None}
     assert (second["kind"], second["asleep"], second["health"], second["memory_total"]) == (
@@ -309,6 +311,23 @@ def test_slots_and_leases_are_the_pools(hardware, sandbox, daemon):
         assert holder.wait() == 0
     assert [device["slot"] for device in document["devices"]] == [1, 0, None]
     assert [process["lease"] for process in document["devices"][0]["processes"]] == [12, None]
+
+
+def test_what_the_pool_knows_of_processes(hardware, sandbox, daemon):
+    pids = (1 << 30, (1 << 30) + 1)
+    known = {"pid": pids[0], "started": NOW, "squats": True}
+    hardware.is_now(gpu(0, processes=[{"pid": pid} for pid in pids]))
+    for args in (["--json"], []):
+        with sandbox.start(["berth", "devices", *args], env=daemon.env) as program:
+            show(daemon.accept(), slots=[slot(0, "SQUATTED", device={"processes": [known]})])
+            assert program.wait() == 0
+        if args:
+            [device] = json.loads(program.text())["devices"]
+            told = [(process["since"], process["squats"]) for process in device["processes"]]
+            assert told == [("2026-11-16T12:00:00.000Z", True), (None, False)]
+        else:
+            assert re.search(rf"^nvidia0 +{pids[0]} .*squats", program.text(), re.MULTILINE)
+            assert re.search(rf"^nvidia0 +{pids[1]}", program.text(), re.MULTILINE)
 
 
 def test_the_pool_of_an_inventory_says_nothing_of_hardware(hardware, sandbox, daemon):

@@ -85,6 +85,8 @@ def test_readme_shows_what_berth_prints(reader, source_root):
 FILLED_IN = {
     "berth run --wait 10m …": "berth run --wait 10m true",
     "berth run --or-cpu …": "berth run --or-cpu true",
+    """berth run --notify 'mail -s "$BERTH_MESSAGE" me' …""": "berth run --notify true true",
+    "berth adopt PID": "berth adopt $$ -n 1",
     "berth release ID": "berth release $(berth reserve --for 1h)",
     "berth cancel ID": 'all=$(berth reserve -n 7 --for 1h); berth cancel "$(berth submit -n 3 true)"; berth release "$all"',
     "berth extend ID 2h": "berth extend $(berth reserve --for 1h) 2h",
@@ -134,12 +136,15 @@ PAGES = {
     "logs": "berth-submit.1",
     "wait": "berth-wait.1",
     "reserve": "berth-reserve.1",
+    "adopt": "berth-adopt.1",
     "extend": "berth-release.1",
     "release": "berth-release.1",
     "cancel": "berth-release.1",
     "status": "berth-status.1",
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
+    "drain": "berth-drain.1",
+    "undrain": "berth-drain.1",
     "daemon": "berthd.8",
 }
 

@@ -8,6 +8,7 @@ import time
 import pytest
 import wire
 from scripted_daemon import GPU, ScriptedDaemon
+from waiting import until
 
 
 @pytest.fixture
@@ -236,6 +237,70 @@ def test_notice_of_another_lease(sandbox, daemon):
     program.send("go\n")
     expect_release(client, 4)
     assert program.wait() == 4
+
+
+# What a warning reads like: its end, what is left in seconds, the line.
+WARNINGS = [
+    ("EXPIRED", 300, "berth: the time limit ends lease 7 in 5m ('berth extend 7 1h' moves it)"),
+    ("IDLE", 5400, "berth: lease 7 does not use its devices and will be taken back in 1h30m"),
+    ("IDLE", 0, "berth: lease 7 does not use its devices, which others could have"),
+    ("STOPPED", 60, "berth: lease 7 will end in 1m: released by request"),
+]
+
+
+def warn(client, claim, end, seconds, **values):
+    client.say("WARNING", claim, **{"id": 7, "end": wire.ENDS[end], "duration": seconds * 10**9, **values})
+
+
+@pytest.mark.parametrize("end, seconds, line", WARNINGS)
+def test_warning_in_words(sandbox, daemon, end, seconds, line):
+    program, client, claim = supervised(sandbox, daemon, "echo started; read line; exit 4", "-v")
+    program.wait_for_line("^berth: lease 7: nvidia0$", "stderr")
+    warn(client, claim, end, seconds, id=8)  # another's
+    warn(client, claim, end, seconds)
+    assert program.wait_for_line("^", "stderr") == line
+    program.send("go\n")
+    expect_release(client, 4)
+    assert program.wait() == 4
+
+
+def test_warning_is_silent(sandbox, daemon):
+    program, client, claim = supervised(sandbox, daemon, "echo started; read line; exit 4")
+    warn(client, claim, "EXPIRED", 300)
+    program.send("go\n")
+    expect_release(client, 4)
+    assert program.wait() == 4
+    assert program.text("stderr") == ""
+
+
+def test_warning_on_a_terminal(sandbox, daemon):
+    """The grant says that there may be something to hear, so berth stays beside the command."""
+    with sandbox.terminal(["berth", "run", "sh", "-c", "echo started; read line"], columns=120, env=daemon.env) as program:
+        client = daemon.accept()
+        claim = client.expect("CLAIM")
+        client.grant(claim, stay=True)
+        program.wait_for("started")
+        warn(client, claim, *WARNINGS[0][:2])
+        program.wait_for(re.escape(WARNINGS[0][2]) + "\r\n")
+        program.send("go\n")
+        expect_release(client, 0)
+        assert program.wait() == 0
+
+
+def test_warning_in_the_log(sandbox, daemon):
+    script = "echo started; read line < fifo"
+    os.mkfifo(sandbox.directory / "fifo")
+    with sandbox.start(["berth", "submit", "sh", "-c", script], env=daemon.env) as program:
+        client = daemon.accept()
+        client.say("POOL", client.expect("HELLO"), pool="p")
+        claim = client.expect("CLAIM")
+        client.grant(claim)
+        assert program.wait() == 0
+        log = next(sandbox.home.glob(".local/state/berth/*/7.log"))
+        warn(client, claim, *WARNINGS[1][:2])
+        until(lambda: WARNINGS[1][2] + "\n" in log.read_text(), "the warning in the log")
+        (sandbox.directory / "fifo").write_text("go\n")
+        expect_release(client, 0)
 
 
 def test_daemon_that_goes_away_while_the_command_runs(sandbox, daemon):

@@ -42,7 +42,10 @@ static void describe(const struct request_options *options)
     text_finish(&words);
 }
 
-static void try_words(int argc, char **argv)
+typedef int parse_words(const struct option_binding *bindings, size_t count, int argc, char **argv,
+                        int *ret_operand, struct berth_error *error);
+
+static void try_words(parse_words *parse, int argc, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct request_options options;
@@ -51,7 +54,7 @@ static void try_words(int argc, char **argv)
     int code;
 
     request_options_init(&options);
-    code = options_parse(&binding, 1, argc, argv, &operand, &error);
+    code = parse(&binding, 1, argc, argv, &operand, &error);
     if (code == OPTIONS_GO_ON) {
         require(operand >= 1 && operand <= argc);
         code = request_options_complete(&options, &error);
@@ -69,12 +72,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *argv[WORDS_MOST + 1];
     char *line = malloc(size + 1);
+    int argc;
 
     require(line != NULL);
     if (size > 0)
         memcpy(line, data, size);
     line[size] = '\0';
-    try_words(split(line, size, argv), argv);
+    argc = split(line, size, argv);
+    try_words(options_parse, argc, argv);
+    try_words(options_parse_mixed, argc, argv);
     free(line);
     return 0;
 }

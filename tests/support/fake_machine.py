@@ -19,6 +19,9 @@ GIB = 1 << 30
 # The kernel's numbers of a DRM device's files, which begin with these.
 RENDER_FIRST = 128
 
+# When the machine was started, in seconds since 1970.
+BOOTED = 1_700_000_000
+
 
 class Card:
     """A device of the machine. `path` is its directory in sysfs, `render` and `card` are names in /dev/dri."""
@@ -273,15 +276,24 @@ class FakeMachine:
         if card.pci:
             lines["pdev"] = card.pci
         lines.update({name.replace("_", "-"): value for name, value in keys.items()})
-        self.write(place / "status", f"Name:\t{command[0]}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
-        self.write(place / "cmdline", "".join(f"{word}\0" for word in command))
-        self.write(place / "cgroup", f"0::{group}\n")
+        self.describe_process(pid, uid, command, group)
         self.write(
             place / f"fdinfo/{descriptor}",
             "pos:\t0\n" + "".join(f"drm-{name}:\t{value}\n" for name, value in lines.items()),
         )
         (place / "fd").mkdir(exist_ok=True)
         os.symlink(card.node_path(kind), place / f"fd/{descriptor}")
+
+    def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None):
+        """What /proc says of a process; `started` is in seconds since 1970."""
+        place = self.root / f"proc/{pid}"
+        self.write(place / "status", f"Name:\t{command[0]}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        self.write(place / "cmdline", "".join(f"{word}\0" for word in command))
+        self.write(place / "cgroup", f"0::{group}\n")
+        if started is not None:
+            self.write(self.root / "proc/stat", f"cpu 1 2 3\nbtime {BOOTED}\n")
+            ticks = int((started - BOOTED) * os.sysconf("SC_CLK_TCK"))
+            self.write(place / "stat", f"{pid} (a (b) c) S 1 " + "0 " * 17 + f"{ticks} 0\n")
 
     def remove_process(self, pid):
         shutil.rmtree(self.root / f"proc/{pid}")

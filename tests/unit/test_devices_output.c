@@ -265,9 +265,11 @@ static void everything_as_json(void **state)
                "\"nodes\":[\"/dev/nvidia0\",\"/dev/nvidiactl\"],\"processes\":[{\"pid\":4711,"
                "\"user\":\"4000000000\",\"command\":\"python train.py --epochs 90 --data "
                "/srv/imagenet --batch-size 256\",\"memory\":64424509440,\"lease\":12,"
-               "\"container\":\"0123456789abcdef0123456789abcdef\",\"uid\":4000000000},"
+               "\"container\":\"0123456789abcdef0123456789abcdef\",\"uid\":4000000000,"
+               "\"since\":null,\"squats\":null},"
                "{\"pid\":88,\"user\":null,\"command\":\"Xorg\\u001b[31m\",\"memory\":null,"
-               "\"lease\":null,\"container\":null,\"uid\":null}]}");
+               "\"lease\":null,\"container\":null,\"uid\":null,\"since\":null,"
+               "\"squats\":null}]}");
     check_json(&of_various, NULL,
                "\"problems\":[{\"backend\":\"nvidia\",\"message\":\"nvidia1: no answer within "
                "1s\"},{\"backend\":\"amd\\n\",\"message\":\"a\\u001bmessage\"}]}\n");

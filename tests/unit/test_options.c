@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "spec/option_types.h"
+#include "support/assert_error.h"
 #include "support/failing_allocator.h"
 
 /* What the options of two made-up sets leave behind. */
@@ -387,12 +388,89 @@ static void out_of_memory_is_remembered_by_the_text(void **state)
     assert_true(failing_allocator_try_all(describe, NULL) > 0);
 }
 
+/* A line whose options may stand anywhere, and its operands in their order. */
+struct mixed_line {
+    const char *words[WORDS_MOST];
+    const char *operands[WORDS_MOST];
+    struct kitchen kitchen;
+};
+
+static void check_mixed(const struct mixed_line *line)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct kitchen kitchen = {0};
+    const struct option_binding binding = {&kitchen_set, &kitchen};
+    char *argv[WORDS_MOST + 2] = {(char *)"cook"};
+    int argc = 1;
+    int operand;
+
+    while (line->words[argc - 1] != NULL) {
+        argv[argc] = (char *)line->words[argc - 1];
+        argc++;
+    }
+    assert_int_equal(options_parse_mixed(&binding, 1, argc, argv, &operand, &error), OPTIONS_GO_ON);
+    for (int i = 0; line->operands[i] != NULL; i++, operand++) {
+        assert_true(operand < argc);
+        assert_string_equal(argv[operand], line->operands[i]);
+    }
+    assert_int_equal(operand, argc);
+    check_text(kitchen.oven, line->kitchen.oven);
+    assert_int_equal(kitchen.stirs, line->kitchen.stirs);
+    assert_int_equal(kitchen.hot, line->kitchen.hot);
+}
+
+static void options_may_stand_among_operands(void **state)
+{
+    static const struct mixed_line lines[] = {
+        {.words = {NULL}},
+        {.words = {"bread"}, .operands = {"bread"}},
+        {.words = {"bread", "--hot"}, .operands = {"bread"}, .kitchen = {.hot = true}},
+        {.words = {"bread", "--oven", "gas", "wine", "-s", "cheese", "-ss"},
+         .operands = {"bread", "wine", "cheese"},
+         .kitchen = {.oven = "gas", .stirs = 3}},
+        {.words = {"-t", "bread", "-", "--oven=gas"},
+         .operands = {"bread", "-"},
+         .kitchen = {.oven = "gas", .hot = true}},
+        {.words = {"bread", "-s", "--", "--hot", "wine", "--"},
+         .operands = {"bread", "--hot", "wine", "--"},
+         .kitchen = {.stirs = 1}},
+        {.words = {"bread", "-o", "--", "-t"},
+         .operands = {"bread"},
+         .kitchen = {.oven = "--", .hot = true}},
+        {.words = {"--", "-t"}, .operands = {"-t"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++)
+        check_mixed(&lines[i]);
+}
+
+static void what_is_wrong_among_operands_is_said(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct kitchen kitchen = {0};
+    const struct option_binding binding = {&kitchen_set, &kitchen};
+    char *unknown[] = {(char *)"cook", (char *)"bread", (char *)"--ovem", NULL};
+    char *missing[] = {(char *)"cook", (char *)"bread", (char *)"--oven", NULL};
+    char *help[] = {(char *)"cook", (char *)"bread", (char *)"-h", NULL};
+    int operand;
+
+    (void)state;
+    assert_fails(options_parse_mixed(&binding, 1, 3, unknown, &operand, &error),
+                 BERTH_ERROR_INVALID, &error, "no option '--ovem' here, did you mean --oven?");
+    assert_int_equal(options_parse_mixed(&binding, 1, 3, missing, &operand, &error),
+                     BERTH_ERROR_INVALID);
+    assert_int_equal(options_parse_mixed(&binding, 1, 3, help, &operand, &error), OPTIONS_HELP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_is_read),
         cmocka_unit_test(values_may_look_like_options),
         cmocka_unit_test(operands_end_the_options),
+        cmocka_unit_test(options_may_stand_among_operands),
+        cmocka_unit_test(what_is_wrong_among_operands_is_said),
         cmocka_unit_test(help_is_always_there),
         cmocka_unit_test(unknown_options_are_refused),
         cmocka_unit_test(values_go_where_they_are_taken),

@@ -11,81 +11,7 @@
 #include "cli/status_output.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/pool_views.h"
-
-static const struct terminal narrow = {.width = 80, .unicode = true};
-static const struct terminal wide = {.width = 140, .unicode = true};
-static const struct terminal none = {0};
-
-static struct pool_address address = {.socket = (char *)"/run/somewhere/berth.sock", .own = true};
-
-/* What a view looks like; the caller finishes the text, the view is finished here. */
-static struct text picture_of(struct pool_view *view, struct terminal terminal)
-{
-    struct user_names users = {0};
-    struct status_picture picture = {
-        .view = view, .address = &address, .users = &users, .terminal = terminal};
-    struct text out = {0};
-
-    assert_int_equal(pool_view_index(view, NULL), 0);
-    status_write(&picture, &out);
-    assert_false(text_failed(&out));
-    user_names_finish(&users);
-    pool_view_finish(view);
-    return out;
-}
-
-static void check_picture(struct pool_view view, struct terminal terminal, const char *wanted)
-{
-    struct text out = picture_of(&view, terminal);
-
-    assert_string_equal(text_string(&out), wanted);
-    text_finish(&out);
-}
-
-/* Every line within the width, inert, and without blanks at its end. */
-static void check_lines(const struct text *out, size_t width)
-{
-    const char *line = text_string(out);
-
-    while (*line != '\0') {
-        size_t length = strcspn(line, "\n");
-        char copy[1024];
-
-        assert_true(length < sizeof(copy));
-        memcpy(copy, line, length);
-        copy[length] = '\0';
-        if (utf8_width(copy) > width)
-            fail_msg("wider than %zu: %s", width, copy);
-        assert_true(length == 0 || copy[length - 1] != ' ');
-        for (size_t i = 0; i < length; i++)
-            assert_true((unsigned char)copy[i] >= ' ');
-        line += length + (line[length] == '\n');
-    }
-}
-
-static struct text json_of(struct pool_view *view, enum json_layout layout)
-{
-    struct user_names users = {0};
-    struct status_picture picture = {.view = view, .address = &address, .users = &users};
-    struct text out = {0};
-
-    assert_int_equal(pool_view_index(view, NULL), 0);
-    status_write_json(&picture, layout, &out);
-    assert_false(text_failed(&out));
-    user_names_finish(&users);
-    pool_view_finish(view);
-    return out;
-}
-
-static void check_json(struct pool_view view, const char *wanted)
-{
-    struct text out = json_of(&view, JSON_COMPACT);
-
-    if (strstr(text_string(&out), wanted) == NULL)
-        fail_msg("no %s in %s", wanted, text_string(&out));
-    text_finish(&out);
-}
+#include "support/pool_pictures.h"
 
 static void an_empty_pool_is_short(void **state)
 {
@@ -296,18 +222,19 @@ static void json_has_the_members_of_the_contract(void **state)
                "{\"schema\":\"berth.status/1\",\"pool\":{\"capacity\":0,\"pending\":0,");
     check_json(view_of(0), "\"devices\":[],\"leases\":[],\"queue\":[],\"problems\":[]}\n");
     check_json(busy_view(4), "\"capacity\":4,\"pending\":2,\"socket\":\"");
-    check_json(busy_view(4),
-               "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\",\"leases\":[12]}");
-    check_json(busy_view(4),
-               "\"leased\":true,\"sharing\":\"mps\",\"state\":\"shared\",\"leases\":[14,15]}");
-    check_json(busy_view(4), "\"leased\":false,\"sharing\":null,\"state\":\"sick\",\"leases\":[]}");
+    check_json(busy_view(4), "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\","
+                             "\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null}");
+    check_json(busy_view(4), "\"leased\":true,\"sharing\":\"mps\",\"state\":\"shared\",\"leases\":["
+                             "14,15],\"squatters\":[],");
+    check_json(busy_view(4), "\"leased\":false,\"sharing\":null,\"state\":\"sick\",\"leases\":[],");
     check_json(busy_view(4),
                "{\"id\":12,\"name\":\"finetune\",\"user\":\"4000000000\",\"uid\":4000000000,"
                "\"pid\":77,\"command\":null,\"devices\":[{\"id\":\"nvidia0\",\"share\":1,"
                "\"memory\":null},{\"id\":\"nvidia1\",\"share\":1,\"memory\":null}]");
     check_json(busy_view(4), "[{\"id\":\"nvidia2\",\"share\":0.5,\"memory\":8589934592}]");
     check_json(busy_view(4), "\"granted_at\":\"2026-11-16T09:50:00.000Z\","
-                             "\"expires_at\":\"2026-11-16T13:50:00.000Z\",\"idle_s\":null,");
+                             "\"expires_at\":\"2026-11-16T13:50:00.000Z\",\"idle_s\":null,"
+                             "\"idle_warned\":false,\"adopted\":false,\"preparing\":false,");
     check_json(busy_view(4), "\"priority\":\"normal\",\"opportunistic\":false,");
     check_json(busy_view(4), "\"queue\":[{\"id\":17,\"position\":1,\"name\":\"eval\",");
     check_json(busy_view(4), "\"since\":\"2026-11-16T11:48:00.000Z\"");
@@ -325,7 +252,8 @@ static void json_of_nonsense_is_a_document(void **state)
     view.look.leases.items[0].expires = optional_number_of(UINT64_MAX);
     view.look.leases.items[0].granted = INT64_MAX;
     view.look.claims.items[0].estimate = optional_number_of(UINT64_MAX);
-    check_json(view, "\"state\":null,\"leases\":[12]}");
+    check_json(view,
+               "\"state\":null,\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null}");
 }
 
 static void pages_come_together(void **state)
@@ -378,38 +306,15 @@ static void the_fingerprint_tells_changes(void **state)
     pool_view_finish(&other);
 }
 
-/* Every allocation refused once: the text knows, and nothing is lost. */
+static struct pool_view busy_view_of_four(void)
+{
+    return busy_view(4);
+}
+
 static void without_memory_the_text_is_failed(void **state)
 {
-    const struct terminal terminals[] = {narrow, none};
-
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
-        bool refused = true;
-
-        for (unsigned long n = 1; refused; n++) {
-            struct pool_view view = busy_view(4);
-            struct user_names users = {0};
-            struct status_picture picture = {
-                .view = &view, .address = &address, .users = &users, .terminal = terminals[i % 2]};
-            struct text out = {0};
-            int code;
-
-            user_names_find(&users, 4000000000);
-            user_names_find(&users, 4000000001);
-            failing_allocator_start(n);
-            code = pool_view_index(&view, NULL);
-            if (code == 0 && i == 2)
-                status_write_json(&picture, JSON_INDENTED, &out);
-            else if (code == 0)
-                status_write(&picture, &out);
-            refused = failing_allocator_stop();
-            assert_int_equal(code < 0 || text_failed(&out), refused);
-            text_finish(&out);
-            user_names_finish(&users);
-            pool_view_finish(&view);
-        }
-    }
+    check_without_memory(busy_view_of_four);
 }
 
 static void users_have_names_or_numbers(void **state)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth adopt and what a daemon says to it."""
+import os
+
+import pytest
+import wire
+from scripted_daemon import GPU, ScriptedDaemon
+
+
+@pytest.fixture
+def daemon(sandbox):
+    scripted = ScriptedDaemon(sandbox)
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def process(sandbox):
+    """A process of its own that runs until the test ends."""
+    with sandbox.start(["sh", "-c", 'echo up; read line; : "$0"', "a b\x1b[31m"]) as program:
+        program.wait_for_line("^up$")
+        yield program
+
+
+def started(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[19])
+
+
+def adopting(sandbox, daemon, *args, env=None):
+    """Starts it; returns it, the connection and its claim."""
+    program = sandbox.start(["berth", "adopt", *args], env={**daemon.env, **(env or {})})
+    client = daemon.accept()
+    return program, client, client.expect("CLAIM")
+
+
+def test_claim(sandbox, daemon, process):
+    program, client, claim = adopting(sandbox, daemon, process.pid, env={"CUDA_VISIBLE_DEVICES": "5"})
+    assert (claim["pid"], claim["started"]) == (process.pid, started(process.pid))
+    assert claim["hold"] == wire.HOLDS["PROCESS"]
+    assert claim["command"].startswith("sh -c echo up; ")
+    assert claim["command"].endswith(" a b\N{REPLACEMENT CHARACTER}[31m")
+    assert claim["present"]
+    assert "masks" not in claim  # ours say nothing about what it uses
+    client.grant(claim, lease=12)
+    assert program.wait() == 0
+    assert (program.text(), program.text("stderr")) == ("12\n", "")
+    client.expect_end()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--time", "4h"],
+        ["--name", "x", "--wait", "1h"],
+        ["--nonblock"],
+        ["--sharing", "time-slice", "--share", "0.25"],
+        ["--priority", "low"],
+    ],
+)
+def test_how_is_not_which(sandbox, daemon, process, args):
+    """What the process uses is adopted, with these for how."""
+    program, client, claim = adopting(sandbox, daemon, process.pid, *args)
+    assert claim["present"]
+    request = claim["request"]
+    if "--time" in args:
+        assert request["time"] == 4 * 3600 * 10**9
+    if "--name" in args:
+        assert (request["name"], request["wait"]) == ("x", 3600 * 10**9)
+    if "--nonblock" in args:
+        assert request["nonblock"]
+    if "--share" in args:
+        assert request["share"] == 250000
+    client.grant(claim)
+    assert program.wait() == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-n", "1"],
+        ["-n2"],
+        ["-n", "all"],
+        ["-n", "A100:1"],
+        ["--device", "nvidia1"],
+        ["--model", "A100"],
+        ["--vendor", "nvidia"],
+        ["--min-free", "1GiB"],
+    ],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_request(sandbox, daemon, process, args, before):
+    words = [*args, process.pid] if before else [process.pid, *args]
+    program, client, claim = adopting(sandbox, daemon, *words, env={"CUDA_VISIBLE_DEVICES": "5"})
+    assert not claim.get("present")
+    assert claim["masks"] == ["CUDA_VISIBLE_DEVICES=5"]
+    assert claim["request"].get("all", claim["request"].get("least", 1)) == {"-n2": 2}.get(args[0], 1)
+    client.grant(claim)
+    assert program.wait() == 0
+
+
+def test_waits_in_words(sandbox, daemon, process):
+    program, client, claim = adopting(sandbox, daemon, "-v", process.pid)
+    client.say("WAITING", claim, id=12, position=1)
+    client.say("PAGE", client.expect("LOOK"))
+    client.say("WAITING", client.expect("EXPLAIN"), id=12, position=1, pending=1, text="nvidia0 is busy")
+    assert program.wait_for_line("^", "stderr") == "berth: waiting, 1st of 1: nvidia0 is busy"
+    client.grant(claim, lease=12, devices=[GPU, {"id": "nvidia1"}])
+    assert program.wait() == 0
+    assert program.wait_for_line("^", "stderr") == "berth: lease 12: nvidia0 nvidia1"
+    assert program.text() == "12\n"
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        ("IMPOSSIBLE", 120),
+        ("NO_DEVICE", 120),
+        ("BUSY", 123),
+        ("TIMED_OUT", 123),
+        ("CANCELLED", 123),
+        ("NOT_FOUND", 125),
+        ("PERMISSION", 125),
+        ("IO", 125),
+    ],
+)
+def test_refusals(sandbox, daemon, process, error, code):
+    program, client, claim = adopting(sandbox, daemon, process.pid)
+    client.refuse(claim, error, "wanted this, found that")
+    assert program.wait() == code
+    assert (program.text(), program.text("stderr")) == ("", "berth: adopt: wanted this, found that\n")
+
+
+@pytest.mark.parametrize(
+    "args, wanted",
+    [
+        ([], "wanted the pid of one process, found 0"),
+        (["1", "2"], "wanted the pid of one process, found 2"),
+        (["python"], "wanted a pid such as 4711, found 'python'"),
+        (["0"], "wanted a pid such as 4711, found '0'"),
+        (["4294967297"], "wanted a pid such as 4711, found '4294967297'"),
+        (["--", "-5"], "wanted a pid such as 4711, found '-5'"),
+        (["1", "--replicas", "2"], "--replicas: goes with a command"),
+        (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: goes with a command"),
+        (["1", "--ranks"], "--ranks: goes with a command"),
+        (["1", "--or-cpu"], "--or-cpu: goes with a command"),
+        (["1", "-n", "x"], "--gpus: wanted a number of devices"),
+        (["1", "--notfy", "x"], "no option '--notfy' here, did you mean --notify?"),
+    ],
+)
+def test_wrong_usage(sandbox, daemon, args, wanted):
+    done = sandbox.run(["berth", "adopt", *args], env=daemon.env)
+    assert (done.code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"berth: adopt: {wanted}")
+
+
+def test_no_such_process(sandbox, daemon):
+    with sandbox.start(["true"]) as program:
+        assert program.wait() == 0
+    done = sandbox.run(["berth", "adopt", program.pid], env=daemon.env)
+    wanted = f"berth: adopt: wanted a running process, found none with pid {program.pid}\n"
+    assert done == (125, "", wanted)
+
+
+def test_process_that_has_ended(sandbox, daemon):
+    """One whose end nobody has taken note of runs no more."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    done = sandbox.run(["berth", "adopt", pid], env=daemon.env)
+    os.waitpid(pid, 0)
+    assert done == (125, "", f"berth: adopt: wanted a running process, found none with pid {pid}\n")
+
+
+def test_nobody_listens(sandbox, process):
+    done = sandbox.run(["berth", "adopt", process.pid], env={"BERTH_SOCKET": sandbox.directory / "none"})
+    assert done.code == 125
+    assert done.stderr.startswith(f"berth: adopt: {sandbox.directory}/none: ")

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Looks at pools that never were, as people and programs see them.
+ */
+#ifndef TESTS_POOL_PICTURES_H
+#define TESTS_POOL_PICTURES_H
+
+#include "base/utf8.h"
+#include "cli/status_output.h"
+#include "support/failing_allocator.h"
+#include "support/pool_views.h"
+
+static const struct terminal narrow = {.width = 80, .unicode = true};
+static const struct terminal wide __attribute__((unused)) = {.width = 140, .unicode = true};
+static const struct terminal none = {0};
+
+/* Where they were looked for; a test may change it. */
+static struct pool_address address = {.socket = (char *)"/run/somewhere/berth.sock", .own = true};
+
+/* What a view looks like; the caller finishes the text, the view is finished here. */
+static inline struct text picture_of(struct pool_view *view, struct terminal terminal)
+{
+    struct user_names users = {0};
+    struct status_picture picture = {
+        .view = view, .address = &address, .users = &users, .terminal = terminal};
+    struct text out = {0};
+
+    assert_int_equal(pool_view_index(view, NULL), 0);
+    status_write(&picture, &out);
+    assert_false(text_failed(&out));
+    user_names_finish(&users);
+    pool_view_finish(view);
+    return out;
+}
+
+static inline void check_picture(struct pool_view view, struct terminal terminal,
+                                 const char *wanted)
+{
+    struct text out = picture_of(&view, terminal);
+
+    assert_string_equal(text_string(&out), wanted);
+    text_finish(&out);
+}
+
+/* Every line within the width, inert, and without blanks at its end. */
+static inline void check_lines(const struct text *out, size_t width)
+{
+    const char *line = text_string(out);
+
+    while (*line != '\0') {
+        size_t length = strcspn(line, "\n");
+        char copy[1024];
+
+        assert_true(length < sizeof(copy));
+        memcpy(copy, line, length);
+        copy[length] = '\0';
+        if (utf8_width(copy) > width)
+            fail_msg("wider than %zu: %s", width, copy);
+        assert_true(length == 0 || copy[length - 1] != ' ');
+        for (size_t i = 0; i < length; i++)
+            assert_true((unsigned char)copy[i] >= ' ');
+        line += length + (line[length] == '\n');
+    }
+}
+
+static inline struct text json_of(struct pool_view *view, enum json_layout layout)
+{
+    struct user_names users = {0};
+    struct status_picture picture = {.view = view, .address = &address, .users = &users};
+    struct text out = {0};
+
+    assert_int_equal(pool_view_index(view, NULL), 0);
+    status_write_json(&picture, layout, &out);
+    assert_false(text_failed(&out));
+    user_names_finish(&users);
+    pool_view_finish(view);
+    return out;
+}
+
+static inline void check_json(struct pool_view view, const char *wanted)
+{
+    struct text out = json_of(&view, JSON_COMPACT);
+
+    if (strstr(text_string(&out), wanted) == NULL)
+        fail_msg("no %s in %s", wanted, text_string(&out));
+    text_finish(&out);
+}
+
+/* Every allocation refused once: the text knows, and nothing is lost. */
+static inline void check_without_memory(struct pool_view make(void))
+{
+    const struct terminal terminals[] = {narrow, none};
+
+    for (size_t i = 0; i < 3; i++) {
+        bool refused = true;
+
+        for (unsigned long n = 1; refused; n++) {
+            struct pool_view view = make();
+            struct user_names users = {0};
+            struct status_picture picture = {
+                .view = &view, .address = &address, .users = &users, .terminal = terminals[i % 2]};
+            struct text out = {0};
+            int code;
+
+            user_names_find(&users, 4000000000);
+            user_names_find(&users, 4000000001);
+            user_names_find(&users, 4000000002);
+            failing_allocator_start(n);
+            code = pool_view_index(&view, NULL);
+            if (code == 0 && i == 2)
+                status_write_json(&picture, JSON_INDENTED, &out);
+            else if (code == 0)
+                status_write(&picture, &out);
+            refused = failing_allocator_stop();
+            assert_int_equal(code < 0 || text_failed(&out), refused);
+            text_finish(&out);
+            user_names_finish(&users);
+            pool_view_finish(&view);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that people share: one daemon for everybody, and users who are not root.
+
+Users are numbers that nobody has here; each is in a group of the same number, and in those that are said.
+"""
+import os
+import shutil
+
+import processes
+import pytest
+import wire
+from waiting import until
+
+ALICE, BOB, CAROL = 71001, 71002, 71003
+STAFF, STUDENTS = 71100, 71101
+
+
+def needs_root():
+    if os.getuid() != 0:
+        pytest.skip("needs root, to be other users")
+    if shutil.which("setpriv") is None:
+        pytest.skip("no setpriv")
+
+
+class Town:
+    """The daemon and its users; `devices` are the arguments that say which devices it has."""
+
+    def __init__(self, sandbox, devices):
+        self.sandbox = sandbox
+        self.devices = devices
+        self.directory = sandbox.directory / "everybody"
+        self.socket = self.directory / "berth.sock"
+        self.rules = sandbox.directory / "berth.yaml"
+        self.log = sandbox.directory / "log"
+        self.daemon = None
+        self.sleepers = []
+        sandbox.directory.chmod(0o711)
+        sandbox.environment["BERTH_SOCKET"] = str(self.socket)
+        sandbox.environment.pop("BERTH_INVENTORY", None)
+
+    def open(self, rules="", *options):
+        self.rules.write_text(rules)
+        args = ["berthd", "--socket", self.socket, *self.devices, "--config", self.rules, "--log", self.log]
+        self.daemon = self.sandbox.start([*args, *options])
+        until(self.serves, "a daemon that serves")
+
+    def serves(self):
+        try:
+            with wire.connect(str(self.socket)) as client:
+                return client.hello()
+        except OSError:
+            return None
+
+    def close(self, number=15):
+        self.daemon.kill(number)
+        code = self.daemon.wait()
+        self.daemon = None
+        return code
+
+    def reload(self, rules):
+        """Puts other rules into force."""
+        before = self._reloads()
+        self.rules.write_text(rules)
+        self.daemon.kill(1)
+        until(lambda: self._reloads() > before, "the new rules")
+
+    def _reloads(self):
+        text = self.log.read_text()
+        return text.count(" reloaded") + text.count("what=reload")
+
+    def become(self, uid, groups=()):
+        """The words that make another user of what follows them."""
+        some = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
+        return ["setpriv", f"--reuid={uid}", f"--regid={uid}", *some]
+
+    def berth(self, uid, *args, groups=(), **options):
+        done = self.sandbox.run([*self.become(uid, groups), "berth", *args], **options)
+        if done.stderr.startswith("setpriv:"):
+            pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
+        return done
+
+    def start(self, uid, *args, groups=(), **options):
+        return self.sandbox.start([*self.become(uid, groups), "berth", *args], **options)
+
+    def hold(self, uid, *args, groups=()):
+        """A `berth run` that holds its devices until its input ends."""
+        command = ["--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat"]
+        holder = self.start(uid, "run", *args, *command, groups=groups)
+        holder.lease = holder.wait_for_line("^holding ").split()[1]
+        return holder
+
+    def let_go(self, holder):
+        holder.process.stdin.close()
+        holder.process.stdin = None
+        assert holder.wait() == 0
+
+    def sleeper(self, uid, groups=(), **options):
+        """A process of this user that has nothing to do with berth; it ends with the test at the latest."""
+        self.sleepers.append(self.sandbox.start([*self.become(uid, groups), "sleep", "1000"], **options))
+        return self.sleepers[-1]
+
+    def end(self, sleeper):
+        if sleeper.process.poll() is None:
+            sleeper.kill(9)
+        sleeper.wait()
+
+    def look(self):
+        with wire.connect(str(self.socket)) as client:
+            return client.look()
+
+    def slots(self):
+        return {slot["device"]["id"]: slot for slot in self.look()["slots"]}
+
+    def finish(self):
+        for sleeper in self.sleepers:
+            self.end(sleeper)
+        if self.daemon is not None:
+            assert self.close() == 0
+        processes.await_probes()
+
