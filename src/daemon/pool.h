@@ -112,6 +112,7 @@ struct watcher {
     uint64_t number;
     uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
     struct asked *asked;           /* of WIRE_TEST */
+    size_t bytes;                  /* that it asked with */
     struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
     int64_t deadline;              /* in the pool's time; TIME_NEVER */
 };
