@@ -16,6 +16,7 @@ from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
+from site_programs import SitePrograms  # noqa: E402
 from town import Town, needs_root  # noqa: E402
 
 
@@ -85,6 +86,12 @@ def town_of(sandbox):
     yield make
     for town in towns:
         town.finish()
+
+
+@pytest.fixture
+def site(sandbox):
+    """Programs that the sandbox's own daemon runs for devices and notices; see support/site_programs.py."""
+    return SitePrograms(sandbox)
 
 
 @pytest.fixture

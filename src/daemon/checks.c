@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "daemon/drains.h"
 #include "daemon/ending.h"
@@ -274,17 +275,6 @@ static bool runs_prolog(const struct check *check)
     return check->helper != NULL && check->is_prolog && !check->is_stale;
 }
 
-/* When a claim that waits again gives up. */
-static int64_t deadline_of(const struct pool *pool, const struct job *job,
-                           const struct request *request)
-{
-    if (request->nonblock)
-        return pool_now(pool);
-    return request->wait.known && request->wait.value < (uint64_t)(TIME_NEVER - job->since)
-               ? job->since + (int64_t)request->wait.value
-               : TIME_NEVER;
-}
-
 /* What the slots of a lease that nobody was told of need before others get them: those that are all
  * right. */
 static void leave_slots(struct pool *pool, const struct job *job)
@@ -305,8 +295,10 @@ static void leave_slots(struct pool *pool, const struct job *job)
 }
 
 /* The claim goes back to its place in the queue. */
-static void give_back(struct pool *pool, struct job *job, int64_t deadline)
+static void give_back(struct pool *pool, struct job *job)
 {
+    int64_t deadline = clock_after(job->since, job->holder->wait);
+
     leave_slots(pool, job);
     if (engine_return(pool->engine, job->by_lease.id, job->since, deadline, NULL) < 0) {
         job->end = WIRE_END_CANCELLED;
@@ -335,7 +327,7 @@ static void decide(struct pool *pool, struct job *job)
         failed = failed || check->has_failed;
     }
     if (failed)
-        give_back(pool, job, deadline_of(pool, job, engine_request_what(view.request)));
+        give_back(pool, job);
     else
         settle_told(pool, job);
 }

@@ -173,25 +173,39 @@ static void attach(struct connection *connection, struct wire_message *message, 
     settle_send_waiting(job);
 }
 
+/* How long the request waits at most. */
+static int64_t wait_of(const struct request *request)
+{
+    if (request->nonblock)
+        return 0;
+    return request->wait.known && request->wait.value < TIME_NEVER ? (int64_t)request->wait.value
+                                                                   : TIME_NEVER;
+}
+
 static struct holder *holder_of(struct connection *connection, const struct wire_message *message)
 {
     struct job *last = list_is_empty(&connection->jobs)
                            ? NULL
                            : container_of(list_last(&connection->jobs), struct job, in_connection);
     const char *command = message->command;
+    int64_t wait = wait_of(message->request);
+    struct holder *holder;
 
     if (connection->started == 0)
         connection->started = process_stat_started(connection->pid);
     if (last != NULL && last->holder->pid == connection->pid &&
-        last->holder->parent == message->parent &&
+        last->holder->parent == message->parent && last->holder->wait == wait &&
         (command == NULL
              ? last->holder->command == NULL
              : last->holder->command != NULL && strcmp(command, last->holder->command) == 0)) {
         last->holder->users++;
         return last->holder;
     }
-    return holder_new(connection->uid, connection->pid, connection->started, message->parent,
-                      command);
+    holder =
+        holder_new(connection->uid, connection->pid, connection->started, message->parent, command);
+    if (holder != NULL)
+        holder->wait = wait;
+    return holder;
 }
 
 struct job *claim_new_job(struct connection *connection, const struct wire_message *message,
@@ -227,23 +241,29 @@ int64_t claim_deadline(const struct pool *pool, const struct request *request)
                : TIME_NEVER;
 }
 
-/* Asks the engine. Returns as engine_claim; rather than waiting BERTH_ERROR_BUSY for nonblock, and
- * _LIMIT for a user who waits for too much already. */
+/* Whether the claim may wait. Fails with BERTH_ERROR_BUSY or, for a user who waits for too much
+ * already, _LIMIT. */
+static int check_wait(const struct connection *connection, const struct request *request,
+                      struct berth_error *error)
+{
+    return request->nonblock
+               ? error_set(error, BERTH_ERROR_BUSY, "it would have to wait")
+               : user_check_waiting(connection->user, connection->pool->packet_length, error);
+}
+
+/* Asks the engine. Returns as engine_claim, or as check_wait rather than waiting. */
 static int ask(const struct connection *connection, const struct wire_message *message,
                struct asked *asked, uint64_t *ret_id, struct berth_error *error)
 {
     struct pool *pool = connection->pool;
     const struct request *request = message->request;
-    struct berth_error too_much = BERTH_ERROR_INIT;
+    struct berth_error why = BERTH_ERROR_INIT;
 
-    if (user_check_waiting(connection->user, pool->packet_length, &too_much) < 0 ||
-        request->nonblock) {
+    if (check_wait(connection, request, &why) < 0) {
         int code = engine_would_grant(pool->engine, asked->request, error);
 
-        if (code == CLAIM_WAITS && !request->nonblock)
-            return error_set(error, too_much.code, "%s", too_much.message);
         if (code == CLAIM_WAITS)
-            return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
+            return error_set(error, why.code, "%s", why.message);
         if (code < 0)
             return code;
     }
@@ -308,6 +328,9 @@ static int claim(struct connection *connection, struct wire_message *message,
     code = journal_file_reserve(&pool->journal, room, error);
     if (code == 0 && message->pid != 0)
         return adopt(connection, message, error);
+    /* Leases within leases have no other bound. */
+    if (code == 0 && message->parent != 0)
+        code = user_check_waiting(connection->user, pool->packet_length, error);
     if (code == 0)
         code = claim_open(connection, message, &client, &asked, error);
     if (code < 0)

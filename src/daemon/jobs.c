@@ -63,7 +63,14 @@ struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t pa
         return NULL;
     }
     *holder = (struct holder){
-        .users = 1, .parent = parent, .uid = uid, .pid = pid, .started = started, .command = copy};
+        .users = 1,
+        .parent = parent,
+        .uid = uid,
+        .pid = pid,
+        .started = started,
+        .wait = TIME_NEVER,
+        .command = copy,
+    };
     return holder;
 }
 
@@ -155,10 +162,10 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
     }
     list_append(&pool->jobs, &job->in_pool);
     pool->inner_count += job->holder->parent != 0;
+    if (lease == 0 || job->holder->parent != 0)
+        job_wait(job);
     if (lease != 0)
         job_set_lease(pool, job, lease);
-    else
-        job_wait(job);
 }
 
 void job_wait(struct job *job)
@@ -177,7 +184,9 @@ static void wait_no_more(struct job *job)
 
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease)
 {
-    wait_no_more(job);
+    /* There is no end to leases within leases but this one. */
+    if (job->holder->parent == 0)
+        wait_no_more(job);
     job->by_lease.id = lease;
     id_map_reserve(&pool->by_lease, ++pool->lease_count);
     id_map_add(&pool->by_lease, &job->by_lease);

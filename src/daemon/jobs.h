@@ -19,8 +19,8 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease);
 /* It is a claim that waits again. */
 void job_unset_lease(struct pool *pool, struct job *job);
-/* It waits, and counts for its user as that until it has a lease or is freed; job_add says so of
- * one without a lease. */
+/* It waits, and counts for its user as that until it has a lease, or until it is freed if it is
+ * within another; job_add says so of one without a lease. */
 void job_wait(struct job *job);
 /* Takes it out of all and frees it. */
 void job_free(struct pool *pool, struct job *job);
@@ -47,7 +47,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection);
 /* The guard of a job, made if it has none; NULL: no memory. */
 struct guard *job_guard(struct pool *pool, struct job *job);
 
-/* Who asks: of this connection, running this command. NULL: no memory. */
+/* Who asks: of this connection, running this command, waiting for ever. NULL: no memory. */
 struct holder *holder_new(uint32_t uid, pid_t pid, uint64_t started, uint64_t parent,
                           const char *command);
 void holder_release(struct holder *holder);

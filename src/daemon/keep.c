@@ -56,6 +56,8 @@ enum kept_job_tag {
     KEPT_JOB_COMMAND = 13,
     KEPT_JOB_ADOPTED = 15,
     KEPT_JOB_UNPREPARED = 14,
+    /* 15 is taken. */
+    KEPT_JOB_WAIT = 16,
 };
 
 static const struct tagged_field job_fields[] = {
@@ -74,6 +76,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
     [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
+    [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
 };
 
 static struct tagged_digest kept_job_tagged_digest;
@@ -223,6 +226,8 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .command = job->holder->command,
         .adopted = job->adopted,
         .unprepared = job->unprepared,
+        /* Only a lease that nobody was told of may have to wait again. */
+        .wait = job->unprepared ? job->holder->wait : TIME_NEVER,
     };
 
     return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);

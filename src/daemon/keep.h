@@ -44,6 +44,7 @@ struct kept_job {
     char *command;
     bool adopted;
     bool unprepared;
+    int64_t wait; /* TIME_NEVER by default */
 };
 
 /* Devices of the hardware, in the order of their slots: all of them after the first record, later

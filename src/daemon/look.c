@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
 #include "daemon/hardware.h"
@@ -20,9 +22,13 @@ enum {
     PAGE_BYTES = 64 * 1024,
     PROBLEM_BYTES = 16 * 1024,
     PAGE_CLAIMS = 64,
+    EXPLAINED_MOST = 512, /* claims of the queue */
     ITEM_BYTES = 160,
     ID_BYTES = 9,
 };
+
+/* And when filling it has taken this long: everybody else waits meanwhile. */
+#define PAGE_TIME (5 * (DURATION_SECOND / 1000))
 
 /* The engine's blocks that messages have, too. */
 #define WIRE_BLOCKS (BLOCK_SQUATTED | BLOCK_DIRTY | BLOCK_DRAINED | BLOCK_ELSEWHERE)
@@ -336,20 +342,37 @@ static void add_claim(void *context, const struct claim_view *view)
     page->last = page->position;
 }
 
-/* The engine must not be asked while it tells of its claims, so their reasons come afterwards. */
+/* The page ends before the claim at this place. */
+static void end_page_before(struct page *page, size_t place)
+{
+    page->message->claims.count = place;
+    page->full = true;
+    page->last = page->message->claims.items[place - 1].position;
+}
+
+/* The engine must not be asked while it tells of its claims, so their reasons come afterwards. Why
+ * one far back waits takes long to find out, and helps nobody. */
 static void explain_claims(struct page *page)
 {
-    struct wire_claim *item;
+    int64_t began = clock_now();
 
-    vector_for_each (item, &page->message->claims) {
+    for (size_t i = 0; i < page->message->claims.count; i++) {
+        struct wire_claim *item = &page->message->claims.items[i];
         struct claim_view view;
         struct text text = {0};
 
+        if (i > 0 && clock_now() - began > PAGE_TIME) {
+            end_page_before(page, i);
+            return;
+        }
         if (!engine_waiting(page->pool->engine, item->id, &view))
             continue;
         request_describe(engine_request_what(view.request), &text);
         item->request = text_take(&text);
-        explain(page->pool, item->id, &text, &item->estimate);
+        if (item->position <= EXPLAINED_MOST)
+            explain(page->pool, item->id, &text, &item->estimate);
+        else
+            text_append(&text, "it is far back in the queue");
         item->why = text_take(&text);
     }
 }

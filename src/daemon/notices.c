@@ -173,6 +173,14 @@ void notice_squatter(struct pool *pool, uint32_t slot)
 
 /* ---- Holders ---- */
 
+/* A duration in a sentence, which nobody reads to the thousandth. */
+static struct quantity_text in_words(int64_t duration)
+{
+    int64_t seconds = (duration + DURATION_SECOND / 2) / DURATION_SECOND;
+
+    return quantity_format_duration(seconds * DURATION_SECOND);
+}
+
 /* Tells whoever holds the lease. `left` 0: nothing will happen by itself. */
 static void warn(struct pool *pool, const struct job *job, enum wire_end end, int64_t left)
 {
@@ -223,7 +231,7 @@ static void limit_is_near(struct pool *pool, const struct job *job)
     if (job->guard->told_limit == view.expires)
         return;
     job->guard->told_limit = view.expires;
-    text_append_format(&what, "ends in %s by its time limit", quantity_format_duration(left).text);
+    text_append_format(&what, "ends in %s by its time limit", in_words(left).text);
     tell_of_lease(pool, job, "ending", &what);
     text_finish(&what);
 }
@@ -330,9 +338,9 @@ static void warn_of_idleness(struct pool *pool, struct job *job, int64_t idle)
 
     job->guard->idle_warned = true;
     warn(pool, job, WIRE_END_IDLE, left);
-    text_append_format(&what, "has not been used for %s", quantity_format_duration(idle).text);
+    text_append_format(&what, "has not been used for %s", in_words(idle).text);
     if (left > 0)
-        text_append_format(&what, "; it is taken back in %s", quantity_format_duration(left).text);
+        text_append_format(&what, "; it is taken back in %s", in_words(left).text);
     tell_of_lease(pool, job, "idle", &what);
     text_finish(&what);
 }
@@ -341,8 +349,7 @@ static void reclaim(struct pool *pool, struct job *job, int64_t idle)
 {
     struct text what = {0};
 
-    text_append_format(&what, "was not used for %s and is taken back",
-                       quantity_format_duration(idle).text);
+    text_append_format(&what, "was not used for %s and is taken back", in_words(idle).text);
     tell_of_lease(pool, job, "reclaimed", &what);
     text_finish(&what);
     ending_begin(pool, job, WIRE_END_IDLE, pool_now(pool) + pool->rules.grace);

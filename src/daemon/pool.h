@@ -127,7 +127,8 @@ struct asked {
     size_t users;
 };
 
-/* Who holds or waits; shared by the jobs of one connection that are within the same lease. */
+/* Who holds or waits; shared by the jobs of one connection that are within the same lease and wait
+ * as long. */
 struct holder {
     size_t users;
     struct user *user; /* NULL: nothing holds it back */
@@ -135,6 +136,7 @@ struct holder {
     uint32_t uid;
     pid_t pid;
     uint64_t started; /* 0: unknown */
+    int64_t wait;     /* how long each of them waits at most; TIME_NEVER: for ever */
     char *command;    /* NULL: unknown */
 };
 
@@ -297,6 +299,7 @@ struct pool {
     struct timer restore_timer; /* clients that have not come back by then */
     struct timer journal_timer; /* tries again */
     struct timer test_timer;    /* deadlines of tests */
+    int64_t tests_again;        /* in the loop's time: tests are not looked at before */
     int lock;
     int directory;       /* of the socket, kept from cleaners; -1 */
     int outer_directory; /* around that one; -1 */

@@ -43,7 +43,6 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
                          struct berth_error *error)
 {
     const struct passwd *entry;
-    char *copy;
 
     if (geteuid() != 0)
         return error_set(error, BERTH_ERROR_INVALID,
@@ -60,17 +59,8 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
     if (entry->pw_uid == 0)
         return error_set(error, BERTH_ERROR_INVALID,
                          "--user: wanted another user than root, found %s", quote(name).text);
-    copy = strdup(name);
-    if (copy == NULL)
-        return error_set_memory(error);
-    *ret_user = (struct privileges_user){copy, entry->pw_uid, entry->pw_gid};
+    *ret_user = (struct privileges_user){name, entry->pw_uid, entry->pw_gid};
     return 0;
-}
-
-void privileges_user_finish(struct privileges_user *user)
-{
-    free(user->name);
-    *user = (struct privileges_user){0};
 }
 
 /* ---- The directory ---- */

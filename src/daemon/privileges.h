@@ -14,16 +14,15 @@
 
 /* A user of the machine to become. */
 struct privileges_user {
-    char *name;
+    const char *name; /* the caller's */
     uid_t uid;
     gid_t gid;
 };
 
-/* Finds who is to be become; asks the user database, so it may take long. The caller finishes it.
- * Fails with BERTH_ERROR_INVALID (no such user, root, or we are not root), _IO or _MEMORY. */
+/* Finds who is to be become; asks the user database, so it may take long. Fails
+ * with BERTH_ERROR_INVALID (no such user, root, or we are not root), _IO or _MEMORY. */
 int privileges_find_user(const char *name, struct privileges_user *ret_user,
                          struct berth_error *error);
-void privileges_user_finish(struct privileges_user *user);
 
 /* Makes the directory of the socket the user's, and what an earlier daemon of root's has left in
  * it. It is made if it is not there. One that is there is given away only when it is no symlink,

@@ -14,7 +14,7 @@ enum { ANCESTORS_MOST = 64, STEPS_MOST = 4096 };
 /* A process that holds a device, and by which lease. */
 struct use {
     uint32_t slot;
-    pid_t pid;
+    pid_t pid;      /* 0: no process holds it */
     uint64_t lease; /* its id for people */
     uint32_t uid;
 };
@@ -60,6 +60,18 @@ static uint64_t lease_by_ancestors(struct uses *uses, size_t slot, pid_t pid)
         }
         uses->steps--;
         pid = process_stat_parent(pid);
+    }
+    return 0;
+}
+
+/* The lease that no process holds and that is of the process's user; 0: none. */
+static uint64_t lease_by_user(const struct uses *uses, size_t slot, struct optional_number uid)
+{
+    const struct use *use;
+
+    vector_for_each (use, uses) {
+        if (use->slot == slot && use->pid == 0 && uid.known && uid.value == use->uid)
+            return use->lease;
     }
     return 0;
 }
@@ -122,6 +134,8 @@ static void join(struct pool *pool, struct uses *uses, size_t slot, struct devic
     process->lease = lease_by_ancestors(uses, slot, (pid_t)process->pid);
     if (process->lease == 0)
         process->lease = lease_by_mark(pool, uses, slot, process);
+    if (process->lease == 0)
+        process->lease = lease_by_user(uses, slot, process->uid);
     /* It was of a lease that has ended since. */
     if (process->lease == 0 && before != 0 && job_of_id(pool, before) == NULL)
         process->lease = before;

@@ -2,7 +2,7 @@
  *
  * Whose the processes on devices are: by which lease they are there. A process is of a lease when
  * it, or an ancestor of it, holds it, or when it carries the lease in its environment and is of the
- * same user.
+ * same user. Where no process holds a lease, all that its user runs there is of it.
  */
 #ifndef DAEMON_PROCESSES_H
 #define DAEMON_PROCESSES_H

@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +19,9 @@
 enum {
     ENVIRONMENT_MOST = 1024 * 1024,
     CHUNK = 64 * 1024,
-    FEW = 1024, /* numbers that are tried one by one rather than listed */
+    FEW = 1024,          /* numbers that are tried one by one rather than listed */
+    WATCHED_MOST = 512,  /* at once; descriptors are everybody's */
+    TRIES_OF_LOOK = 250, /* to read what is just being started, in all */
 };
 
 struct remnant {
@@ -34,7 +38,11 @@ struct remains {
     struct list processes;
     void (*gone)(struct guard *guard);
     struct guard *guard;
-    bool recent; /* it is only about processes that started a moment ago */
+    size_t count;
+    bool is_more; /* than are watched */
+    int signal;   /* that was sent last; 0: none */
+    int tries;    /* that are left in this look */
+    bool recent;  /* it is only about processes that started a moment ago */
 };
 
 /* ---- Whether a process is of the leases ---- */
@@ -122,12 +130,11 @@ static void remember_stranger(struct pool *pool, pid_t pid)
 /* Reads what marks it, waiting for one that is just being started. */
 static bool has_mark(struct remains *remains, pid_t pid)
 {
-    enum { TRIES_MOST = 100 };
     const struct timespec moment = {.tv_nsec = 20 * 1000};
     struct text *environment = &remains->pool->key;
     bool is_last = false;
 
-    for (int tries = 0; tries < TRIES_MOST; tries++) {
+    for (;;) {
         if (read_environment(pid, environment) < 0)
             return false;
         if (environment->length > 0) {
@@ -137,14 +144,39 @@ static bool has_mark(struct remains *remains, pid_t pid)
                 remember_stranger(remains->pool, pid);
             return lease != 0 && has_lease(&remains->leases, lease);
         }
-        if (is_last)
-            break;
+        if (is_last || remains->tries == 0)
+            return false;
         /* It may have got one since. */
         is_last = !is_starting(pid);
-        if (!is_last)
+        if (!is_last) {
+            remains->tries--;
             nanosleep(&moment, NULL);
+        }
     }
-    return false;
+}
+
+/* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
+ * environment. Root's leases may run what they like as whom they like. */
+static bool is_of_user(const struct remains *remains, pid_t pid)
+{
+    uint32_t wanted = remains->guard->job->holder->uid;
+    char path[64];
+    struct number_list groups = {0};
+    struct stat status;
+    uint32_t uid;
+    bool is_known;
+
+    if (wanted == 0)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    if (stat(path, &status) < 0)
+        return false;
+    /* Of one that may not be dumped, the files are root's. */
+    if (status.st_uid != 0)
+        return status.st_uid == wanted;
+    is_known = process_credentials(pid, &uid, &groups) == 0;
+    vector_finish(&groups);
+    return is_known && (uid == 0 || uid == wanted);
 }
 
 uint64_t remains_lease_of(struct pool *pool, pid_t pid)
@@ -172,6 +204,7 @@ static void remnant_free(struct pool *pool, struct remnant *remnant)
     loop_remove(&pool->loop, &remnant->watch);
     close(remnant->watch.descriptor);
     list_remove(&remnant->in_remains);
+    remnant->remains->count--;
     free(remnant);
 }
 
@@ -208,6 +241,7 @@ static bool add_process(struct remains *remains, int descriptor, pid_t pid)
         return false;
     }
     list_append(&remains->processes, &remnant->in_remains);
+    remains->count++;
     return true;
 }
 
@@ -244,9 +278,18 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
             strangers_add(&pool->strangers, pid);
         return false;
     }
-    mine = pid == remains->root || (only_children ? has_process(remains, process_stat_parent(pid))
-                                                  : has_mark(remains, pid));
+    mine = pid == remains->root ||
+           (only_children ? has_process(remains, process_stat_parent(pid))
+                          : is_of_user(remains, pid) && has_mark(remains, pid));
     if (!mine || process_has_ended(descriptor)) {
+        close(descriptor);
+        return false;
+    }
+    /* Its end has not begun before: whoever starts more and more would never be through. */
+    if (remains->signal == SIGKILL || remains->count >= WATCHED_MOST)
+        process_signal(descriptor, remains->signal);
+    if (remains->count >= WATCHED_MOST) {
+        remains->is_more = true;
         close(descriptor);
         return false;
     }
@@ -302,6 +345,8 @@ static void look(struct remains *remains, pid_t after)
     pid_t newest = after == 0 ? 0 : newest_process();
 
     remains->recent = newest != 0;
+    remains->is_more = false;
+    remains->tries = TRIES_OF_LOOK;
     if (remains->recent)
         strangers_begin(&remains->pool->strangers, newest, loop_now(&remains->pool->loop));
     if (after != 0 && newest >= after && newest - after <= FEW) {
@@ -354,8 +399,12 @@ void remains_free(struct pool *pool, struct remains *remains)
     free(remains);
 }
 
-void remains_signal(const struct remains *remains, int number)
+void remains_signal(struct remains *remains, int number)
 {
+    if (number != SIGCONT)
+        remains->signal = number;
+    if (remains->is_more)
+        look(remains, 0);
     list_for_each (link, &remains->processes)
         process_signal(container_of(link, struct remnant, in_remains)->watch.descriptor, number);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes of a lease: those that carry its id and this pool's socket in the environment that
- * they were started with, and what descends from them. One that wipes its environment and leaves
- * its parents is not known.
+ * The processes of a lease: those of its user, or of root, that carry its id and this pool's socket
+ * in the environment that they were started with, and what descends from them. One that wipes its
+ * environment and leaves its parents is not known. What another user starts with somebody's lease
+ * in its environment is nothing to that lease, which would have to wait for its end.
  */
 #ifndef DAEMON_REMAINS_H
 #define DAEMON_REMAINS_H
@@ -23,7 +24,8 @@ struct remains *remains_find(struct pool *pool, const struct id_list *leases, pi
                              pid_t root, void (*gone)(struct guard *guard), struct guard *guard);
 void remains_free(struct pool *pool, struct remains *remains);
 
-void remains_signal(const struct remains *remains, int number);
+/* Signals all of them; SIGKILL also those that are found later. */
+void remains_signal(struct remains *remains, int number);
 
 /* Looks again and adds who is new. */
 void remains_refresh(struct pool *pool, struct remains *remains);

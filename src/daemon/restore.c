@@ -81,6 +81,8 @@ static int take_job(struct reading *reading, const struct journal_record *record
     if (code == 0) {
         holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
         job = holder == NULL ? NULL : job_new(pool, NULL, holder);
+        if (holder != NULL)
+            holder->wait = kept.wait;
         holder_release(holder);
         if (job == NULL)
             code = error_set_memory(error);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
@@ -17,6 +18,10 @@
 #include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/users.h"
+
+/* Asking for all that test took long; how much longer the pause after it is. */
+#define TESTS_LONG  (DURATION_SECOND / 10000)
+#define TESTS_PAUSE 10
 
 #define DEALT_WITH                                                                   \
     (EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) | \
@@ -324,10 +329,17 @@ static bool test_answered(struct pool *pool, struct watcher *watcher)
     return true;
 }
 
+/* Many that test must not keep everybody else waiting with every change: when asking for all of
+ * them took long, the next time comes not before ten times as long has passed. */
 static void answer_tests(struct pool *pool)
 {
     int64_t next = TIME_NEVER;
+    int64_t began = clock_now();
 
+    if (pool->tests_again > loop_now(&pool->loop)) {
+        timer_set_at(&pool->loop, &pool->test_timer, pool->tests_again);
+        return;
+    }
     list_for_each (link, &pool->watchers) {
         struct watcher *watcher = container_of(link, struct watcher, in_pool);
 
@@ -338,6 +350,8 @@ static void answer_tests(struct pool *pool)
         else if (watcher->deadline < next)
             next = watcher->deadline;
     }
+    if (clock_now() - began > TESTS_LONG)
+        pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * (clock_now() - began);
     timer_set_at(&pool->loop, &pool->test_timer,
                  next == TIME_NEVER ? LOOP_NEVER : pool_loop_time(pool, next));
 }

@@ -331,7 +331,8 @@ int user_check_waiting(const struct user *user, size_t bytes, struct berth_error
         return 0;
     if (user->waiting >= most)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted at most %u claims and questions of one user that wait, found more",
+                         "wanted at most %u waiting claims, questions and inner leases of one "
+                         "user, found more",
                          most);
     if (user->waiting_bytes + bytes > WAITING_BYTES_MOST)
         return error_set(error, BERTH_ERROR_LIMIT,

@@ -14,7 +14,7 @@ struct user {
     struct pool *pool;
     size_t references;  /* connections, and holders of claims and leases */
     size_t connections; /* at once */
-    size_t waiting;     /* claims, watchers and postponed messages */
+    size_t waiting;     /* claims, watchers and leases within leases */
     size_t waiting_bytes;
     size_t unread; /* bytes of answers that it has not read */
     struct bucket messages;

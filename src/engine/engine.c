@@ -184,7 +184,7 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
-/* The bounds on tenants are others: what depends on them is worked out again. */
+/* Returns 0 or BERTH_ERROR_MEMORY. */
 static int set_tenants(struct engine *engine, const struct engine_settings *settings)
 {
     uint32_t *chosen = reallocarray(engine->chosen, chosen_most(engine, settings), sizeof(*chosen));
@@ -196,8 +196,22 @@ static int set_tenants(struct engine *engine, const struct engine_settings *sett
     engine->settings.mps_tenants = settings->mps_tenants;
     list_for_each (link, &engine->scopes)
         scope_apply_rules(container_of(link, struct scope, in_engine));
-    recompile_requests(engine);
     return 0;
+}
+
+static void set_policy(struct engine *engine, const struct policy *policy)
+{
+    engine->settings.policy = policy;
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        list_for_each (other, &scope->requests) {
+            struct engine_request *request = container_of(other, struct engine_request, in_scope);
+
+            if (request->usual_policy)
+                request->policy = policy;
+        }
+    }
 }
 
 int engine_set_rules(struct engine *engine, const struct engine_settings *given)
@@ -209,8 +223,9 @@ int engine_set_rules(struct engine *engine, const struct engine_settings *given)
         set_tenants(engine, &settings) < 0)
         return BERTH_ERROR_MEMORY;
     engine->settings.grace = settings.grace;
-    engine->settings.policy = settings.policy;
     engine->settings.age_step = settings.age_step;
+    set_policy(engine, settings.policy);
+    recompile_requests(engine);
     list_for_each (link, &engine->scopes)
         lanes_age(container_of(link, struct scope, in_engine));
     refuse_impossible(engine);

@@ -45,11 +45,11 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
 void engine_destroy(struct engine *engine);
 
 /* Other rules from now on: all but slots_most and affinity_by_user, which stay; 0 and NULL mean
- * what they do at first. The grace is that of notices to come, the policy that of requests to come.
- * With another age_step claims have the class that their arrival gives them by it. With other
- * bounds on tenants, a device that has more keeps them until they end, and a request that is open
- * and names no share keeps the one it had; claims that are impossible by them are refused. Returns
- * 0 or BERTH_ERROR_MEMORY with nothing changed. */
+ * what they do at first. The grace is that of notices to come, the policy that of requests that
+ * name none. With another age_step claims have the class that their arrival gives them by it. With
+ * other bounds on tenants, a device that has more keeps them until they end, and a request that is
+ * open and names no share keeps the one it had; claims that are impossible by them are refused.
+ * Returns 0 or BERTH_ERROR_MEMORY with nothing changed. */
 int engine_set_rules(struct engine *engine, const struct engine_settings *settings);
 
 /* Who is told of events from now on. */

@@ -57,7 +57,7 @@ enum event_type {
 enum refusal {
     REFUSAL_CANCELLED = 1,
     REFUSAL_TIMED_OUT = 2,
-    REFUSAL_IMPOSSIBLE = 3,   /* a device went away or a limit fell */
+    REFUSAL_IMPOSSIBLE = 3,   /* a device went away, a limit fell, other rules */
     REFUSAL_PARENT_ENDED = 4, /* the lease that it was made within ended */
 };
 

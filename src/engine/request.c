@@ -286,6 +286,7 @@ int request_keep(struct engine *engine, const struct request *what, const struct
     request_init(&request->what);
     request->engine = engine;
     request->policy = policy != NULL ? policy : engine->settings.policy;
+    request->usual_policy = policy == NULL;
     request->scope = scope;
     request->number = number;
     request->share = filter_shares_evenly(what) && share <= scope->terms.share ? share : 0;

@@ -149,7 +149,8 @@ struct engine_request {
     size_t group_count;
     struct device_id_list mask;
     bool has_mask;
-    bool restored; /* by replay: nobody who opened it will close it */
+    bool restored;     /* by replay: nobody who opened it will close it */
+    bool usual_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
 };

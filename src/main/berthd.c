@@ -200,7 +200,6 @@ static int become_user(const struct daemon_options *options, const char *socket,
         code = open_log(options->log, ret_log, error);
     if (code == 0)
         code = privileges_become(&user, error);
-    privileges_user_finish(&user);
     return code;
 }
 

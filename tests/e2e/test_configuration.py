@@ -214,6 +214,24 @@ def test_reloading_sets_times_and_policy(rules):
         rules.pool.let_go(holder)
 
 
+def test_reloading_sets_tenants(rules):
+    rules.write("time_slice_tenants: 1\n")
+    holders = [rules.pool.hold("--sharing", "time-slice") for _ in range(4)]
+    with rules.pool.start("run", "-v", "--sharing", "time-slice", "--share", "0.1", "echo", "granted") as waiter:
+        waiter.wait_for_line("waiting, 1st of 1", "stderr")
+        rules.pool.let_go(holders.pop())
+        assert waiter.wait() == 0
+    holders.append(rules.pool.hold("--sharing", "time-slice", "--share", "0.5"))
+    with rules.pool.start("run", "-v", "--sharing", "time-slice", "--share", "0.4", "echo", "granted") as waiter:
+        waiter.wait_for_line("waiting, 1st of 1", "stderr")
+        rules.reload("time_slice_tenants: 2\n")
+        assert waiter.wait() == 0
+        assert waiter.text() == "granted\n"
+    assert len(rules.status()["leases"]) == 4
+    for holder in holders:
+        rules.pool.let_go(holder)
+
+
 def test_bad_rules_change_nothing(rules):
     rules.write("default_time: 1h\n")
     holder = rules.pool.hold()

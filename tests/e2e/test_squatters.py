@@ -154,6 +154,19 @@ def test_a_process_is_known_by_its_environment(pool_with, sleeper):
     pool.let_go(holder)
 
 
+def test_what_a_user_runs_on_a_reserved_device(pool_with, sleeper):
+    """Nobody holds a reservation but its user, who runs on it what he likes."""
+    pool = pool_with([0])
+    lease = int(pool.berth("reserve", "--for", "1h").stdout)
+    processes = [{"pid": sleeper().pid, "uid": uid} for uid in (os.getuid(), os.getuid() + 1)]
+    pool.says([pool.device(0, processes=processes)])
+    slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the processes")
+    seen = [(process.get("lease"), process.get("squats")) for process in slots["nvidia0"]["device"]["processes"]]
+    assert seen == [(lease, None), (None, True)]
+    pool.says([0])
+    assert pool.berth("release", str(lease)).code == 0
+
+
 def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):
     pool = pool_with([0])
     holder = pool.hold()

@@ -4,6 +4,7 @@
  * 14).
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "promises/run.h"
 
@@ -190,6 +191,79 @@ static void check_fault(struct run *run, const struct engine_event *event)
     }
 }
 
+/* Whether one device is to be taken before another by a policy that knows no difference. */
+static bool is_preferred(const struct run *run, const struct asking *asking, unsigned one,
+                         unsigned other)
+{
+    uint32_t first = run->model.devices[one].rank - 1; /* no rank: the highest number */
+    uint32_t second = run->model.devices[other].rank - 1;
+    bool avoided = (asking->avoided >> one & 1) != 0;
+
+    if (avoided != ((asking->avoided >> other & 1) != 0))
+        return !avoided;
+    return first != second ? first < second : one < other;
+}
+
+void check_choice(struct run *run, const struct model_claim *claim,
+                  const struct engine_event *event)
+{
+    const struct asking *asking = claim->asking;
+    const char *policy = asking->policy != NULL ? asking->policy : run->model.rules.policy;
+    slot_set left = run->expected_allowed;
+    unsigned lowest;
+
+    if (claim->id != 0 || left == 0 || (policy != NULL && strcmp(policy, "first") != 0) ||
+        asking->affinity != NULL || run->plan->affinity_by_user || event->replicas > 1)
+        return;
+    lowest = (unsigned)__builtin_ctz(left);
+    for (unsigned slot = 0; slot < run->plan->planned; slot++) {
+        if ((left >> slot & 1) != 0 && event->slot_count > 1 &&
+            !model_may_be_together(&run->model, asking, lowest, slot))
+            return;
+    }
+    for (uint32_t i = 0; i < event->slot_count; i++)
+        left &= ~((slot_set)1 << event->slots[i]);
+    for (uint32_t i = 0; i < event->slot_count; i++) {
+        for (unsigned slot = 0; slot < run->plan->planned; slot++) {
+            if ((left >> slot & 1) == 0)
+                continue;
+            run->tally->ranked += run->model.devices[event->slots[i]].rank != 0;
+            if (is_preferred(run, asking, slot, event->slots[i]))
+                run_blame(run, 12,
+                          "lease %" PRIu64 " was granted slot %" PRIu32
+                          ", where slot %u is preferred",
+                          event->lease, event->slots[i], slot);
+        }
+    }
+}
+
+void check_gift(struct run *run, const struct model_claim *claim, const struct engine_event *event)
+{
+    slot_set slots = 0;
+
+    for (uint32_t i = 0; i < event->slot_count; i++)
+        slots |= (slot_set)1 << (event->slots[i] & 31);
+    if (slots != run->operation->slots || event->replicas != 1 ||
+        event->slot_count != (uint32_t)__builtin_popcount(slots))
+        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, wanted %#x", event->lease, slots,
+                  run->operation->slots);
+    switch (model_judge_gift(&run->model, claim->scope, claim->asking, slots)) {
+    case BERTH_ERROR_BUSY:
+        run_blame(run, claim->scope == 0 ? 1 : 14,
+                  "lease %" PRIu64 " was given slots %#x, of which one has no room", event->lease,
+                  slots);
+        break;
+    case BERTH_ERROR_INVALID:
+        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, which cannot be its",
+                  event->lease, slots);
+        break;
+    default:
+        check_numbers(run, claim, event);
+        break;
+    }
+    run->tally->checks++;
+}
+
 void check_grant(struct run *run, const struct model_claim *claim, const struct engine_event *event)
 {
     check_fault(run, event);
@@ -208,6 +282,7 @@ void check_grant(struct run *run, const struct model_claim *claim, const struct 
         return;
     check_limits(run, claim, event);
     check_size(run, claim, event);
+    check_choice(run, claim, event);
     check_grant_order(run, claim, event);
     check_numbers(run, claim, event);
     run->tally->checks++;

@@ -26,7 +26,7 @@ static bool is_operation(const struct run *run, enum operation_kind kind)
 static bool is_claiming(const struct run *run)
 {
     return is_operation(run, OPERATION_CLAIM) || is_operation(run, OPERATION_TRY) ||
-           is_operation(run, OPERATION_AGAIN);
+           is_operation(run, OPERATION_GIVE) || is_operation(run, OPERATION_AGAIN);
 }
 
 /* The lease of an event, which must be known. */
@@ -110,6 +110,7 @@ static void add_lease(struct run *run, const struct model_claim *claim,
         .scope = claim->scope,
         .asking = claim->asking,
         .origin = claim->origin,
+        .arrived = claim->arrived,
         .slot_count = event->slot_count,
         .granted = event->time,
         .expires = event->expires,
@@ -147,7 +148,10 @@ static void tell_granted(struct run *run, const struct engine_event *event)
         };
     if (is_operation(run, OPERATION_TRY) && waiting != NULL && run->told_lease == 0)
         run_blame(run, 5, "a try granted waiting claim %" PRIu64, claim.id);
-    check_grant(run, &claim, event);
+    if (waiting == NULL && is_operation(run, OPERATION_GIVE))
+        check_gift(run, &claim, event);
+    else
+        check_grant(run, &claim, event);
     if (run->verdict.promise != 0)
         return;
     if (waiting == NULL)
@@ -201,7 +205,7 @@ static void tell_refused(struct run *run, const struct engine_event *event)
 
 static int64_t grace_of(const struct run *run)
 {
-    return run->plan->grace == 0 ? INT64_C(10000000000) : run->plan->grace;
+    return run->model.rules.grace == 0 ? INT64_C(10000000000) : run->model.rules.grace;
 }
 
 static void tell_notice(struct run *run, const struct engine_event *event)
@@ -282,6 +286,35 @@ static void tell_extended(struct run *run, const struct engine_event *event)
     lease->expires = event->expires;
 }
 
+static void tell_returned(struct run *run, const struct engine_event *event)
+{
+    const struct model_lease *lease = lease_of(run, event);
+    const struct run_request *request = run_request_of(run, event->request);
+    struct model_claim claim;
+
+    if (lease == NULL)
+        return;
+    claim = (struct model_claim){
+        .id = lease->claim != 0 ? lease->claim : lease->id,
+        .scope = lease->scope,
+        .asking = lease->asking,
+        .origin = lease->origin,
+        .arrived = lease->arrived,
+        .deadline = run->deadline,
+    };
+    if (!is_operation(run, OPERATION_RETURN) || run->target != lease->id ||
+        lease->state == LEASE_DRAINING)
+        run_blame(run, 8, "lease %" PRIu64 " was returned, which nobody said", lease->id);
+    if (event->claim != claim.id || event->time != claim.arrived ||
+        event->deadline != claim.deadline || request == NULL || request->asking != claim.asking)
+        run_blame(run, 6,
+                  "lease %" PRIu64 " is returned as claim %" PRIu64 " of %" PRId64
+                  ", wanted %" PRIu64 " of %" PRId64,
+                  lease->id, event->claim, event->time, claim.id, claim.arrived);
+    model_remove_lease(&run->model, lease->id);
+    model_add_claim(&run->model, &claim);
+}
+
 static void tell_device(struct run *run, const struct engine_event *event)
 {
     const struct model_device *device = &run->model.devices[event->slot];
@@ -296,6 +329,8 @@ static void tell_device(struct run *run, const struct engine_event *event)
 
 static void check_time(struct run *run, const struct engine_event *event)
 {
+    if (event->type == EVENT_RETURNED)
+        return; /* it says when the claim arrived */
     if (event->time < run->model.now || event->time > run->until)
         run_blame(run, 9, "event %d has time %" PRId64 ", wanted %" PRId64 " to %" PRId64,
                   event->type, event->time, run->model.now, run->until);
@@ -306,19 +341,13 @@ static void check_time(struct run *run, const struct engine_event *event)
 static void take_event(struct run *run, const struct engine_event *event)
 {
     static void (*const tellers[])(struct run *, const struct engine_event *) = {
-        [EVENT_REQUEST] = tell_request,
-        [EVENT_FORGOTTEN] = tell_forgotten,
-        [EVENT_QUEUED] = tell_queued,
-        [EVENT_GRANTED] = tell_granted,
-        [EVENT_REFUSED] = tell_refused,
-        [EVENT_NOTICE] = tell_notice,
-        [EVENT_REVOKED] = tell_revoked,
-        [EVENT_EXPIRED] = tell_expired,
-        [EVENT_DRAINING] = tell_ended,
-        [EVENT_RELEASED] = tell_ended,
-        [EVENT_EXTENDED] = tell_extended,
-        [EVENT_DEVICE] = tell_device,
-        [EVENT_TYPES] = NULL,
+        [EVENT_REQUEST] = tell_request,   [EVENT_FORGOTTEN] = tell_forgotten,
+        [EVENT_QUEUED] = tell_queued,     [EVENT_GRANTED] = tell_granted,
+        [EVENT_REFUSED] = tell_refused,   [EVENT_NOTICE] = tell_notice,
+        [EVENT_REVOKED] = tell_revoked,   [EVENT_EXPIRED] = tell_expired,
+        [EVENT_DRAINING] = tell_ended,    [EVENT_RELEASED] = tell_ended,
+        [EVENT_EXTENDED] = tell_extended, [EVENT_DEVICE] = tell_device,
+        [EVENT_RETURNED] = tell_returned, [EVENT_TYPES] = NULL,
     };
 
     run_log(run, event);

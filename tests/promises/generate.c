@@ -13,6 +13,32 @@ static const struct model_lease *any_lease(struct generator *generator, const st
                : &run->model.leases[below(generator, (uint32_t)run->model.lease_count)];
 }
 
+/* Slots that would do, whatever is on them; sometimes just any. */
+static void choose_gift(struct generator *generator, struct run *run, uint64_t scope,
+                        struct operation *operation)
+{
+    const struct asking *asking = &operation->asking;
+    slot_set slots = model_accepts(&run->model, scope, asking);
+    uint32_t least = 0;
+    uint32_t most = 0;
+
+    model_bounds(&run->model, scope, asking, &slots, &least, &most);
+    most = least + below(generator, most - least + 1);
+    for (uint32_t i = 0; i < 4 * SLOTS_MOST && operation->slots != slots &&
+                         (uint32_t)__builtin_popcount(operation->slots) < most;
+         i++) {
+        unsigned slot = below(generator, SLOTS_MOST);
+
+        if ((slots >> slot & 1) != 0 &&
+            (operation->slots == 0 ||
+             model_may_be_together(&run->model, asking, (unsigned)__builtin_ctz(operation->slots),
+                                   slot)))
+            operation->slots |= (slot_set)1 << slot;
+    }
+    if (operation->slots == 0 || one_in(generator, 10))
+        operation->slots |= (slot_set)1 << below(generator, run->plan->planned);
+}
+
 static void choose_claim(struct generator *generator, struct run *run, struct operation *operation)
 {
     const struct model_lease *parent = NULL;
@@ -31,6 +57,9 @@ static void choose_claim(struct generator *generator, struct run *run, struct op
         operation->amount = 1 + below(generator, 100);
     }
     operation->keep = one_in(generator, 5);
+    operation->asking.number = operation->number;
+    if (operation->kind == OPERATION_GIVE)
+        choose_gift(generator, run, parent == NULL ? 0 : parent->id, operation);
 }
 
 static void choose_lease(struct generator *generator, struct run *run, struct operation *operation)
@@ -50,6 +79,12 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
     if (generator->flavour.times && one_in(generator, 6)) {
         operation->kind = OPERATION_EXTEND;
         operation->known = !one_in(generator, 4);
+        operation->amount = 1 + below(generator, 100);
+    }
+    if (generator->flavour.gifts && run->model.claim_count < WAITING_MOST && one_in(generator, 5)) {
+        operation->kind = OPERATION_RETURN;
+        operation->what = generator->flavour.faults && !one_in(generator, 3);
+        operation->known = one_in(generator, 3);
         operation->amount = 1 + below(generator, 100);
     }
 }
@@ -156,11 +191,32 @@ static void choose_limit(struct generator *generator, struct operation *operatio
     operation->amount = (1 + below(generator, 8)) * (SHARE_WHOLE / 2);
 }
 
+static void choose_people(struct generator *generator, struct run *run, struct operation *operation)
+{
+    operation->slot = below(generator, run->plan->planned);
+    if (one_in(generator, 2)) {
+        operation->kind = OPERATION_PREFER;
+        operation->what = below(generator, 4);
+        return;
+    }
+    operation->kind = OPERATION_RESERVE;
+    operation->known = one_in(generator, 2);
+    if (!operation->known)
+        return;
+    operation->people.users = below(generator, 1U << USERS);
+    operation->people.groups = below(generator, 1U << GROUPS);
+}
+
 static void choose_other(struct generator *generator, struct run *run, struct operation *operation)
 {
     uint32_t kind = below(generator, 8);
 
-    if (kind == 0) {
+    if (generator->flavour.people && one_in(generator, 8)) {
+        choose_people(generator, run, operation);
+    } else if (generator->flavour.rules && one_in(generator, 12)) {
+        operation->kind = OPERATION_RULES;
+        generate_rules(generator, &operation->rules);
+    } else if (kind == 0) {
         choose_waiting(generator, run, operation);
     } else if (kind == 1) {
         choose_request(generator, run, operation);
@@ -192,6 +248,8 @@ void generate_operation(struct generator *generator, struct run *run, uint32_t n
         ret_operation->kind = how == 0   ? OPERATION_PICK
                               : how <= 3 ? OPERATION_TRY
                                          : OPERATION_CLAIM;
+        if (generator->flavour.gifts && one_in(generator, 8))
+            ret_operation->kind = OPERATION_GIVE;
         choose_claim(generator, run, ret_operation);
     } else if (kind <= 6) {
         choose_over(generator, run, ret_operation);

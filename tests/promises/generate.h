@@ -19,6 +19,9 @@ struct flavour {
     bool replicas;
     bool policies;
     bool classes;
+    bool gifts;      /* leases past the queue, and such as are returned to it */
+    bool people;     /* devices reserved for some, or preferred */
+    bool rules;      /* that change */
     uint32_t widest; /* devices of one request */
 };
 
@@ -29,6 +32,9 @@ struct generator {
 
 /* Begins with this seed: chooses a flavour and a machine. */
 void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan);
+
+/* Rules that are likely to matter. */
+void generate_rules(struct generator *generator, struct rules_plan *ret_rules);
 
 /* The name of any policy there is. */
 const char *generate_policy(struct generator *generator);

@@ -100,7 +100,9 @@ static void choose_order(struct generator *generator, struct asking *asking)
 static void choose_party(struct generator *generator, struct asking *asking)
 {
     asking->uid = FIRST_UID + below(generator, USERS);
-    asking->group_count = generator->flavour.limits ? below(generator, PARTY_GROUPS_MOST + 1) : 0;
+    asking->group_count = generator->flavour.limits || generator->flavour.people
+                              ? below(generator, PARTY_GROUPS_MOST + 1)
+                              : 0;
     for (uint32_t i = 0; i < asking->group_count; i++)
         asking->groups[i] = 1 + (below(generator, GROUPS - 1) + i) % GROUPS;
     if (asking->group_count == 2 && asking->groups[0] == asking->groups[1])

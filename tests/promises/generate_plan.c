@@ -58,6 +58,9 @@ static void choose_flavour(struct generator *generator)
     flavour->replicas = one_in(generator, 2);
     flavour->policies = one_in(generator, 2);
     flavour->classes = !one_in(generator, 3);
+    flavour->gifts = one_in(generator, 2);
+    flavour->people = one_in(generator, 3);
+    flavour->rules = one_in(generator, 3);
 }
 
 const char *generate_policy(struct generator *generator)
@@ -69,11 +72,21 @@ const char *generate_policy(struct generator *generator)
     return policies[below(generator, count)]->name;
 }
 
-void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan)
+void generate_rules(struct generator *generator, struct rules_plan *ret_rules)
 {
     static const int64_t age_steps[] = {0, 50, 200, 1000};
     static const int64_t graces[] = {0, 5, 20, 100};
     static const uint32_t tenants[] = {0, 2, 3, 5};
+
+    ret_rules->age_step = age_steps[below(generator, COUNT(age_steps))];
+    ret_rules->grace = graces[below(generator, COUNT(graces))];
+    ret_rules->time_slice_tenants = tenants[below(generator, COUNT(tenants))];
+    ret_rules->mps_tenants = tenants[below(generator, COUNT(tenants))];
+    ret_rules->policy = generator->flavour.policies ? generate_policy(generator) : NULL;
+}
+
+void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan)
+{
     struct flavour *flavour = &generator->flavour;
 
     *generator = (struct generator){.random = {seed}};
@@ -87,14 +100,9 @@ void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_
         ret_plan->planned = 1;
     flavour->widest = 1 + below(generator, ret_plan->planned < 6 ? ret_plan->planned + 1 : 6);
     ret_plan->hosts = one_in(generator, 5) ? 2 + below(generator, 2) : 1;
-    ret_plan->age_step = age_steps[below(generator, COUNT(age_steps))];
-    ret_plan->grace = graces[below(generator, COUNT(graces))];
-    ret_plan->time_slice_tenants = tenants[below(generator, COUNT(tenants))];
-    ret_plan->mps_tenants = tenants[below(generator, COUNT(tenants))];
+    generate_rules(generator, &ret_plan->rules);
     ret_plan->affinity_by_user = one_in(generator, 2);
     ret_plan->quiet = one_in(generator, 2);
-    if (flavour->policies)
-        ret_plan->policy = generate_policy(generator);
     for (uint32_t slot = 0; slot < ret_plan->planned; slot++) {
         plan_one(generator, &ret_plan->devices[slot], slot);
         ret_plan->devices[slot].host = below(generator, ret_plan->hosts);

@@ -194,6 +194,7 @@ static void describe_asking(const struct operation *operation, struct text *out)
 static const char *const operation_names[] = {
     [OPERATION_CLAIM] = "claim",
     [OPERATION_TRY] = "try",
+    [OPERATION_GIVE] = "give",
     [OPERATION_PICK] = "pick",
     [OPERATION_AGAIN] = "claim again with the request of",
     [OPERATION_CLOSE] = "close the request of",
@@ -202,6 +203,7 @@ static const char *const operation_names[] = {
     [OPERATION_DRAIN] = "drain (the holder died)",
     [OPERATION_VACATED] = "vacated",
     [OPERATION_EXTEND] = "extend",
+    [OPERATION_RETURN] = "return",
     [OPERATION_ADVANCE] = "advance the time",
     [OPERATION_BLOCK] = "block",
     [OPERATION_UNBLOCK] = "unblock",
@@ -213,8 +215,19 @@ static const char *const operation_names[] = {
     [OPERATION_WEIGHT] = "weight",
     [OPERATION_LIMIT_USER] = "limit of user",
     [OPERATION_LIMIT_GROUP] = "limit of group",
+    [OPERATION_PREFER] = "prefer",
+    [OPERATION_RESERVE] = "reserve",
+    [OPERATION_RULES] = "rules:",
     [OPERATION_RESTORE] = "restore from the events",
 };
+
+static void describe_rules(const struct rules_plan *rules, struct text *out)
+{
+    text_append_format(out, " %" PRIu32 " time-slice and %" PRIu32 " mps tenants",
+                       rules->time_slice_tenants, rules->mps_tenants);
+    text_append_format(out, ", age_step %" PRId64 ", grace %" PRId64 ", policy %s", rules->age_step,
+                       rules->grace, rules->policy == NULL ? "-" : rules->policy);
+}
 
 static void describe_rest(const struct operation *operation, struct text *out)
 {
@@ -237,6 +250,22 @@ static void describe_rest(const struct operation *operation, struct text *out)
     case OPERATION_LIMIT_USER:
     case OPERATION_LIMIT_GROUP:
         text_append_format(out, " %" PRIu32 ": ", operation->what);
+        break;
+    case OPERATION_PREFER:
+        text_append_format(out, " slot %" PRIu32 " as %" PRIu32, operation->slot, operation->what);
+        return;
+    case OPERATION_RESERVE:
+        text_append_format(out, " slot %" PRIu32, operation->slot);
+        if (operation->known)
+            text_append_format(out, " for users %#x, groups %#x", operation->people.users,
+                               operation->people.groups);
+        return;
+    case OPERATION_RULES:
+        describe_rules(&operation->rules, out);
+        return;
+    case OPERATION_RETURN:
+        text_append(out, operation->what != 0 ? ", its first slot drained" : "");
+        text_append(out, operation->known ? ", gives up after " : "");
         break;
     default:
         break;
@@ -265,6 +294,8 @@ void operation_describe(const struct operation *operation, struct text *out)
                            operation->reference.part);
     if (operation->kind <= OPERATION_PICK) {
         text_append(out, " ");
+        describe_slots("slots ", operation->slots, out);
+        text_append(out, operation->slots == 0 ? "" : ": ");
         describe_asking(operation, out);
     } else {
         describe_rest(operation, out);
@@ -278,10 +309,9 @@ void history_describe(const struct history *history, struct text *out)
 
     text_append_format(out, "seed %" PRIu64 ": %u devices of %u at first", history->seed,
                        plan->initial, plan->planned);
-    text_append_format(out, ", %" PRIu32 " time-slice and %" PRIu32 " mps tenants",
-                       plan->time_slice_tenants, plan->mps_tenants);
-    text_append_format(out, ", age_step %" PRId64 ", grace %" PRId64 ", policy %s\n",
-                       plan->age_step, plan->grace, plan->policy == NULL ? "-" : plan->policy);
+    text_append(out, ",");
+    describe_rules(&plan->rules, out);
+    text_append(out, "\n");
     for (unsigned slot = 0; slot < plan->planned; slot++)
         device_plan_describe(&plan->devices[slot], slot, out);
     for (size_t i = 0; i < history->count; i++)

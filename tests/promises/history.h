@@ -42,16 +42,21 @@ struct device_plan {
     uint32_t host;
 };
 
+/* What may change; 0 and NULL: as usual. */
+struct rules_plan {
+    uint32_t time_slice_tenants;
+    uint32_t mps_tenants;
+    int64_t age_step;
+    int64_t grace;
+    const char *policy; /* of requests that name none */
+};
+
 struct plan {
     struct device_plan devices[SLOTS_MOST];
     unsigned planned; /* of which ids exist */
     unsigned initial; /* that are there from the start: the first ones */
     unsigned hosts;
-    uint32_t time_slice_tenants;
-    uint32_t mps_tenants;
-    int64_t age_step;
-    int64_t grace;
-    const char *policy; /* of requests that name none; NULL: none given */
+    struct rules_plan rules; /* at first */
     bool affinity_by_user;
     bool quiet; /* grants that never waited are not told, but looked up */
 };
@@ -65,6 +70,7 @@ struct reference {
 
 /* A request with its party, as plain values. */
 struct asking {
+    uint32_t number; /* of the operation that makes it; 0: none does */
     struct device_count gpus;
     uint32_t replicas;
     enum scheduling scheduling;
@@ -96,6 +102,7 @@ struct asking {
 enum operation_kind {
     OPERATION_CLAIM,
     OPERATION_TRY,
+    OPERATION_GIVE,
     OPERATION_PICK,
     OPERATION_AGAIN, /* claims once more with a request that is still open */
     OPERATION_CLOSE,
@@ -104,6 +111,7 @@ enum operation_kind {
     OPERATION_DRAIN,
     OPERATION_VACATED,
     OPERATION_EXTEND,
+    OPERATION_RETURN,
     OPERATION_ADVANCE,
     OPERATION_BLOCK,
     OPERATION_UNBLOCK,
@@ -115,19 +123,31 @@ enum operation_kind {
     OPERATION_WEIGHT,
     OPERATION_LIMIT_USER,
     OPERATION_LIMIT_GROUP,
+    OPERATION_PREFER,
+    OPERATION_RESERVE,
+    OPERATION_RULES,
     OPERATION_RESTORE,
+};
+
+/* Bit number i is user FIRST_UID + i, or group i + 1. */
+struct people {
+    uint32_t users;
+    uint32_t groups;
 };
 
 struct operation {
     uint32_t number; /* from 1, and kept when others are left out */
     enum operation_kind kind;
-    struct asking asking;       /* of a claim, try or pick */
+    struct asking asking;       /* of a claim, try, gift or pick */
     bool keep;                  /* the request stays open */
     struct reference reference; /* of those that name a claim, lease or request */
     uint32_t slot;
-    uint32_t what;  /* a block, a health, a uid, a gid, a weight */
-    bool known;     /* the free memory of a load, the limit, the deadline or end */
+    uint32_t what;  /* a block, a health, a uid, a gid, a weight, a rank */
+    bool known;     /* the free memory of a load, the limit, the deadline or end, the people */
     int64_t amount; /* nanoseconds, bytes, millionths, work */
+    slot_set slots; /* that are given */
+    struct people people;
+    struct rules_plan rules;
 };
 
 struct history {

@@ -5,7 +5,7 @@
 
 void model_init(struct model *model, const struct plan *plan)
 {
-    *model = (struct model){.plan = plan};
+    *model = (struct model){.plan = plan, .rules = plan->rules};
     for (unsigned slot = 0; slot < plan->planned; slot++) {
         const struct device_plan *device = &plan->devices[slot];
 
@@ -58,6 +58,15 @@ void model_remove_claim(struct model *model, uint64_t id)
 
     memmove(claim, claim + 1, (model->claim_count - index - 1) * sizeof(*claim));
     model->claim_count--;
+}
+
+void model_add_claim(struct model *model, const struct model_claim *claim)
+{
+    size_t place = model->claim_count++;
+
+    for (; place > 0 && model->claims[place - 1].id > claim->id; place--)
+        model->claims[place] = model->claims[place - 1];
+    model->claims[place] = *claim;
 }
 
 bool model_is_within(struct model *model, const struct model_lease *lease, uint64_t ancestor)

@@ -15,6 +15,7 @@ enum {
     LEASES_MOST = 128,
     CLAIMS_MOST = 64,
     LEASE_SLOTS_MOST = 64,
+    ASKINGS_MOST = 512,
     MODEL_GROUPS_MOST = 32,
 };
 
@@ -27,6 +28,9 @@ struct model_device {
     bool free_known;
     uint64_t free;
     uint64_t last_lease; /* that was granted on it */
+    bool reserved;       /* for these: */
+    struct people people;
+    uint32_t rank; /* 0: none */
 };
 
 struct model_lease {
@@ -38,6 +42,7 @@ struct model_lease {
     uint32_t slots[LEASE_SLOTS_MOST];
     uint32_t slot_count;
     enum lease_state state;
+    int64_t arrived; /* as a claim */
     int64_t granted;
     int64_t expires;
     int64_t force_at;
@@ -68,6 +73,8 @@ struct model {
     size_t claim_count;
     uint64_t user_limits[USERS];
     uint64_t group_limits[GROUPS];
+    struct rules_plan rules;
+    uint32_t shares[ASKINGS_MOST]; /* by number: what it takes of each device; 0: not made yet */
 };
 
 void model_init(struct model *model, const struct plan *plan);
@@ -76,6 +83,8 @@ struct model_lease *model_lease(struct model *model, uint64_t id);
 struct model_claim *model_claim(struct model *model, uint64_t id);
 void model_remove_lease(struct model *model, uint64_t id);
 void model_remove_claim(struct model *model, uint64_t id);
+/* Adds a claim in its place by its id. */
+void model_add_claim(struct model *model, const struct model_claim *claim);
 /* Whether the lease is `ancestor` or within it. */
 bool model_is_within(struct model *model, const struct model_lease *lease, uint64_t ancestor);
 
@@ -101,7 +110,10 @@ struct moment {
     const bool *left_out; /* by lease, these are gone too; NULL: none */
 };
 
+/* What a claim takes of each device. That of a request which was made stays what it was then. */
 uint32_t asking_share(const struct model *model, uint64_t scope, const struct asking *asking);
+/* The request is made now. */
+void model_make(struct model *model, uint64_t scope, const struct asking *asking);
 uint32_t asking_tenants(const struct model *model, const struct asking *asking);
 
 /* The devices that a claim accepts. */
@@ -135,6 +147,10 @@ bool model_fits(const struct model *model, const struct asking *asking, slot_set
 uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
                        slot_set slots, const uint32_t room[SLOTS_MOST], bool within_limits);
 
+/* What becomes of giving these slots to a request: 0, BERTH_ERROR_INVALID or _BUSY. */
+int model_judge_gift(const struct model *model, uint64_t scope, const struct asking *asking,
+                     slot_set slots);
+
 /* Whether two devices may be in one replica. */
 bool model_may_be_together(const struct model *model, const struct asking *asking, unsigned one,
                            unsigned other);
@@ -154,6 +170,8 @@ bool model_impossible(const struct model *model, uint64_t scope, const struct as
 
 /* ---- Order and who may start (model_order.c) ---- */
 
+/* The step by which claims age. */
+int64_t model_age_step(const struct model *model);
 enum priority model_class(const struct model *model, const struct model_claim *claim);
 /* When the next claim rises one class. */
 int64_t model_next_ageing(const struct model *model);

@@ -7,9 +7,14 @@
 
 #include "promises/model.h"
 
+int64_t model_age_step(const struct model *model)
+{
+    return model->rules.age_step == 0 ? INT64_C(3600000000000) : model->rules.age_step;
+}
+
 enum priority model_class(const struct model *model, const struct model_claim *claim)
 {
-    int64_t step = model->plan->age_step == 0 ? INT64_C(3600000000000) : model->plan->age_step;
+    int64_t step = model_age_step(model);
     int64_t class = claim->asking->priority == PRIORITY_UNSAID ? PRIORITY_NORMAL
                                                                : (int64_t)claim->asking->priority;
 
@@ -19,7 +24,7 @@ enum priority model_class(const struct model *model, const struct model_claim *c
 
 int64_t model_next_ageing(const struct model *model)
 {
-    int64_t step = model->plan->age_step == 0 ? INT64_C(3600000000000) : model->plan->age_step;
+    int64_t step = model_age_step(model);
     int64_t next = TIME_NEVER;
 
     for (size_t i = 0; i < model->claim_count; i++) {

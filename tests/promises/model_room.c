@@ -20,8 +20,8 @@ uint32_t asking_tenants(const struct model *model, const struct asking *asking)
     if (asking->sharing == SHARING_EXCLUSIVE)
         return 1;
     if (asking->sharing == SHARING_MPS)
-        return model->plan->mps_tenants == 0 ? 8 : model->plan->mps_tenants;
-    return model->plan->time_slice_tenants == 0 ? 4 : model->plan->time_slice_tenants;
+        return model->rules.mps_tenants == 0 ? 8 : model->rules.mps_tenants;
+    return model->rules.time_slice_tenants == 0 ? 4 : model->rules.time_slice_tenants;
 }
 
 static struct part part_of(const struct model *model, uint64_t scope, unsigned slot);
@@ -36,11 +36,19 @@ static uint64_t whole_share(const struct model *model, uint64_t scope)
 
 uint32_t asking_share(const struct model *model, uint64_t scope, const struct asking *asking)
 {
+    if (model->shares[asking->number] != 0)
+        return model->shares[asking->number];
     if (asking->sharing == SHARING_EXCLUSIVE)
         return (uint32_t)whole_share(model, scope);
     if (asking->share.known)
         return (uint32_t)asking->share.value;
     return (uint32_t)(whole_share(model, scope) / asking_tenants(model, asking));
+}
+
+void model_make(struct model *model, uint64_t scope, const struct asking *asking)
+{
+    if (asking->number != 0)
+        model->shares[asking->number] = asking_share(model, scope, asking);
 }
 
 static bool lease_has(const struct model_lease *lease, unsigned slot)
@@ -99,6 +107,16 @@ static bool device_fits(const struct device_plan *device, const struct asking *a
     return asking->sharing != SHARING_MPS || device->id.vendor == VENDOR_NVIDIA;
 }
 
+/* Whether a device is reserved, and not for whoever asks. */
+static bool is_for_others(const struct model_device *device, const struct asking *asking)
+{
+    bool mine = (device->people.users >> (asking->uid - FIRST_UID) & 1) != 0;
+
+    for (uint32_t i = 0; i < asking->group_count; i++)
+        mine |= (device->people.groups >> (asking->groups[i] - 1) & 1) != 0;
+    return device->reserved && !mine;
+}
+
 /* What passes by itself; `all` means only some of it. */
 static slot_set accepts_each(const struct model *model, uint64_t scope, const struct asking *asking)
 {
@@ -114,6 +132,8 @@ static slot_set accepts_each(const struct model *model, uint64_t scope, const st
             (asking->masked && (asking->mask & bit) == 0))
             continue;
         if (part.shared && asking->sharing != SHARING_EXCLUSIVE && part.sharing != asking->sharing)
+            continue;
+        if (scope == 0 && is_for_others(&model->devices[slot], asking))
             continue;
         if (asking_share(model, scope, asking) > part.share ||
             !is_at_least(part.memory, asking->memory))
@@ -339,4 +359,29 @@ bool model_may_be_together(const struct model *model, const struct asking *askin
                            unsigned other)
 {
     return (companions(model, one, asking->vendor_rule == VENDOR_RULE_MIXED) >> other & 1) != 0;
+}
+
+int model_judge_gift(const struct model *model, uint64_t scope, const struct asking *asking,
+                     slot_set slots)
+{
+    uint32_t count = (uint32_t)__builtin_popcount(slots);
+    slot_set accepted = model_accepts(model, scope, asking);
+    struct occupancy occupancy;
+    slot_set all = UINT32_MAX;
+    uint32_t least;
+    uint32_t most;
+
+    model_bounds(model, scope, asking, &all, &least, &most);
+    if ((asking->replicas > 1 && asking->scheduling != SCHEDULING_BEST_EFFORT) ||
+        (slots & ~accepted) != 0 || count < least || count > most)
+        return BERTH_ERROR_INVALID;
+    if ((slots & ~companions(model, (unsigned)__builtin_ctz(slots),
+                             asking->vendor_rule == VENDOR_RULE_MIXED)) != 0)
+        return BERTH_ERROR_INVALID;
+    model_occupancy(model, scope, &(struct moment){.at = model->now}, &occupancy);
+    for (unsigned slot = 0; slot < model->plan->planned; slot++) {
+        if ((slots >> slot & 1) != 0 && room_beside(model, scope, asking, slot, &occupancy) == 0)
+            return BERTH_ERROR_BUSY;
+    }
+    return 0;
 }

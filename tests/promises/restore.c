@@ -73,6 +73,8 @@ static void tell_again(const struct run *run, struct engine *engine)
         const struct model_device *device = &model->devices[slot];
         struct load load = {0};
 
+        run_reserve(engine, slot, device);
+        engine_prefer(engine, slot, device->rank);
         if (!device->here)
             continue;
         if (device->free_known)
@@ -147,7 +149,7 @@ static struct engine *make_again(struct run *run)
     while (here < plan->planned && run->model.devices[here].here)
         here++;
     machine = plan_machine(plan, here);
-    if (run_create(plan, &machine, &engine) < 0)
+    if (run_create(plan, &run->model.rules, &machine, &engine) < 0)
         run_blame(run, 9, "an engine cannot be made again");
     machine_finish(&machine);
     return engine;

@@ -22,19 +22,27 @@ void run_blame(struct run *run, int promise, const char *format, ...)
     va_end(arguments);
 }
 
-int run_create(const struct plan *plan, struct machine *machine, struct engine **ret_engine)
+struct engine_settings run_settings(const struct plan *plan, const struct rules_plan *rules)
 {
     struct engine_settings settings = {
-        .time_slice_tenants = plan->time_slice_tenants,
-        .mps_tenants = plan->mps_tenants,
-        .age_step = plan->age_step,
-        .grace = plan->grace,
+        .time_slice_tenants = rules->time_slice_tenants,
+        .mps_tenants = rules->mps_tenants,
+        .age_step = rules->age_step,
+        .grace = rules->grace,
         .slots_most = SLOTS_MOST,
         .affinity_by_user = plan->affinity_by_user,
     };
 
-    if (plan->policy != NULL)
-        policy_find(plan->policy, &settings.policy, NULL);
+    if (rules->policy != NULL)
+        policy_find(rules->policy, &settings.policy, NULL);
+    return settings;
+}
+
+int run_create(const struct plan *plan, const struct rules_plan *rules, struct machine *machine,
+               struct engine **ret_engine)
+{
+    struct engine_settings settings = run_settings(plan, rules);
+
     return engine_create(machine, &settings, ret_engine, NULL);
 }
 
@@ -46,7 +54,7 @@ void run_init(struct run *run, const struct plan *plan, struct tally *tally)
     run->sink = (struct event_sink){
         .tell = run_tell, .context = run, .wanted = EVENT_ALL, .waited_only = plan->quiet};
     model_init(&run->model, plan);
-    if (run_create(plan, &machine, &run->engine) < 0)
+    if (run_create(plan, &plan->rules, &machine, &run->engine) < 0)
         abort();
     machine_finish(&machine);
     engine_listen(run->engine, &run->sink);
@@ -181,6 +189,38 @@ static void do_lease(struct run *run, const struct operation *operation)
         run_blame(run, 8, "lease %" PRIu64 " ended, but the events do not say so", run->target);
 }
 
+/* The holder was never told: perhaps since its first device turned out to be bad. */
+static void do_return(struct run *run, const struct operation *operation)
+{
+    const struct model_lease *lease = run_lease(run, operation->reference);
+    struct berth_error error = BERTH_ERROR_INIT;
+    bool draining;
+    uint64_t claim;
+    int code;
+
+    if (lease == NULL)
+        return;
+    draining = lease->state == LEASE_DRAINING;
+    run->target = lease->id;
+    claim = lease->claim != 0 ? lease->claim : lease->id;
+    run->deadline = operation->known ? run_later(run->model.now, operation->amount) : TIME_NEVER;
+    if (operation->what != 0) {
+        uint32_t slot = lease->slots[0];
+
+        run->model.devices[slot].blocks |= BLOCK_DRAINED;
+        engine_block(run->engine, slot, BLOCK_DRAINED);
+        run_check_all(run);
+    }
+    code = engine_return(run->engine, run->target, lease->arrived, run->deadline, &error);
+    if (code != (draining ? BERTH_ERROR_NOT_FOUND : 0))
+        run_blame(run, 8, "lease %" PRIu64 ": returning says %s", run->target,
+                  code < 0 ? error.message : "yes");
+    if (code == 0 && model_lease(&run->model, run->target) != NULL)
+        run_blame(run, 8, "lease %" PRIu64 " was returned, but is still there", run->target);
+    run->tally->returned += code == 0;
+    run->tally->returned_to_wait += code == 0 && model_claim(&run->model, claim) != NULL;
+}
+
 static void do_cancel(struct run *run, const struct operation *operation)
 {
     const struct model_claim *claim = run_claim(run, operation->reference);
@@ -235,6 +275,7 @@ bool run_step(struct run *run, const struct operation *operation)
     switch (operation->kind) {
     case OPERATION_CLAIM:
     case OPERATION_TRY:
+    case OPERATION_GIVE:
     case OPERATION_PICK:
         run_claims(run, operation);
         break;
@@ -250,6 +291,9 @@ bool run_step(struct run *run, const struct operation *operation)
     case OPERATION_VACATED:
     case OPERATION_EXTEND:
         do_lease(run, operation);
+        break;
+    case OPERATION_RETURN:
+        do_return(run, operation);
         break;
     case OPERATION_ADVANCE:
         do_advance(run, operation);

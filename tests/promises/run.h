@@ -38,6 +38,13 @@ struct tally {
     unsigned long within; /* grants within a lease */
     unsigned long limited;
     unsigned long picks;
+    unsigned long given;
+    unsigned long given_past; /* of those, what could not have been claimed now */
+    unsigned long not_given;
+    unsigned long returned;
+    unsigned long returned_to_wait; /* of those, what was not granted again at once */
+    unsigned long ranked;           /* choices in which a rank decided */
+    unsigned long for_others;       /* claims to which a device was reserved for others */
 };
 
 /* A request by the engine's number, by the handle, or both. */
@@ -95,7 +102,7 @@ void run_finish(struct run *run);
 /* Does one operation and checks everything. Returns whether all is well. */
 bool run_step(struct run *run, const struct operation *operation);
 
-/* The operations that claim, try or pick; that claim once more or close a request. */
+/* The operations that claim, try, give or pick; that claim once more or close a request. */
 void run_claims(struct run *run, const struct operation *operation);
 void run_again(struct run *run, const struct operation *operation);
 /* All checks of the state as it is between two calls. */
@@ -105,7 +112,9 @@ static inline int64_t run_later(int64_t now, int64_t by)
     return by >= TIME_NEVER - now ? TIME_NEVER : now + by;
 }
 
-/* The operations on devices and limits. */
+/* Reserves the slot as the model's device is. Returns as engine_reserve_device. */
+int run_reserve(struct engine *engine, uint32_t slot, const struct model_device *device);
+/* The operations on devices, limits and rules. */
 void run_machine(struct run *run, const struct operation *operation);
 
 /* Notes a broken promise, unless one was noted before. */
@@ -117,8 +126,11 @@ struct run_request *run_request_of(struct run *run, uint64_t number);
 struct model_lease *run_lease(struct run *run, struct reference reference);
 struct model_claim *run_claim(struct run *run, struct reference reference);
 
-/* An engine by the plan's settings; takes the machine over on success. */
-int run_create(const struct plan *plan, struct machine *machine, struct engine **ret_engine);
+/* An engine by these rules; takes the machine over on success. */
+int run_create(const struct plan *plan, const struct rules_plan *rules, struct machine *machine,
+               struct engine **ret_engine);
+/* The settings that the rules are. */
+struct engine_settings run_settings(const struct plan *plan, const struct rules_plan *rules);
 /* Closes the handle of a request. */
 void run_close(struct run *run, struct run_request *request);
 
@@ -145,6 +157,12 @@ size_t run_dump(struct run *run, struct engine *engine, struct text *out);
 /* That a grant is right at its moment; the claim waits or is just made (id 0). */
 void check_grant(struct run *run, const struct model_claim *claim,
                  const struct engine_event *event);
+/* That slots which were given are those, and carry it. */
+void check_gift(struct run *run, const struct model_claim *claim, const struct engine_event *event);
+/* That of the devices it could have, a claim that was just made has the right ones, where that can
+ * be told. */
+void check_choice(struct run *run, const struct model_claim *claim,
+                  const struct engine_event *event);
 /* That the claim does not go before others who wait. */
 void check_grant_order(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event);

@@ -53,6 +53,7 @@ static struct run_request *open_request(struct run *run, const struct operation 
         *opened = (struct run_request){0};
         return NULL;
     }
+    model_make(&run->model, party.parent, asking);
     if (engine_request_claims(opened->handle) != asking_claims(asking))
         run_blame(run, 3, "a request stands for %" PRIu32 " claims, wanted %" PRIu32,
                   engine_request_claims(opened->handle), asking_claims(asking));
@@ -121,6 +122,18 @@ static int predict(struct run *run, const struct run_request *asker)
     return model_predict(&run->model, &claim, &run->expected_size, &run->expected_allowed);
 }
 
+/* Whether a device is reserved and the request does not accept it. */
+static bool is_kept_from(const struct run *run, const struct run_request *asker)
+{
+    slot_set accepted = model_accepts(&run->model, asker->scope, asker->asking);
+
+    for (unsigned slot = 0; slot < run->plan->planned && asker->scope == 0; slot++) {
+        if (run->model.devices[slot].reserved && (accepted >> slot & 1) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void check_would_grant(struct run *run, const struct run_request *asker, int wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -146,6 +159,7 @@ static void claim_once(struct run *run, struct run_request *asker, bool trying)
     int found;
 
     check_would_grant(run, asker, wanted);
+    run->tally->for_others += is_kept_from(run, asker);
     run->told_lease = run->told_claim = 0;
     run->origin = (struct reference){run->operation->number, asker->parts++};
     run->deadline =
@@ -198,6 +212,39 @@ static void pick_once(struct run *run, struct run_request *asker)
     run->tally->picks++;
 }
 
+/* Gives the operation's slots and compares with what the model says. */
+static void give_once(struct run *run, struct run_request *asker)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int wanted = model_judge_gift(&run->model, asker->scope, asker->asking, run->operation->slots);
+    bool could_claim = predict(run, asker) == CLAIM_GRANTED;
+    uint32_t slots[SLOTS_MOST];
+    size_t count = 0;
+    uint64_t lease = 0;
+    int found;
+
+    /* In any order: highest first. */
+    for (uint32_t slot = SLOTS_MOST; slot-- > 0;) {
+        if ((run->operation->slots >> slot & 1) != 0)
+            slots[count++] = slot;
+    }
+    run->told_lease = run->told_claim = 0;
+    run->origin = (struct reference){run->operation->number, asker->parts++};
+    run_hold_back(run);
+    found = engine_give(run->engine, asker->handle, slots, count, &lease, &error);
+    run_let_go(run, EVENT_GRANTED, found == 0 ? lease : 0);
+    if (found != wanted)
+        run_blame(run, wanted == BERTH_ERROR_BUSY ? 1 : 3, "giving slots %#x says %s, wanted %s",
+                  run->operation->slots, found < 0 ? error.message : "yes",
+                  wanted < 0 ? berth_error_describe(wanted) : "yes");
+    if (found == 0 && lease != run->told_lease)
+        run_blame(run, 6, "what was given is lease %" PRIu64 ", the event says %" PRIu64, lease,
+                  run->told_lease);
+    run->tally->given += found == 0;
+    run->tally->given_past += found == 0 && !could_claim;
+    run->tally->not_given += found != 0;
+}
+
 void run_claims(struct run *run, const struct operation *operation)
 {
     struct run_request *asker = open_request(run, operation);
@@ -208,6 +255,8 @@ void run_claims(struct run *run, const struct operation *operation)
     run->asker = asker;
     if (operation->kind == OPERATION_PICK) {
         pick_once(run, asker);
+    } else if (operation->kind == OPERATION_GIVE) {
+        give_once(run, asker);
     } else {
         for (uint32_t part = 0; part < parts && run->verdict.promise == 0; part++) {
             claim_once(run, asker, operation->kind == OPERATION_TRY);

@@ -57,6 +57,42 @@ static void do_limit(struct run *run, const struct operation *operation)
     }
 }
 
+static void do_reserve(struct run *run, const struct operation *operation)
+{
+    struct model_device *device = &run->model.devices[operation->slot];
+
+    device->reserved = operation->known;
+    device->people = operation->people;
+    if (run_reserve(run->engine, operation->slot, device) < 0)
+        run_blame(run, 7, "a device cannot be reserved");
+}
+
+static void do_rules(struct run *run, const struct operation *operation)
+{
+    struct engine_settings settings = run_settings(run->plan, &operation->rules);
+
+    run->model.rules = operation->rules;
+    if (engine_set_rules(run->engine, &settings) < 0)
+        run_blame(run, 7, "the rules cannot be changed");
+}
+
+int run_reserve(struct engine *engine, uint32_t slot, const struct model_device *device)
+{
+    uint32_t uids[USERS];
+    uint32_t groups[GROUPS];
+    struct device_people who = {.uids = uids, .groups = groups};
+
+    for (uint32_t i = 0; i < USERS; i++) {
+        if ((device->people.users >> i & 1) != 0)
+            uids[who.uid_count++] = FIRST_UID + i;
+    }
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        if ((device->people.groups >> i & 1) != 0)
+            groups[who.group_count++] = i + 1;
+    }
+    return engine_reserve_device(engine, slot, device->reserved ? &who : NULL, NULL);
+}
+
 void run_machine(struct run *run, const struct operation *operation)
 {
     uint32_t slot = operation->slot;
@@ -70,6 +106,13 @@ void run_machine(struct run *run, const struct operation *operation)
         do_back(run, slot);
         return;
     }
+    /* These hold for a device that is still to come, too. */
+    if (operation->kind == OPERATION_RULES)
+        do_rules(run, operation);
+    else if (operation->kind == OPERATION_RESERVE)
+        do_reserve(run, operation);
+    else if (operation->kind == OPERATION_PREFER)
+        engine_prefer(run->engine, slot, device->rank = operation->what);
     if (!device->here)
         return;
     switch (operation->kind) {

@@ -25,7 +25,7 @@ struct scene {
 static void scene_init(struct scene *scene, unsigned devices)
 {
     *scene = (struct scene){.plan = {.planned = devices, .initial = devices, .hosts = 1}};
-    scene->plan.age_step = 1000;
+    scene->plan.rules.age_step = 1000;
     for (unsigned slot = 0; slot < devices; slot++)
         scene->plan.devices[slot] = (struct device_plan){
             .id = {VENDOR_NVIDIA, slot, DEVICE_NO_MIG},

@@ -58,6 +58,10 @@ static void print_tally(const struct tally *tally, unsigned long histories)
         tally->refused, tally->timed_out, tally->impossible, tally->no_device, tally->notices,
         tally->revoked, tally->expired, tally->restores, tally->picks, tally->reservations,
         tally->starts_known, tally->limited);
+    print_message("%lu given (%lu where a claim would wait), %lu not given, %lu returned (%lu to "
+                  "wait), %lu choices by rank, %lu claims past devices reserved for others\n",
+                  tally->given, tally->given_past, tally->not_given, tally->returned,
+                  tally->returned_to_wait, tally->ranked, tally->for_others);
 }
 
 /* That the histories had enough of everything. */
@@ -72,6 +76,9 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->impossible > steps / 1000 && tally->no_device > steps / 5000);
     assert_true(tally->restores > steps / 1000 && tally->starts_known > steps / 1000);
     assert_true(tally->limited > steps / 1000);
+    assert_true(tally->given_past > steps / 1000 && tally->not_given > steps / 1000);
+    assert_true(tally->returned > steps / 200 && tally->returned_to_wait > steps / 1000);
+    assert_true(tally->ranked > steps / 2000 && tally->for_others > steps / 1000);
 }
 
 /* What to say of the history that runs if it never ends. */

@@ -103,8 +103,9 @@ static inline void fake_note_signals(const char *directory)
 
 static inline void fake_note_environment(const char *directory)
 {
-    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "BERTH_LEASE", "BERTH_SOCKET",
-                                        "BERTH_INVENTORY",      "LISTEN_FDS",  "KEPT"};
+    static const char *const names[] = {
+        "CUDA_VISIBLE_DEVICES", "BERTH_LEASE",    "BERTH_SOCKET", "BERTH_INVENTORY",
+        "LISTEN_FDS",           "LISTEN_FDNAMES", "KEPT"};
     char line[256];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

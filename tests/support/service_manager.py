@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real systemd, as the first process of a machine of its own: this one's files below a layer that is gone
 afterwards, with berth installed there and nothing else to start."""
+import contextlib
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ from waiting import until
 BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
 
 # What is inside: only what a service needs. The files of this machine are the lower layer, so that programs and
-# libraries are where they always are.
+# libraries are where they always are. The network is its own too, since pools know each other by names in it.
 SETUP = r"""
 set -e
 mount -t tmpfs -o mode=755 none "$MACHINE"
@@ -104,7 +105,7 @@ class ServiceManager:
         directory = sandbox.directory / "service-machine"
         directory.mkdir()
         enter = f"echo $$ >{shlex.quote(str(self.group))}/cgroup.procs && exec "
-        enter += "unshare --mount --propagation private --pid --cgroup --uts --ipc --fork --kill-child sh -c "
+        enter += "unshare --mount --propagation private --pid --net --cgroup --uts --ipc --fork --kill-child sh -c "
         units = f"{STUBS['system']}:{self.units['system']}"
         self.holder = sandbox.start(["sh", "-c", enter + shlex.quote(SETUP)], env={"UNITS": units, "MACHINE": directory})
         try:
@@ -163,7 +164,7 @@ class ServiceManager:
 
     def _inside(self, uid):
         become = [] if uid == 0 else ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-        return ["nsenter", "-t", str(self.first), "-m", "-p", "-C", "-u", "-i", "--wd=/", *become]
+        return ["nsenter", "-t", str(self.first), "-m", "-p", "-n", "-C", "-u", "-i", "--wd=/", *become]
 
     def environment(self):
         path = f"{self.programs}:{self.sandbox.environment['PATH']}"
@@ -188,9 +189,17 @@ class ServiceManager:
     def close(self):
         self.holder.stop()
         if self.first:
-            processes.wait_for_end(self.first)
+            until(self._has_ended, "the end of systemd")
         for directory, _, _ in os.walk(self.group, topdown=False):
             until(lambda path=directory: self._remove(path), f"an empty {directory}")
+
+    def _has_ended(self):
+        """It ends after all that is inside; what a killed nsenter has left there is our child."""
+        for pid, zombie in processes.descendants(os.getpid()):
+            if zombie:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+        return processes.is_ended(self.first, 0)
 
     @staticmethod
     def _remove(path):

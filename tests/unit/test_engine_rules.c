@@ -15,23 +15,24 @@ static void rule(struct world *world, const struct engine_settings *settings)
     assert_int_equal(engine_set_rules(world->engine, settings), 0);
 }
 
-static void the_policy_is_that_of_requests_to_come(void **state)
+static void the_policy_is_that_of_requests_that_name_none(void **state)
 {
-    struct engine_request *before;
+    struct engine_request *usual, *named;
     struct world world;
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
-    before = world_request(&world, NULL);
+    usual = world_request(&world, NULL);
+    named = world_request(&world, "policy=first");
+    released(&world, granted(&world, usual));
     rule(&world, &(struct engine_settings){.policy = &policy_round_robin});
-    released(&world, granted(&world, before));
-    released(&world, granted(&world, before));
-    assert_int_equal(slot_in(&world, 0).tenants, 0);
-    assert_int_equal(lease_in(&world, granted_to(&world, NULL)).slots[0], 1);
+    assert_int_equal(lease_in(&world, granted(&world, usual)).slots[0], 1);
+    assert_int_equal(lease_in(&world, granted(&world, named)).slots[0], 0);
+    released(&world, 2);
+    released(&world, 3);
     assert_int_equal(lease_in(&world, granted_to(&world, NULL)).slots[0], 2);
     rule(&world, &(struct engine_settings){0});
-    released(&world, 3);
-    assert_int_equal(lease_in(&world, granted_to(&world, NULL)).slots[0], 0);
+    assert_int_equal(lease_in(&world, granted(&world, usual)).slots[0], 0);
     world_finish(&world);
 }
 
@@ -222,7 +223,7 @@ static void size_and_affinity_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_policy_is_that_of_requests_to_come),
+        cmocka_unit_test(the_policy_is_that_of_requests_that_name_none),
         cmocka_unit_test(the_grace_is_that_of_notices_to_come),
         cmocka_unit_test(ageing_counts_from_arrival),
         cmocka_unit_test(ageing_lets_claims_start),

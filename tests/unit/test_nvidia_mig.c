@@ -202,6 +202,8 @@ static void processes_of_all_kinds_are_listed_once(void **state)
     assert_int_equal(processes->items[2].pid, 30);
     assert_number(processes->items[2].memory, 300);
     assert_int_equal(processes->items[3].pid, 40);
+    assert_false(processes->items[0].draws || processes->items[1].draws);
+    assert_true(processes->items[2].draws);
     assert_false(processes->items[3].memory.known);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 
 #include "base/count.h"
+#include "base/detached.h"
 #include "base/file.h"
 #include "support/failing_allocator.h"
 
@@ -46,12 +47,14 @@ static void the_daemon_starts_with_nothing_of_ours(void **state)
     setenv("BERTH_LEASE", "17", 1);
     setenv("BERTH_SOCKET", "/somewhere", 1);
     setenv("LISTEN_FDS", "7", 1);
+    setenv("LISTEN_FDNAMES", "another", 1);
     setenv("KEPT", "yes", 1);
     assert_dials(&address, DIAL_START);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("BERTH_LEASE");
     unsetenv("BERTH_SOCKET");
     unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
     unsetenv("KEPT");
     unsetenv("TEST_SESSION");
     check_fact(&address, "descriptors 0 1 2 3\n");
@@ -60,6 +63,7 @@ static void the_daemon_starts_with_nothing_of_ours(void **state)
     check_fact(&address, "BERTH_LEASE unset\n");
     check_fact(&address, "BERTH_SOCKET unset\n");
     check_fact(&address, "LISTEN_FDS 1\n");
+    check_fact(&address, "LISTEN_FDNAMES " DETACHED_LISTENER "\n");
     check_fact(&address, "KEPT yes\n");
     check_fact(&address, "\n/\n");
     check_fact(&address, "session apart, listens as itself\n");

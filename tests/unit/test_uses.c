@@ -94,6 +94,26 @@ static void processes_are_found_by_their_open_files(void **state)
     sight_finish(&sight);
 }
 
+static void who_computes_on_amd_has_more_open(void **state)
+{
+    struct sight sight;
+    const struct device *device;
+
+    (void)state;
+    process_tree_open(10, 3, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\t1\n");
+    process_tree_open(11, 3, "/dev/kfd", "");
+    process_tree_open(11, 4, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\t2\n");
+    process_tree_open(12, 3, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\t3\n");
+    process_tree_open(12, 4, "/dev/kfd", "");
+    sight = scan_once();
+    device = sight.found.items[0].device;
+    assert_int_equal(device->processes.count, 3);
+    assert_true(device->processes.items[0].draws);
+    assert_false(device->processes.items[1].draws);
+    assert_false(device->processes.items[2].draws);
+    sight_finish(&sight);
+}
+
 static void a_client_counts_once_for_the_lowest_pid(void **state)
 {
     static const char one[] = "drm-driver: xe\ndrm-pdev: 0000:03:00.0\ndrm-client-id: 9\n"
@@ -389,6 +409,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TREE_TEST(processes_are_found_by_their_open_files),
+        TREE_TEST(who_computes_on_amd_has_more_open),
         TREE_TEST(a_client_counts_once_for_the_lowest_pid),
         TREE_TEST(who_has_it_open_uses_it_whatever_the_driver_says),
         TREE_TEST(files_of_one_device_are_brought_together_by_sysfs),

@@ -3,6 +3,7 @@
 
 #include "hardware/uses.h"
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/utf8.h"
 #include "model/device_tags.h"
@@ -47,6 +48,39 @@ static void a_process_has_an_owner_a_command_and_a_container(void **state)
     assert_string_equal(process.command, "python3 train.py --name two words");
     assert_string_equal(process.container, ID);
     finish(&process);
+}
+
+#define STAT_FIELDS " S 1 12 12 0 -1 4194304 1 0 0 0 1 1 0 0 20 0 1 0 "
+
+static void a_process_began_at_a_time(void **state)
+{
+    static const struct {
+        const char *machine;
+        const char *process;
+        int64_t wanted; /* milliseconds */
+    } cases[] = {
+        {"cpu 1 2\nbtime 1700000000\nprocesses 7\n", "12 (a) b (c)" STAT_FIELDS "250 9\n",
+         1700000002500},
+        {"cpu 1 2\n", "12 (a)" STAT_FIELDS "250 9\n", 0},
+        {"btime x\n", "12 (a)" STAT_FIELDS "250 9\n", 0},
+        {"btime 1700000000\n", "12 (a)" STAT_FIELDS "x 9\n", 0},
+        {"btime 1700000000\n", "12 (a) S 1 2 3\n", 0},
+        {"btime 1700000000\n", "12 a\n", 0},
+        {"btime 18446744073709551615\n", "12 (a)" STAT_FIELDS "250 9\n", 0},
+        {"btime 1700000000\n", "12 (a)" STAT_FIELDS "18446744073709551615 9\n", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct device_process process;
+
+        process_tree_file("proc/12/status", "Name:\ta\n");
+        process_tree_file("proc/stat", cases[i].machine);
+        process_tree_file("proc/12/stat", cases[i].process);
+        process = describe(12);
+        assert_int_equal(process.started, cases[i].wanted * 1000000);
+        finish(&process);
+    }
 }
 
 static void what_is_not_there_is_unknown(void **state)
@@ -198,6 +232,7 @@ static void we_know_ourselves(void **state)
     assert_true(process.uid.known);
     assert_int_equal(process.uid.value, geteuid());
     assert_non_null(strstr(process.command, "test-uses_describe"));
+    assert_true(llabs(process.started - clock_read(CLOCK_REALTIME)) < 3600 * INT64_C(1000000000));
     finish(&process);
 }
 
@@ -208,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TREE_TEST(a_process_has_an_owner_a_command_and_a_container),
+        TREE_TEST(a_process_began_at_a_time),
         TREE_TEST(what_is_not_there_is_unknown),
         TREE_TEST(without_words_there_is_a_name),
         TREE_TEST(owners_that_are_none_are_unknown),
