@@ -6,6 +6,7 @@
 
 #include "base/count.h"
 #include "support/engine_steps.h"
+#include "support/failing_allocator.h"
 
 static const uint32_t alice[] = {5};
 static const uint32_t professors[] = {70, 71};
@@ -205,6 +206,36 @@ static void leases_on_it_are_restored(void **state)
     world_finish(&world);
 }
 
+struct attempt {
+    struct engine *engine;
+    struct engine_request *other;
+};
+
+static int reserve_without(void *context)
+{
+    struct attempt *attempt = context;
+    int code = engine_reserve_device(attempt->engine, 0, &alice_or_professors, NULL);
+
+    /* Nobody has lost it for lack of memory. */
+    if (code < 0)
+        assert_int_equal(engine_would_grant(attempt->engine, attempt->other, NULL), CLAIM_GRANTED);
+    return code;
+}
+
+static void without_memory_nothing_is_reserved(void **state)
+{
+    struct world world;
+    struct attempt attempt;
+
+    (void)state;
+    world_init(&world, "nvidia0");
+    attempt = (struct attempt){world.engine, world_request(&world, "uid=6")};
+    assert_in_range(failing_allocator_try_all(reserve_without, &attempt), 2, 100);
+    check_impossible(&world, "uid=6",
+                     "wanted 1 device; 0 of 1 device could ever do: 1 is reserved for others");
+    world_finish(&world);
+}
+
 /* ---- Preferred devices ---- */
 
 static void prefer(struct world *world, uint32_t slot, uint32_t rank)
@@ -342,6 +373,7 @@ int main(void)
         cmocka_unit_test(it_is_not_given_either),
         cmocka_unit_test(a_slot_keeps_it_whatever_comes),
         cmocka_unit_test(leases_on_it_are_restored),
+        cmocka_unit_test(without_memory_nothing_is_reserved),
         cmocka_unit_test(the_preferred_are_taken_first),
         cmocka_unit_test(several_at_once_too),
         cmocka_unit_test(the_policy_comes_before_and_affinity_after),
