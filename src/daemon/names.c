@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/quantity.h"
+#include "daemon/bucket.h"
 #include "daemon/handover.h"
 #include "daemon/hardware.h"
 #include "daemon/postponed.h"
@@ -26,6 +27,11 @@ enum { ASKERS_MOST = 64 };
 #define RETRY_PERIOD DURATION_SECOND
 #define PAUSE        (DURATION_SECOND / 50)
 
+/* Answers are waited for in one part of so many of the time, in the long run; after a long rest one
+ * may be late. */
+#define PATIENCE_PART 10
+#define PATIENCE      (PATIENCE_PART * ANSWER_TIME)
+
 /* What the pool that uses a device says to who asks for it. */
 static const char in_use = 'u';
 
@@ -37,7 +43,9 @@ struct name {
     struct watch held;   /* listens; -1: not ours */
     struct watch asking; /* connected to who has it; -1: nobody */
     bool unanswered;     /* it has not said yet whether it uses it */
-    int *askers;         /* connections of other pools, until we let go */
+    int64_t asked_at;
+    struct bucket patience; /* for its answers */
+    int *askers;            /* connections of other pools, until we let go */
     size_t asker_count;
 };
 
@@ -115,8 +123,11 @@ static void answered(struct name *name)
 {
     struct names *names = name->pool->names;
 
+    int64_t now = loop_now(&name->pool->loop);
+
     if (!name->unanswered)
         return;
+    bucket_take(&name->patience, now, PATIENCE_PART * (now - name->asked_at));
     name->unanswered = false;
     names->unanswered--;
     if (names->unanswered == 0) {
@@ -150,6 +161,21 @@ static void other_spoke(struct watch *watch, uint32_t events)
     pool_settle(pool);
 }
 
+/* Whoever has the name is waited for, but not always: anybody can take a name and answer late each
+ * time, and all claims would be late with it. */
+static void await_answer(struct name *name)
+{
+    struct pool *pool = name->pool;
+    int64_t now = loop_now(&pool->loop);
+
+    if (name->unanswered || bucket_ready_at(&name->patience, PATIENCE) >= now)
+        return;
+    name->asked_at = now;
+    name->unanswered = true;
+    pool->names->unanswered++;
+    timer_set_at(&pool->loop, &pool->names->answers, now + ANSWER_TIME);
+}
+
 /* Connects to who has the name, to hear of its end. */
 static void ask_other(struct name *name)
 {
@@ -160,10 +186,7 @@ static void ask_other(struct name *name)
         connect(descriptor, (struct sockaddr *)&name->address, name->address_length) == 0) {
         name->asking = (struct watch){.descriptor = descriptor, .ready = other_spoke};
         if (loop_add(&pool->loop, &name->asking, EPOLLIN, NULL) == 0) {
-            if (!name->unanswered)
-                pool->names->unanswered++;
-            name->unanswered = true;
-            timer_set_at(&pool->loop, &pool->names->answers, loop_now(&pool->loop) + ANSWER_TIME);
+            await_answer(name);
             return;
         }
         name->asking.descriptor = -1;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users that want what is others': nothing of it is given, and nobody waits for them."""
+import contextlib
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 import wire
 from everybody import Everybody
 from others import Other, acting_as
+from pool import fnv1a
 from sizes import descriptors
 from waiting import until
 
@@ -143,6 +145,46 @@ def test_more_processes_than_descriptors_for_them(machine):
     for pid, zombie in processes.descendants(os.getpid()):
         if zombie:
             os.waitpid(pid, 0)
+
+
+# ---- Names of devices ----
+
+
+def keep_name(path, name, seconds):
+    """Has the kernel-wide name of a device, and takes its time to say nothing to whoever asks."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(name)
+        listener.listen()
+        path.touch()
+        until = time.monotonic() + seconds
+        listener.settimeout(seconds)
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError):
+                asker, _ = listener.accept()
+                time.sleep(0.15)
+                asker.close()
+
+
+def test_names_that_somebody_keeps(machine):
+    """Whoever says that a device is used elsewhere has it; but nobody waits long for the word."""
+    name = f"\0berth/{fnv1a(os.path.realpath(machine.inventory).encode()):016x}/nvidia3".encode()
+    kept = machine.sandbox.directory / "home" / "kept"
+    kept.parent.chmod(0o777)
+    keeper = Other(MALLORY, keep_name, kept, name, 3)
+    until(kept.exists, "the name")
+    times = []
+    with machine.connect(ALICE) as alice:
+        for _ in range(150):
+            began = time.monotonic()
+            alice.release(alice.claim({"wanted": ["nvidia0"]})["id"])
+            times.append(time.monotonic() - began)
+            time.sleep(0.01)
+        times.sort()
+        assert times[len(times) // 2] < 0.05
+        assert times[len(times) * 9 // 10] < 0.05
+        assert times[-1] < 2
+        keeper.kill()
+        alice.claim({"wanted": ["nvidia3"]})
 
 
 # ---- A connection in other hands ----
