@@ -379,7 +379,7 @@ static bool prepare(struct pool *pool, struct job *job, bool again)
     struct lease_view view;
     bool waits = false;
 
-    if (job->holder->parent != 0 || command->words.count == 0 ||
+    if (job->holder->parent != 0 || job->adopted || command->words.count == 0 ||
         !engine_lease(pool->engine, job->by_lease.id, &view))
         return false;
     for (uint32_t i = 0; i < view.slot_count; i++) {

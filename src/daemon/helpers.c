@@ -2,31 +2,19 @@
 #include "daemon/helpers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/newborn.h"
 #include "base/quantity.h"
 #include "daemon/last_line.h"
-#include "daemon/process.h"
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
+#include "daemon/offspring.h"
 
 /* What is read of a program's output in one turn of the loop, and after its end. */
 enum { CHUNK = 64 * 1024, CHUNKS_AFTER = 16 };
-
-enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the program */
 
 /* Where there is no descriptor or process left for a program, it is tried again this often. */
 #define RETRY (DURATION_SECOND / 5)
@@ -42,10 +30,9 @@ struct helper {
     void *context;
 
     int64_t tried_at; /* when it was its turn first; 0: not yet */
-    pid_t pid;
-    struct watch process; /* pidfd */
+    struct offspring offspring;
+    struct watch process;
     struct watch output;
-    int report; /* where the child says that it could not become the program */
     struct timer late;
     bool told;
     struct helper_end end; /* of one that is over before it ran */
@@ -137,38 +124,6 @@ static void tell_of_all(struct timer *timer)
 
 /* ---- Starting ---- */
 
-/* The child's part. */
-static _Noreturn void be_child(const struct helper *helper, pid_t parent, int output, int report)
-{
-    enum { KEPT = 3 };
-    int nothing;
-    int number;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* Had it died before that, nobody would tell us. */
-    if (getppid() != parent)
-        _exit(NEVER_SEEN);
-    setsid();
-    umask(S_IRWXG | S_IRWXO);
-    /* Ours may be among 0 to 3 themselves when we were started without some of these. */
-    output = fcntl(output, F_DUPFD_CLOEXEC, KEPT + 1);
-    report = fcntl(report, F_DUPFD_CLOEXEC, KEPT + 1);
-    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (chdir("/") == 0 && output >= 0 && report >= 0 && nothing >= 0 &&
-        (nothing == STDIN_FILENO ? fcntl(nothing, F_SETFD, 0) : dup2(nothing, STDIN_FILENO)) >= 0 &&
-        dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
-        dup3(report, KEPT, O_CLOEXEC) >= 0) {
-        report = KEPT;
-        newborn_close_from(KEPT + 1);
-        newborn_reset_signals();
-        execve(helper->words.items[0], helper->words.items, helper->environment.items);
-    }
-    number = errno;
-    while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
-        ;
-    _exit(NEVER_SEEN);
-}
-
 static void output_is_ready(struct watch *watch, uint32_t events);
 static void process_ended(struct watch *watch, uint32_t events);
 static void is_late(struct timer *timer);
@@ -197,82 +152,29 @@ static void close_output(struct helper *helper)
     helper->output.descriptor = -1;
 }
 
-/* Kills it with all of its process group. */
-static void kill_group(const struct helper *helper)
-{
-    kill(-helper->pid, SIGKILL);
-    /* It may not have made a group of its own yet. */
-    kill(helper->pid, SIGKILL);
-}
-
-/* Makes the child. Returns 0 or an errno; everything is closed again then. */
-static int make_child(struct helper *helper, const int output[2], const int report[2])
-{
-    struct loop *loop = &helper->pool->loop;
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    int number = 0;
-
-    if (pid == 0)
-        be_child(helper, parent, output[1], report[1]);
-    if (pid < 0)
-        return errno;
-    helper->pid = pid;
-    helper->process =
-        (struct watch){.descriptor = (int)syscall(SYS_pidfd_open, pid, 0), .ready = process_ended};
-    helper->output = (struct watch){.descriptor = output[0], .ready = output_is_ready};
-    if (helper->process.descriptor < 0)
-        number = errno;
-    else if (loop_add(loop, &helper->process, EPOLLIN, NULL) < 0 ||
-             loop_add(loop, &helper->output, EPOLLIN, NULL) < 0)
-        number = ENOMEM;
-    if (number == 0)
-        return 0;
-    /* It has only just begun, and is gone at once. */
-    kill_group(helper);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    if (helper->process.descriptor >= 0) {
-        loop_remove(loop, &helper->process);
-        close(helper->process.descriptor);
-    }
-    return number;
-}
-
-static int open_pipe(int ends[2])
-{
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return errno;
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    return 0;
-}
-
 /* Starts it. Returns 0 or an errno. */
 static int start(struct helper *helper)
 {
-    int output[2];
-    int report[2];
-    int number = open_pipe(output);
+    struct loop *loop = &helper->pool->loop;
+    int number =
+        offspring_start(&helper->offspring, helper->words.items, helper->environment.items);
 
     if (number != 0)
         return number;
-    number = open_pipe(report);
-    if (number == 0) {
-        number = make_child(helper, output, report);
-        close(report[1]);
-        if (number != 0)
-            close(report[0]);
-    }
-    close(output[1]);
-    if (number != 0) {
-        close(output[0]);
+    helper->process =
+        (struct watch){.descriptor = helper->offspring.process, .ready = process_ended};
+    helper->output =
+        (struct watch){.descriptor = helper->offspring.output, .ready = output_is_ready};
+    if (loop_add(loop, &helper->process, EPOLLIN, NULL) < 0 ||
+        loop_add(loop, &helper->output, EPOLLIN, NULL) < 0) {
+        loop_remove(loop, &helper->process);
+        loop_remove(loop, &helper->output);
         helper->output.descriptor = -1;
-        return number;
+        offspring_undo(&helper->offspring);
+        return ENOMEM;
     }
-    helper->report = report[0];
     helper->late.fire = is_late;
-    timer_set_at(&helper->pool->loop, &helper->late,
-                 loop_now(&helper->pool->loop) + helper->deadline);
+    timer_set_at(loop, &helper->late, loop_now(loop) + helper->deadline);
     return 0;
 }
 
@@ -356,18 +258,16 @@ static void close_all(struct helper *helper)
     close_output(helper);
     loop_remove(loop, &helper->process);
     close(helper->process.descriptor);
-    close(helper->report);
+    close(helper->offspring.report);
 }
 
-static struct helper_end end_of(const struct helper *helper, const siginfo_t *info)
+static struct helper_end end_of(const struct offspring_end *ended)
 {
-    int number;
-
-    if (read(helper->report, &number, sizeof(number)) == sizeof(number))
-        return (struct helper_end){.outcome = HELPER_NOT_STARTED, .number = number};
+    if (ended->failure != 0)
+        return (struct helper_end){.outcome = HELPER_NOT_STARTED, .number = ended->failure};
     return (struct helper_end){
-        .outcome = info->si_code == CLD_EXITED ? HELPER_EXITED : HELPER_KILLED,
-        .number = info->si_status,
+        .outcome = ended->is_killed ? HELPER_KILLED : HELPER_EXITED,
+        .number = ended->number,
     };
 }
 
@@ -375,21 +275,18 @@ static void process_ended(struct watch *watch, uint32_t events)
 {
     struct helper *helper = container_of(watch, struct helper, process);
     struct helpers *helpers = helper->pool->helpers;
-    siginfo_t info = {0};
-    struct helper_end end;
+    struct offspring_end ended;
 
     (void)events;
-    if (waitid((idtype_t)P_PIDFD, (id_t)watch->descriptor, &info, WEXITED | WNOHANG) < 0 ||
-        info.si_pid == 0)
+    if (!offspring_reap(&helper->offspring, &ended))
         return;
     /* What it left behind may have the other end for ever. */
     if (helper->output.descriptor >= 0)
         read_output(helper, CHUNKS_AFTER);
-    end = end_of(helper, &info);
     close_all(helper);
     if (!helper->told) {
         leave_running(helper);
-        tell(helper, end);
+        tell(helper, end_of(&ended));
     }
     helper_free(helper);
     start_waiting(helpers);
@@ -401,7 +298,7 @@ static void is_late(struct timer *timer)
     struct helper *helper = container_of(timer, struct helper, late);
     struct helpers *helpers = helper->pool->helpers;
 
-    kill_group(helper);
+    offspring_kill(&helper->offspring);
     close_output(helper);
     leave_running(helper);
     list_append(&helpers->dying, &helper->in_list);
@@ -411,8 +308,8 @@ static void is_late(struct timer *timer)
 
 void helper_kill(struct helper *helper)
 {
-    if (helper->pid != 0)
-        kill_group(helper);
+    if (helper->offspring.pid != 0)
+        offspring_kill(&helper->offspring);
     else
         be_over(helper, HELPER_KILLED, SIGKILL);
 }
@@ -513,7 +410,7 @@ static void forget_all(struct list *list, bool run)
         struct helper *helper = container_of(link, struct helper, in_list);
 
         if (run) {
-            kill_group(helper);
+            offspring_kill(&helper->offspring);
             close_all(helper);
         }
         helper_free(helper);

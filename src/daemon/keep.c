@@ -54,9 +54,8 @@ enum kept_job_tag {
     KEPT_JOB_FORCE_AT = 11,
     KEPT_JOB_PARENT = 12,
     KEPT_JOB_COMMAND = 13,
-    KEPT_JOB_ADOPTED = 15,
     KEPT_JOB_UNPREPARED = 14,
-    /* 15 is taken. */
+    KEPT_JOB_ADOPTED = 15,
     KEPT_JOB_WAIT = 16,
 };
 
@@ -73,9 +72,9 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
-    [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
     [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
+    [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
 };
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program as a child of the daemon: started without waiting for anything, in a session of its
+ * own, with /dev/null as input and a pipe as output. It is killed when the daemon dies.
+ */
+#ifndef DAEMON_OFFSPRING_H
+#define DAEMON_OFFSPRING_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct offspring {
+    pid_t pid;   /* leads its process group; 0: it was not started */
+    int process; /* pidfd: readable once it has ended */
+    int output;  /* what it prints; does not block */
+    int report;  /* where the child says that it could not become the program */
+};
+
+struct offspring_end {
+    int failure;    /* the errno of one that could not become the program; 0: it did */
+    bool is_killed; /* number is a signal, not an exit code */
+    int number;
+};
+
+/* Starts the program of this path with these words and variables, both ended by NULL. Returns 0 or
+ * an errno with nothing left open. Whether it could become the program, its end says. */
+int offspring_start(struct offspring *offspring, char *const *words, char *const *environment);
+
+/* Kills it with all of its process group. */
+void offspring_kill(const struct offspring *offspring);
+
+/* Takes note of its end; false: it has not ended. The descriptors stay the caller's to close. */
+bool offspring_reap(const struct offspring *offspring, struct offspring_end *ret_end);
+
+/* Kills one that has only just begun, and closes all. */
+void offspring_undo(struct offspring *offspring);
+
+#endif
