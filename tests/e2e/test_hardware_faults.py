@@ -102,6 +102,8 @@ def test_who_uses_what(machine, sandbox):
             "lease": None,
             "container": container,
             "uid": 4 * 10**9,
+            "since": None,
+            "squats": None,
         }
     ]
     assert [(user["pid"], user["memory"]) for user in devices["intel0"]["processes"]] == [(4712, 8192)]

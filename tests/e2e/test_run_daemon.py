@@ -5,6 +5,7 @@ import re
 import signal
 import time
 
+import processes
 import pytest
 import wire
 from scripted_daemon import GPU, ScriptedDaemon
@@ -302,6 +303,7 @@ def test_warning_in_the_log(sandbox, daemon):
         until(lambda: WARNINGS[1][2] + "\n" in log.read_text(), "the warning in the log")
         (sandbox.directory / "fifo").write_text("go\n")
         expect_release(client, 0)
+    until(lambda: all(zombie for _, zombie in processes.descendants(os.getpid())), "the end of the job")
 
 
 def test_daemon_that_goes_away_while_the_command_runs(sandbox, daemon):
