@@ -103,7 +103,7 @@ def test_device_files_are_named(hardware_of, site):
 def test_nothing_of_the_daemon_is_in_a_program(pool_of, site):
     pool = pool_of(1)
     site.configure("epilog")
-    site.does("epilog", "ls -l /proc/self/fd | cat >fds; cat /proc/$$/status >status; cat >input; umask >mask\n")
+    site.does("epilog", "ls -l /proc/self/fd | cat >fds; cat /proc/self/status >status; cat >input; umask >mask\n")
     assert pool.berth("run", "true").code == 0
     site.until("end", "epilog")
 
