@@ -74,7 +74,7 @@ int claim_init(struct claim *claim, const struct claim_facts *facts, struct bert
     code = choose_token(question->token, error);
     if (code == 0)
         code = find_parent(&question->parent, error);
-    if (code == 0 && !facts->present)
+    if (code == 0 && facts->pid == 0)
         code = mask_collect(environ, &claim->masks, error);
     if (code == 0 && facts->words != NULL)
         code = join_words(facts->words, &claim->command, error);

@@ -22,10 +22,10 @@ struct claim_facts {
     const char *command; /* instead of words: all of it; NULL: none */
     char *inventory;     /* of the pool's address */
 
-    /* For a process that runs already; 0: for ourselves. */
+    /* For a process that runs already, of which our masks say nothing; 0: for ourselves. */
     pid_t pid;
     uint64_t started; /* process_stat_started */
-    bool present;     /* the devices that it uses already: our masks say nothing about them */
+    bool present;     /* the devices that it uses already */
 };
 
 struct claim {

@@ -45,7 +45,11 @@ static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
 
 void job_describe_warning(const struct wire_message *warning, struct text *out)
 {
-    int64_t left = warning->duration > INT64_MAX ? INT64_MAX : (int64_t)warning->duration;
+    /* In whole seconds, the one that has begun among them: 5m, not 4m59s. */
+    uint64_t seconds =
+        warning->duration / DURATION_SECOND + (warning->duration % DURATION_SECOND != 0);
+    int64_t left =
+        seconds > INT64_MAX / DURATION_SECOND ? INT64_MAX : (int64_t)seconds * DURATION_SECOND;
     struct quantity_text in = quantity_format_duration(left);
 
     if (warning->end == WIRE_END_EXPIRED)

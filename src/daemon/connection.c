@@ -25,11 +25,20 @@ enum {
     ACCEPTED_IN_TURN = 64,
 };
 
-/* It is closed at the end of the turn, when nobody is about to use it. */
+static void forget_unread(struct connection *connection)
+{
+    user_forget_unread(connection->user, connection->unread);
+    connection->unread = connection->sent = 0;
+    text_finish(&connection->out);
+}
+
+/* It is closed at the end of the turn, when nobody is about to use it. What it has not read counts
+ * no more for its user, whose other connections may go on. */
 static void doom(struct connection *connection)
 {
     if (connection->closing)
         return;
+    forget_unread(connection);
     connection->closing = true;
     list_append(&connection->pool->doomed, &connection->in_doomed);
 }
@@ -189,9 +198,8 @@ void connection_close(struct connection *connection)
         watcher_free(container_of(link, struct watcher, in_connection));
     postponed_forget(pool, connection);
     jobs_lose_client(pool, connection);
-    user_forget_unread(connection->user, connection->unread);
+    forget_unread(connection);
     user_disconnect(connection);
-    text_finish(&connection->out);
     free(connection->groups);
     free(connection);
     if (pool->is_full)
@@ -344,8 +352,10 @@ static void add_connection(struct pool *pool, int descriptor)
         id_map_add(&pool->clients, &connection->by_pid);
         connection->is_by_pid = true;
     }
-    /* It has most likely said what it wants already. */
-    connection_ready(&connection->watch, EPOLLIN);
+    /* It has most likely said what it wants already. But where a process was granted something in
+     * this turn, its end may have come first, and is noticed in the next. */
+    if (!pool->has_granted)
+        connection_ready(&connection->watch, EPOLLIN);
 }
 
 /* Until one that is there goes. */

@@ -29,7 +29,7 @@
 
 /* A claim is decided by a look that is no older, so that nobody is put beside a process that has no
  * lease. */
-#define HARDWARE_FRESH_FOR (HARDWARE_BUSY_EVERY + 3 * DURATION_SECOND)
+#define HARDWARE_FRESH_FOR DURATION_SECOND
 
 /* The time from one look to the next. */
 int64_t hardware_interval(bool watched, bool busy);

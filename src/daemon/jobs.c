@@ -335,12 +335,6 @@ const struct ended *ended_find(const struct pool *pool, uint64_t id)
     return NULL;
 }
 
-/* What it is counted with among what its user waits for. */
-static size_t size_of(const struct watcher *watcher)
-{
-    return watcher->asked == NULL ? 0 : watcher->asked->key.length;
-}
-
 struct watcher *watcher_new(struct connection *connection, uint64_t number, struct asked *asked,
                             struct berth_error *error)
 {
@@ -350,7 +344,7 @@ struct watcher *watcher_new(struct connection *connection, uint64_t number, stru
         error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
         return NULL;
     }
-    if (user_check_waiting(connection->user, asked == NULL ? 0 : asked->key.length, error) < 0)
+    if (user_check_waiting(connection->user, connection->pool->packet_length, error) < 0)
         return NULL;
     watcher = calloc(1, sizeof(*watcher));
     if (watcher == NULL) {
@@ -360,7 +354,8 @@ struct watcher *watcher_new(struct connection *connection, uint64_t number, stru
     watcher->asked = asked;
     if (asked != NULL)
         asked->users++;
-    user_wait(connection->user, size_of(watcher));
+    watcher->bytes = connection->pool->packet_length;
+    user_wait(connection->user, watcher->bytes);
     watcher->connection = connection;
     watcher->number = number;
     watcher->deadline = TIME_NEVER;
@@ -374,7 +369,7 @@ void watcher_free(struct watcher *watcher)
 {
     struct pool *pool = watcher->connection->pool;
 
-    user_wait_over(watcher->connection->user, size_of(watcher));
+    user_wait_over(watcher->connection->user, watcher->bytes);
     watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);

@@ -104,6 +104,7 @@ static void before_waiting(void *context)
 
     users_serve(pool);
     connections_sweep(pool);
+    pool->has_granted = false;
     if (journal_file_is_behind(&pool->journal)) {
         if (!list_is_linked(&pool->journal_timer.in_loop))
             timer_set_at(&pool->loop, &pool->journal_timer, loop_now(&pool->loop) + JOURNAL_RETRY);

@@ -112,6 +112,7 @@ struct watcher {
     uint64_t number;
     uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
     struct asked *asked;           /* of WIRE_TEST */
+    size_t bytes;                  /* that it asked with */
     struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
     int64_t deadline;              /* in the pool's time; TIME_NEVER */
 };
@@ -246,6 +247,7 @@ struct pool {
     size_t connection_count;
     struct users users;
     struct list doomed;    /* connections that are to be closed */
+    bool has_granted;      /* a process was, in this turn */
     bool is_full;          /* no descriptor was left for another connection */
     struct id_map clients; /* connections by pid */
     unsigned char *packet; /* room for the longest */

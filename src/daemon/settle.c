@@ -160,6 +160,7 @@ void settle_granted(struct pool *pool, struct job *job)
     if (engine_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
+        pool->has_granted = true;
         process = job->connection != NULL && !job->adopted
                       ? process_open_peer(job->connection->watch.descriptor, job->holder->pid)
                       : process_open(job->holder->pid, job->holder->started);

@@ -12,8 +12,28 @@ bool lease_is_going(const struct held *held)
     return held->request->what.opportunistic && held->state != LEASE_HELD;
 }
 
+/* What goes makes room for what starts, but not below what is held now. */
+static void imagine_use(struct account *account)
+{
+    uint64_t more = account->started > account->gone ? account->started - account->gone : 0;
+
+    account->used += more - account->imagined;
+    account->imagined = more;
+}
+
+static void imagine_refund(const struct held *held, uint64_t sign)
+{
+    const struct engine_request *request = held->request;
+
+    for (size_t i = 0; i < request->account_count; i++) {
+        request->accounts[i]->gone += sign * request->share * held->slot_count;
+        imagine_use(request->accounts[i]);
+    }
+}
+
 static void imagine_gone(struct engine *engine, const struct held *held)
 {
+    imagine_refund(held, 1);
     for (uint32_t i = 0; i < held->slot_count; i++)
         usage_subtract(&engine->imagined[held->slots[i]], held->request);
     hosts_subtract(engine->imagined_hosts, held->request, held->slots, held->slot_count);
@@ -21,6 +41,7 @@ static void imagine_gone(struct engine *engine, const struct held *held)
 
 static void imagine_back(struct engine *engine, const struct held *held)
 {
+    imagine_refund(held, UINT64_MAX);
     for (uint32_t i = 0; i < held->slot_count; i++)
         usage_add(&engine->imagined[held->slots[i]], held->request);
     hosts_add(engine->imagined_hosts, held->request, held->slots, held->slot_count);
@@ -145,10 +166,8 @@ static void imagine_started(const struct engine_request *request)
         usage_add(&engine->imagined[engine->chosen[i]], request);
     hosts_add(engine->imagined_hosts, request, engine->chosen, engine->chosen_count);
     for (size_t i = 0; i < request->account_count; i++) {
-        uint64_t taken = (uint64_t)request->share * engine->chosen_count;
-
-        request->accounts[i]->imagined += taken;
-        request->accounts[i]->used += taken;
+        request->accounts[i]->started += (uint64_t)request->share * engine->chosen_count;
+        imagine_use(request->accounts[i]);
     }
 }
 
@@ -157,8 +176,8 @@ static void end_imagining(struct engine *engine)
     list_for_each (link, &engine->accounts) {
         struct account *account = container_of(link, struct account, in_engine);
 
-        account->used -= account->imagined;
-        account->imagined = 0;
+        account->started = account->gone = 0;
+        imagine_use(account);
     }
 }
 

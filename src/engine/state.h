@@ -103,7 +103,9 @@ struct account {
     bool is_group;
     uint64_t most; /* millionths of devices */
     uint64_t used;
-    uint64_t imagined; /* how much of `used` is only thought of */
+    uint64_t imagined; /* how much of `used` is only thought of: */
+    uint64_t started;  /* what claims take that start in thought, */
+    uint64_t gone;     /* as far as it is more than what leases gave back that go for them */
 };
 
 /* A request as the engine keeps it, with its lane. */

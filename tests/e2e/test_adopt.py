@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth adopt and what a daemon says to it."""
+import json
 import os
+import re
+import signal
 
 import pytest
 import wire
 from scripted_daemon import GPU, ScriptedDaemon
+from waiting import until_pending
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def test_claim(sandbox, daemon, process):
     assert claim["command"].startswith("sh -c echo up; ")
     assert claim["command"].endswith(" a b\N{REPLACEMENT CHARACTER}[31m")
     assert claim["present"]
-    assert "masks" not in claim  # ours say nothing about what it uses
+    assert "masks" not in claim  # ours say nothing of it
     client.grant(claim, lease=12)
     assert program.wait() == 0
     assert (program.text(), program.text("stderr")) == ("12\n", "")
@@ -91,9 +95,8 @@ def test_how_is_not_which(sandbox, daemon, process, args):
 @pytest.mark.parametrize("before", [False, True])
 def test_request(sandbox, daemon, process, args, before):
     words = [*args, process.pid] if before else [process.pid, *args]
-    program, client, claim = adopting(sandbox, daemon, *words, env={"CUDA_VISIBLE_DEVICES": "5"})
+    program, client, claim = adopting(sandbox, daemon, *words)
     assert not claim.get("present")
-    assert claim["masks"] == ["CUDA_VISIBLE_DEVICES=5"]
     assert claim["request"].get("all", claim["request"].get("least", 1)) == {"-n2": 2}.get(args[0], 1)
     client.grant(claim)
     assert program.wait() == 0
@@ -177,3 +180,71 @@ def test_nobody_listens(sandbox, process):
     done = sandbox.run(["berth", "adopt", process.pid], env={"BERTH_SOCKET": sandbox.directory / "none"})
     assert done.code == 125
     assert done.stderr.startswith(f"berth: adopt: {sandbox.directory}/none: ")
+
+
+# ---- With a pool ----
+
+
+def test_lease_of_a_process(pool_of, process):
+    pool = pool_of(2)
+    done = pool.berth("adopt", process.pid, "-v", "-n1", "--name", "old")
+    assert done == (0, "1\n", "berth: lease 1: nvidia0\n")
+    [shown] = json.loads(pool.berth("status", "--json").stdout)["leases"]
+    assert (shown["id"], shown["name"], shown["pid"], shown["adopted"]) == (1, "old", process.pid, True)
+    assert re.search(r"^nvidia0 .* adopted  old$", pool.berth("status").stdout, re.MULTILINE)
+    assert pool.berth("run", "--nonblock", "-n2", "true").code == 123
+    process.send("end\n")
+    assert process.wait() == 0
+    assert pool.berth("run", "--wait", "10s", "-n2", "true").code == 0
+
+
+def test_waits_its_turn(pool_of, process):
+    pool = pool_of(1)
+    holder = pool.hold()
+    with pool.start("adopt", "-v", process.pid, "-n", "1") as program:
+        program.wait_for_line("^berth: waiting, 1st of 1", "stderr")
+        pool.let_go(holder)
+        assert program.wait() == 0
+        assert program.text() == "2\n"
+    assert pool.berth("adopt", process.pid, "-n1").stderr == (
+        f"berth: adopt: process {process.pid} is under lease 2 already\n"
+    )
+
+
+def test_interrupted_while_it_waits(pool_of, process):
+    pool = pool_of(1)
+    holder = pool.hold()
+    with pool.start("adopt", "-v", process.pid, "-n", "1") as program:
+        program.wait_for_line("^berth: waiting, 1st of 1", "stderr")
+        program.kill(signal.SIGINT)
+        assert program.wait() == -signal.SIGINT
+    until_pending(pool, 0)
+    pool.let_go(holder)
+    assert pool.berth("run", "--wait", "10s", "true").code == 0
+
+
+def test_process_without_devices(pool_of, process):
+    found = f"wanted a process that uses devices, found that {process.pid} uses none; say how many it is to get"
+    assert pool_of(1).berth("adopt", process.pid) == (125, "", f"berth: adopt: {found}\n")
+
+
+def test_not_in_time(pool_of, process):
+    pool = pool_of(1)
+    holder = pool.hold()
+    assert pool.berth("adopt", process.pid, "-n1", "--nonblock").code == 123
+    assert pool.berth("adopt", process.pid, "-n1", "--wait", "50ms").code == 123
+    assert pool.berth("adopt", process.pid, "-n2").code == 120
+    pool.let_go(holder)
+
+
+def test_time_limit_ends_the_process(pool_of, process):
+    pool = pool_of(1)
+    assert pool.berth("adopt", process.pid, "-n1", "--time", "100ms").code == 0
+    assert process.wait() == -signal.SIGTERM
+    assert pool.berth("run", "--wait", "10s", "true").code == 0
+
+
+def test_not_within_a_lease(pool_of, process):
+    done = pool_of(1).berth("run", "berth", "adopt", str(process.pid), "-n1")
+    assert done.code == 2
+    assert done.stderr == "berth: adopt: wanted one replica for a process, and no lease around it\n"

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that break every rule: their connection ends with a reason, and nobody else notices."""
 import collections
+import json
 import os
 import random
 import secrets
+import select
 import socket
 import subprocess
 import sys
 import threading
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -261,6 +264,78 @@ def test_slow_reader(served):
                     served.good.hello()
     log = served.directory / "log"
     until(lambda: "it does not read what it asked for" in log.read_text(), "the reason in the log")
+
+
+def test_reader_that_is_always_behind(sandbox, pool_of):
+    """Who reads as fast as it asks, and never all, has no more kept for it than it has not read."""
+    names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
+    pool = pool_of(f"devices:\n{names}")
+    daemon = start_daemon(pool)
+    with wire.connect(str(pool.socket)) as client:
+        question = wire.encode("LOOK", 1, section=1)
+        for _ in range(120):  # more than the socket takes
+            client.send_raw(question)
+        before = resident(daemon.pid)
+        received = 0
+        for _ in range(test_steps(1500, 20000)):
+            received += len(client.socket.recv(wire.MESSAGE_MOST))
+            client.send_raw(question)
+        assert received > 32 * 1024 * 1024
+        assert resident(daemon.pid) < before + 8 * 1024
+
+
+def test_descriptors_sent_along(served):
+    """They are nobody's: the daemon has none of them for longer than it takes to read the message."""
+    before = descriptors(served.pid)
+    read, write = os.pipe()
+    with wire.connect(str(served.socket)) as client:
+        for i in range(1, 31):
+            socket.send_fds(client.socket, [wire.encode("HELLO", i)], [write] * 50)
+            client.receive(i)
+        os.close(write)
+        assert descriptors(served.pid) <= before + 1
+        # The end of the pipe says that no copy is left.
+        assert select.select([read], [], [], 5)[0]
+        assert os.read(read, 1) == b""
+    os.close(read)
+
+
+def is_harmless(shown):
+    """No control characters, and none that change how others are shown."""
+    return not [char for char in shown if unicodedata.category(char) in ("Cc", "Cf")]
+
+
+BAD_TEXTS = [b"\x1b[31mred\x07\x9b2J", b"a\nb\rc\td", b"\xff\xfe\x80bytes", "\u202e\u2066right".encode(), b"'\"\\$(x)"]
+
+
+@pytest.mark.parametrize("text", BAD_TEXTS)
+def test_names_that_are_no_text(served, text):
+    """Whatever somebody calls a claim, it is harmless where others see it."""
+    with wire.connect(str(served.socket)) as client:
+        name = text
+        try:
+            client.claim({"wanted": ["nvidia1"], "name": name}, command=text)
+        except wire.Refused as refused:
+            assert refused.error == INVALID
+            assert is_harmless(refused.text)
+            name = "x"
+            client.claim({"wanted": ["nvidia1"], "name": name}, command=text)
+        client.receive(client.send_claim({"wanted": ["nvidia1"], "name": name}, command=text), kinds=("WAITING",))
+        for args in (("status",), ("status", "--json"), ("devices",), ("plan",), ("plan", "--device", "nvidia1")):
+            done = served.berth(*args)
+            shown = (done.stdout + done.stderr).replace("\n", "")
+            assert done.code in (0, 120), done.stderr
+            assert is_harmless(shown), (args, shown)
+            if "--json" in args:
+                json.loads(done.stdout)
+        client.send_raw(wire.encode("CLAIM", 9, inventory=text, request={}, token_high=1, token_low=1))
+        client.receive(9)
+    with wire.connect(str(served.socket)) as client:
+        client.send_raw(b"\1" + text)
+        expect_closing(client)
+    until(lambda: "closing" in (served.directory / "log").read_text(), "a line of the log")
+    log = (served.directory / "log").read_bytes().replace(b"\n", b"").decode()  # all of it is UTF-8
+    assert is_harmless(log)
 
 
 def test_many_slow_readers(served):

@@ -239,6 +239,13 @@ def test_time_limit(pool_of):
     all_free(pool, 1)
 
 
+def test_warning_before_the_time_limit(pool_of):
+    with pool_of(1).start("run", "-v", "--time", "1500ms", "sleep", "60") as program:
+        line = r"^berth: the time limit ends lease 1 in 1s \('berth extend 1 1h' moves it\)$"
+        program.wait_for_line(line, "stderr")
+        assert program.wait() == 124
+
+
 def test_opportunistic_gives_way(pool_of):
     pool = pool_of(1)
     with pool.start("run", "--opportunistic", "sh", "-c", "echo started; exec sleep 60") as helper:

@@ -249,7 +249,8 @@ WARNINGS = [
 
 
 def warn(client, claim, end, seconds, **values):
-    client.say("WARNING", claim, **{"id": 7, "end": wire.ENDS[end], "duration": seconds * 10**9, **values})
+    left = max(0, seconds * 10**9 - 1)  # it was on its way for a moment
+    client.say("WARNING", claim, **{"id": 7, "end": wire.ENDS[end], "duration": left, **values})
 
 
 @pytest.mark.parametrize("end, seconds, line", WARNINGS)

@@ -31,6 +31,12 @@ struct model_device {
     bool reserved;       /* for these: */
     struct people people;
     uint32_t rank; /* 0: none */
+
+    /* What only policies look at. */
+    struct figure utilization;
+    uint64_t queued;
+    uint64_t active;
+    uint32_t weight;
 };
 
 struct model_lease {

@@ -70,16 +70,22 @@ static void tell_again(const struct run *run, struct engine *engine)
     for (uint32_t i = 0; i < GROUPS; i++)
         engine_limit_group(engine, i + 1, model->group_limits[i], NULL);
     for (uint32_t slot = 0; slot < run->plan->planned; slot++) {
-        const struct model_device *device = &model->devices[slot];
-        struct load load = {0};
+        run_reserve(engine, slot, &model->devices[slot]);
+        engine_prefer(engine, slot, model->devices[slot].rank);
+    }
+}
 
-        run_reserve(engine, slot, device);
-        engine_prefer(engine, slot, device->rank);
+/* The figures of the devices are the latest: advice that was given before them counts no more. */
+static void tell_figures(const struct run *run, struct engine *engine)
+{
+    for (uint32_t slot = 0; slot < run->plan->planned; slot++) {
+        const struct model_device *device = &run->model.devices[slot];
+
         if (!device->here)
             continue;
-        if (device->free_known)
-            load.memory_free = figure_sampled((int64_t)device->free, model->now);
-        engine_load(engine, slot, &load);
+        run_load(run, engine, slot);
+        engine_work(engine, slot, device->queued, device->active);
+        engine_weight(engine, slot, device->weight);
     }
 }
 
@@ -180,6 +186,7 @@ void run_restore(struct run *run, bool from_state)
     size_t events;
 
     close_all(run);
+    tell_figures(run, run->engine);
     events = run_dump(run, run->engine, &was);
     if (from_state)
         forget_events(run, &was, events);
@@ -188,6 +195,8 @@ void run_restore(struct run *run, bool from_state)
     if (engine != NULL) {
         tell_again(run, engine);
         replay_all(run, engine);
+        engine_pause(engine);
+        tell_figures(run, engine);
         if (run->verdict.promise == 0) {
             engine_listen(engine, &run->sink);
             engine_advance(engine, run->model.now);

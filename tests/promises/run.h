@@ -112,6 +112,8 @@ static inline int64_t run_later(int64_t now, int64_t by)
     return by >= TIME_NEVER - now ? TIME_NEVER : now + by;
 }
 
+/* Tells the load of the model's device. */
+void run_load(const struct run *run, struct engine *engine, uint32_t slot);
 /* Reserves the slot as the model's device is. Returns as engine_reserve_device. */
 int run_reserve(struct engine *engine, uint32_t slot, const struct model_device *device);
 /* The operations on devices, limits and rules. */

@@ -21,6 +21,7 @@ static void do_back(struct run *run, uint32_t slot)
     model->health = model->plan->health;
     model->free_known = model->plan->free_known;
     model->free = model->plan->free;
+    model->utilization = (struct figure){0};
     device = plan_device(model->plan);
     if (engine_device_add(run->engine, &device, &found, NULL) < 0) {
         device_finish(&device);
@@ -33,15 +34,23 @@ static void do_back(struct run *run, uint32_t slot)
 static void do_load(struct run *run, const struct operation *operation)
 {
     struct model_device *device = &run->model.devices[operation->slot];
-    struct load load = {0};
 
     device->free_known = operation->known;
     device->free = (uint64_t)operation->amount;
-    if (operation->known) {
-        load.memory_free = figure_sampled(operation->amount, run->model.now);
-        load.utilization = figure_sampled(operation->amount % 1001, run->model.now);
-    }
-    engine_load(run->engine, operation->slot, &load);
+    device->utilization = operation->known
+                              ? figure_sampled(operation->amount % 1001, run->model.now)
+                              : (struct figure){0};
+    run_load(run, run->engine, operation->slot);
+}
+
+void run_load(const struct run *run, struct engine *engine, uint32_t slot)
+{
+    const struct model_device *device = &run->model.devices[slot];
+    struct load load = {.utilization = device->utilization};
+
+    if (device->free_known)
+        load.memory_free = figure_sampled((int64_t)device->free, run->model.now);
+    engine_load(engine, slot, &load);
 }
 
 static void do_limit(struct run *run, const struct operation *operation)
@@ -136,10 +145,13 @@ void run_machine(struct run *run, const struct operation *operation)
         do_load(run, operation);
         break;
     case OPERATION_WORK:
-        engine_work(run->engine, slot, (uint64_t)operation->amount, operation->what);
+        device->queued = (uint64_t)operation->amount;
+        device->active = operation->what;
+        engine_work(run->engine, slot, device->queued, device->active);
         break;
     case OPERATION_WEIGHT:
-        engine_weight(run->engine, slot, operation->what);
+        device->weight = operation->what;
+        engine_weight(run->engine, slot, device->weight);
         break;
     default:
         break;

@@ -438,6 +438,60 @@ static void counting_agrees_with_trying(void **state)
     assert_in_range(good, 300, 2700);
 }
 
+static void reserved_devices_are_for_some(void **state)
+{
+    struct scene scene;
+    struct asking *asking;
+
+    (void)state;
+    scene_init(&scene, 2);
+    asking = ask(&scene, 1);
+    scene.model.devices[0].reserved = true;
+    scene.model.devices[0].people = (struct people){.users = 2, .groups = 4};
+    assert_int_equal(model_accepts(&scene.model, 0, asking), 2);
+    asking->groups[asking->group_count++] = 3;
+    assert_int_equal(model_accepts(&scene.model, 0, asking), 3);
+    asking->group_count = 0;
+    asking->uid = FIRST_UID + 1;
+    assert_int_equal(model_accepts(&scene.model, 0, asking), 3);
+}
+
+static void gifts_need_only_room_beside_leases(void **state)
+{
+    struct scene scene;
+    struct asking *two;
+
+    (void)state;
+    scene_init(&scene, 3);
+    two = ask(&scene, 2);
+    scene.model.devices[0].blocks = BLOCK_SQUATTED;
+    wait_for(&scene, ask(&scene, 3));
+    hold(&scene, ask(&scene, 1), 4, TIME_NEVER);
+    assert_int_equal(model_judge_gift(&scene.model, 0, two, 3), 0);
+    assert_int_equal(model_judge_gift(&scene.model, 0, two, 6), BERTH_ERROR_BUSY);
+    assert_int_equal(model_judge_gift(&scene.model, 0, two, 1), BERTH_ERROR_INVALID);
+    assert_int_equal(model_judge_gift(&scene.model, 0, two, 9), BERTH_ERROR_INVALID);
+    scene.plan.devices[1].id.vendor = VENDOR_AMD;
+    assert_int_equal(model_judge_gift(&scene.model, 0, two, 3), BERTH_ERROR_INVALID);
+}
+
+static void an_even_share_is_that_of_its_time(void **state)
+{
+    struct scene scene;
+    struct asking *before;
+
+    (void)state;
+    scene_init(&scene, 1);
+    before = ask(&scene, 1);
+    before->sharing = SHARING_TIME_SLICE;
+    before->number = 1;
+    model_make(&scene.model, 0, before);
+    scene.model.rules.time_slice_tenants = 2;
+    assert_int_equal(asking_share(&scene.model, 0, before), SHARE_WHOLE / 4);
+    before->number = 2;
+    assert_int_equal(asking_share(&scene.model, 0, before), SHARE_WHOLE / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +509,9 @@ int main(void)
         cmocka_unit_test(shares_fill_a_device),
         cmocka_unit_test(leases_have_devices_within),
         cmocka_unit_test(counting_agrees_with_trying),
+        cmocka_unit_test(reserved_devices_are_for_some),
+        cmocka_unit_test(gifts_need_only_room_beside_leases),
+        cmocka_unit_test(an_even_share_is_that_of_its_time),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -99,8 +99,8 @@ class Pool:
             raise TimeoutError("no message in time")
         try:
             data = self.socket.recv(MESSAGE_MOST + 1)
-        except ConnectionResetError:
-            data = b""
+        except ConnectionResetError:  # it did not read all that was sent; what it said before is still there
+            data = self.socket.recv(MESSAGE_MOST + 1)
         if not data:
             raise Closed()
         message = decode(data)

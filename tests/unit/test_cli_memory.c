@@ -120,6 +120,8 @@ COMMAND(plan_for_ever, EXIT_IMPOSSIBLE, "plan", "--inventory", "machine.yaml", "
 COMMAND(plan_without_a_probe, EXIT_BERTH, "plan")
 COMMAND(plan_with_an_unknown_choice, EXIT_USAGE, "plan", "--priority", "urgent")
 COMMAND(plan_with_an_unknown_policy, EXIT_USAGE, "plan", "--policy", "worst")
+COMMAND(drain_of_no_device, EXIT_USAGE, "drain", "nvidia0,nvidia1", "--reason", "x", "gpu")
+COMMAND(adopt_of_no_process, EXIT_BERTH, "adopt", "2147483647", "--name", "x", "-n", "A100:1")
 COMMAND(help, EXIT_GOOD, "help")
 COMMAND(help_of_a_verb, EXIT_GOOD, "help", "plan")
 COMMAND(version, EXIT_GOOD, "--version")
@@ -145,6 +147,8 @@ int main(void)
         TEST(plan_without_a_probe),
         TEST(plan_with_an_unknown_choice),
         TEST(plan_with_an_unknown_policy),
+        TEST(drain_of_no_device),
+        TEST(adopt_of_no_process),
         TEST(help),
         TEST(help_of_a_verb),
         TEST(version),

@@ -350,6 +350,27 @@ static void cancelling_in_the_middle_lets_a_later_claim_ask_for_its_devices(void
     world_finish(&world);
 }
 
+/* What a group gives back by one lease does not keep it from another device. */
+static void what_goes_counts_against_what_starts(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1");
+    limit_group(&world, 2, 2000);
+    granted_to(&world, "opportunistic group=2 device=nvidia1");
+    granted_to(&world, "opportunistic device=nvidia0");
+    waits_with(&world, "group=2 device=nvidia1");
+    world_forget(&world);
+    waits_with(&world, "group=2 device=nvidia0");
+    check_told(&world, "request 4\nqueued claim 4\nnotice lease 2\n");
+    released(&world, 2);
+    check_waiting(&world, "3");
+    released(&world, 1);
+    check_waiting(&world, "");
+    world_finish(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +394,7 @@ int main(void)
         cmocka_unit_test(their_devices_count_as_free_in_reservations),
         cmocka_unit_test(an_ordinary_tenant_makes_revoking_the_other_useless),
         cmocka_unit_test(cancelling_in_the_middle_lets_a_later_claim_ask_for_its_devices),
+        cmocka_unit_test(what_goes_counts_against_what_starts),
     };
 
     return cmocka_run_group_tests_name("engine_opportunistic", tests, NULL, NULL);

@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One user cannot have all of the daemon."""
+import contextlib
+import os
+import re
+import select
+import signal
+import socket
+import statistics
+import subprocess
+import time
+
+import daemon_log
+import pytest
+import wire
+from everybody import Everybody
+from others import Other
+from sizes import descriptors, resident
+from waiting import until
+
+if os.geteuid() != 0:
+    pytest.skip("needs root, to be several users", allow_module_level=True)
+
+MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
+LIMIT = wire.ERRORS["LIMIT"]
+WAITING_WORDS = "wanted at most {} waiting claims, questions and inner leases of one user, found more"
+
+# A user's message takes a few of these milliseconds while others flood the daemon; with sanitizers, a
+# few times as many.
+USUAL = 0.05
+LONGEST = 2.0
+
+
+@pytest.fixture
+def machine(sandbox, pool_of):
+    made = Everybody(sandbox, pool_of(4).inventory)
+    yield made
+    made.end()
+
+
+def expect_limit(client, words=""):
+    """It is closed, with these words."""
+    with pytest.raises(wire.Closed) as closed:
+        client.receive()
+    assert closed.value.error == LIMIT
+    assert closed.value.text == words
+    client.close()
+
+
+def expect_refusal(words, ask, *args, **values):
+    with pytest.raises(wire.Refused) as refused:
+        ask(*args, **values)
+    assert refused.value.error == LIMIT
+    assert refused.value.text == words
+
+
+def close_all(clients):
+    for client in clients:
+        client.close()
+
+
+def queue_claim(client, request):
+    return client.receive(client.send_claim(request), kinds=("WAITING", "REFUSED"))
+
+
+# ---- Connections ----
+
+
+def test_connections(machine):
+    machine.start()
+    words = "wanted at most 1000 connections of one user, found more"
+    clients = [machine.connect(MALLORY) for _ in range(1000)]
+    clients[0].hello()
+    clients[-1].hello()
+    for _ in range(3):
+        expect_limit(machine.connect(MALLORY), words)
+    with machine.connect(ALICE) as other, wire.connect(machine.socket) as root:
+        other.hello()
+        root.hello()
+    clients.pop().close()
+    until(lambda: machine.root.hello(), "an answer")
+    with machine.connect(MALLORY) as again:
+        again.hello()
+    close_all(clients)
+    reasons = daemon_log.wait_for(machine.log, "closing", 3)
+    assert [reason.values["reason"] for reason in reasons] == [words] * 3
+    assert reasons[0].values["uid"] == str(MALLORY)
+
+
+def test_command_of_one_too_many(machine):
+    """The words reach whoever runs berth."""
+    machine.start("bounds: {connections: 1}\n")
+    with machine.connect(MALLORY) as first:
+        first.hello()
+        done = machine.run_as(MALLORY, "run", "true")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "berth: run: wanted at most 1 connections of one user, found more\n"
+    assert machine.run_as(MALLORY, "run", "true").returncode == 0
+
+
+def test_connections_of_all(sandbox, pool_of):
+    """Users together leave descriptors to the daemon, root and the owner."""
+    made = Everybody(sandbox, pool_of(1).inventory)
+    berthd = subprocess.run(["sh", "-c", "command -v berthd"], env=sandbox.environment, capture_output=True, text=True)
+    limited = sandbox.directory / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n 600\nexec {berthd.stdout.strip()} "$@"\n')
+    limited.chmod(0o755)
+    made.start(program=limited)
+    clients = [made.connect(MALLORY + i % 3) for i in range(344)]
+    expect_limit(made.connect(ALICE), "wanted at most 344 connections of all users, found more")
+    more = [wire.connect(made.socket) for _ in range(150)]
+    assert all(client.hello() for client in more)
+    close_all(more)
+    close_all(clients)
+    made.end()
+
+
+# ---- What waits ----
+
+
+def test_waiting(machine):
+    machine.start()
+    machine.root.claim({"wanted": ["nvidia0"]})
+    words = WAITING_WORDS.format(1000)
+    with machine.connect(MALLORY) as mallory, machine.connect(ALICE) as alice:
+        mine = [queue_claim(mallory, {"wanted": ["nvidia0"], "name": f"n{i}"})["id"] for i in range(998)]
+        mallory.send("WATCH", id=mine[0])
+        mallory.send("TEST", request={"wanted": ["nvidia0"]})
+        expect_refusal(words, mallory.claim, {"wanted": ["nvidia0"]})
+        expect_refusal(words, mallory.test, {"wanted": ["nvidia0"]})
+        expect_refusal(words, mallory.watch, mine[1])
+        with machine.connect(MALLORY) as another:
+            expect_refusal(words, another.claim, {"wanted": ["nvidia0"]})
+        # What is granted at once does not wait.
+        mallory.release(mallory.claim({"wanted": ["nvidia1"]})["id"])
+        queue_claim(alice, {"wanted": ["nvidia0"]})
+        mallory.cancel(mine[5])
+        assert queue_claim(mallory, {"wanted": ["nvidia0"]})["type"] == "WAITING"
+        expect_refusal(words, mallory.claim, {"wanted": ["nvidia0"]})
+    until(lambda: machine.root.hello().get("pending", 0) == 0, "an empty queue")
+    with machine.connect(MALLORY) as mallory:
+        assert queue_claim(mallory, {"wanted": ["nvidia0"]})["type"] == "WAITING"
+
+
+def test_waiting_beyond_a_restart(machine):
+    machine.start("bounds: {waiting: 3}\n")
+    machine.root.claim({"least": 4, "most": 4}, hold=wire.HOLDS["PROCESS"])
+    with machine.connect(MALLORY) as mallory:
+        for _ in range(3):
+            queue_claim(mallory, {})
+        os.kill(machine.daemon.pid, signal.SIGKILL)
+        machine.daemon.wait()
+        machine.root.close()
+        machine.start("bounds: {waiting: 3}\n")
+        with machine.connect(MALLORY) as again:
+            assert again.hello()["pending"] == 3
+            expect_refusal(WAITING_WORDS.format(3), again.claim)
+
+
+def test_large_requests(machine):
+    """A thousand lists of four thousand ids each would be a lot."""
+    machine.start()
+    machine.root.claim({"wanted": ["nvidia0"]})
+    before = resident(machine.daemon.pid)
+    ids = [f"nvidia{i}" for i in range(4, 4090)]
+    words = "wanted at most 8 MiB of requests of one user that wait, found more"
+    with machine.connect(MALLORY) as mallory:
+        types = []
+        for i in range(300):
+            types.append(queue_claim(mallory, {"wanted": ["nvidia0"], "avoided": ids, "name": f"n{i}"})["type"])
+            if types[-1] == "REFUSED":
+                break
+        assert 200 < len(types) < 300
+        expect_refusal(words, mallory.claim, {"wanted": ["nvidia0"], "avoided": ids})
+        assert queue_claim(mallory, {"wanted": ["nvidia0"]})["type"] == "WAITING"
+        assert resident(machine.daemon.pid) < before + 64 * 1024
+
+
+def test_leases_within_leases(machine):
+    machine.start("bounds: {waiting: 20}\n")
+    with machine.connect(MALLORY) as mallory:
+        leases = [mallory.claim({})["id"]]
+        for _ in range(20):
+            leases.append(mallory.claim({}, parent=leases[-1])["id"])
+        expect_refusal(WAITING_WORDS.format(20), mallory.claim, {}, parent=leases[-1])
+        expect_refusal(WAITING_WORDS.format(20), mallory.claim, {}, parent=leases[0])
+        mallory.release(leases[-1])
+        mallory.claim({}, parent=leases[-2])
+        mallory.release(leases[0])
+        lease = mallory.claim({})["id"]
+        mallory.claim({}, parent=lease)
+
+
+def test_rules_of_later(machine):
+    """Lower bounds drop nothing; higher ones hold at once."""
+    machine.start()
+    machine.root.claim({"least": 4, "most": 4})
+    clients = [machine.connect(MALLORY) for _ in range(10)]
+    for client in clients:
+        queue_claim(client, {})
+    machine.reload("bounds: {connections: 5, waiting: 5, messages: 1}\n")
+    expect_limit(machine.connect(MALLORY), "wanted at most 5 connections of one user, found more")
+    assert machine.root.hello()["pending"] == 10
+    numbers = [clients[0].send_claim() for _ in range(4)]  # at one in a second
+    machine.reload("bounds: {connections: 11, waiting: 11, messages: 100000}\n")
+    began = time.monotonic()
+    answers = [clients[0].receive(number) for number in numbers]
+    assert time.monotonic() - began < LONGEST
+    assert [answer["type"] for answer in answers].count("WAITING") == 1
+    with machine.connect(MALLORY) as one_more:
+        one_more.hello()
+    close_all(clients)
+
+
+# ---- Messages ----
+
+
+def say_often(path, count, connections):
+    """Says hello so often on so many connections, and reads every answer. Returns how long it took."""
+    clients = [wire.connect(path, timeout=60) for _ in range(connections)]
+    began = time.monotonic()
+    for _ in range(count // connections // 10):
+        for client in clients:
+            for _ in range(10):
+                client.send("HELLO")
+        for client in clients:
+            for _ in range(10):
+                client.receive(kinds=("POOL",))
+    return time.monotonic() - began
+
+
+def test_messages(machine):
+    """Nobody is refused for speed: it only gets slower, for whoever is too fast."""
+    machine.start("bounds: {messages: 1000}\n")
+    with machine.connect(ALICE) as alice:
+        flood = Other(MALLORY, say_often, machine.socket, 2500, 5)
+        times = []
+        while flood.runs():
+            times.append(timed(alice.hello))
+            time.sleep(0.003)
+        took = flood.result()
+    # A second's worth comes at once.
+    assert 1.2 < took < 10
+    assert statistics.median(times) < USUAL
+    assert max(times) < LONGEST
+
+
+def test_last_words_of_a_fast_one(machine):
+    """Whatever was said before hanging up is heard, however late."""
+    machine.start("bounds: {messages: 200}\n")
+    with machine.connect(MALLORY) as fast:
+        with machine.connect(MALLORY) as brief:
+            lease = brief.claim({})["id"]
+            for _ in range(250):
+                fast.send("HELLO")
+            brief.send("RELEASE", number=0, id=lease, exit_code=7)
+        # It waits for its turn, and nobody has noticed that it has hung up.
+        assert [entry["id"] for entry in machine.root.look()["leases"]] == [lease]
+        ended = machine.root.watch(lease)
+        assert (ended["end"], ended["exit_code"]) == (wire.ENDS["RELEASED"], 7)
+
+
+def timed(function, *args):
+    began = time.monotonic()
+    function(*args)
+    return time.monotonic() - began
+
+
+def test_dear_questions(machine):
+    """A thousand different claims that wait, and their reasons asked for again and again; a thousand that test."""
+    machine.start()
+    machine.root.claim({"wanted": ["nvidia0"]})
+    with machine.connect(MALLORY) as mallory, machine.connect(TRUDY) as trudy:
+        with machine.connect(OSCAR) as oscar, machine.connect(ALICE) as alice:
+            for i in range(900):
+                queue_claim(mallory, {"least": 2, "most": 2, "wanted": ["nvidia0", "nvidia1"], "name": f"n{i}"})
+                trudy.send("TEST", request={"least": 4, "most": 4, "name": f"n{i}"})
+            mine = {"wanted": ["nvidia3"]}
+            times = []
+            for _ in range(60):
+                oscar.send("LOOK", section=wire.SECTIONS["QUEUE"], after=200)
+                times.append(timed(lambda: alice.release(alice.claim(mine)["id"])))
+            assert statistics.median(times) < USUAL
+            assert max(times) < LONGEST
+            queue = machine.root.look()["claims"]
+            assert [claim["position"] for claim in queue] == list(range(1, 901))
+            assert all(claim["why"] and claim["request"] for claim in queue)
+            assert "before it" in queue[100]["why"]
+            assert queue[800]["why"] == "it is far back in the queue"
+
+
+# ---- Answers that nobody reads ----
+
+
+def test_unread_answers(sandbox, pool_of):
+    names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
+    made = Everybody(sandbox, pool_of(f"devices:\n{names}").inventory)
+    made.start()
+    before = resident(made.daemon.pid)
+    clients = [made.connect(MALLORY) for _ in range(6)]
+    clients[0].send("LOOK", section=wire.SECTIONS["DEVICES"])
+    size = len(clients[0].socket.recv(wire.MESSAGE_MOST))
+    pages = (7 * 1024 * 1024 // 2) // size  # so that none has 4 MiB, and all have more than 16
+    for _ in range(pages):
+        for client in clients:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                client.send("LOOK", section=wire.SECTIONS["DEVICES"])
+    line = until(lambda: made.lines("closing"), "the end of one")[0]
+    assert f"uid={MALLORY}" in line
+    assert 'reason="it does not read what it asked for"' in line
+    assert resident(made.daemon.pid) < before + 32 * 1024
+    made.root.hello()
+    # The others are as they were, and may read on.
+    alive = [client for client in clients if is_open(client)]
+    assert len(alive) == len(clients) - len(made.lines("closing"))
+    assert len(alive) >= 3
+    close_all(clients)
+    made.end()
+
+
+def is_open(client):
+    try:
+        return client.hello()
+    except (OSError, wire.Closed):
+        return False
+
+
+# ---- The log ----
+
+
+def test_lines_of_the_log(machine):
+    """What a user can have written without being granted anything is not endless."""
+    machine.start("bounds: {connections: 1}\n")
+    with machine.connect(MALLORY):
+        for _ in range(200):
+            with machine.connect(MALLORY):
+                pass
+    machine.root.hello()
+    until(lambda: machine.lines("left_out"), "what was left out")
+    machine.root.hello()
+    written = len(machine.lines("closing"))
+    left_out = [int(re.search(r"lines=(\d+)", line)[1]) for line in machine.lines("left_out")]
+    assert f"uid={MALLORY} " in machine.lines("left_out")[0]
+    assert written + sum(left_out) == 200
+    assert 50 <= written < 100
+
+
+# ---- Twenty thousand tries ----
+
+TRIES = 20000
+
+
+def connect_often(path):
+    """Some stay and say nothing, some hang up, some say half of something."""
+    kept, refused = [], 0
+    for i in range(TRIES):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.setblocking(False)
+        try:
+            client.connect(str(path))
+        except BlockingIOError:
+            refused += 1
+            client.close()
+            continue
+        if i % 3 == 0 and len(kept) < 2000:
+            kept.append(client)
+            continue
+        if i % 3 == 1:
+            try:
+                client.send(b"\1\2\0")
+            except OSError:
+                pass
+        client.close()
+    return len(kept), refused
+
+
+def claim_often(path):
+    """Claims what others hold, and cancels it or not, and does not wait for any answer."""
+    client = wire.connect(path, timeout=60)
+    claim = {"least": 3, "most": 3, "wanted": ["nvidia0", "nvidia1", "nvidia2"]}
+    refused = granted = 0
+    for i in range(TRIES // 10):
+        for j in range(10):
+            client.send_claim({**claim, "name": f"n{i}-{j}"})
+        for _ in range(10):
+            answer = client.receive(kinds=("WAITING", "REFUSED", "GRANTED"))
+            refused += answer.get("error") == LIMIT
+            granted += answer["type"] == "GRANTED"
+            if answer["type"] == "WAITING" and i % 5:
+                client.send("CANCEL", number=0, id=answer["id"])
+    return refused, granted
+
+
+def talk_often(path):
+    """Asks all that can be asked on many connections, and reads what comes when there is time."""
+    clients = [wire.connect(path, timeout=60) for _ in range(200)]
+    kinds = [("HELLO", {}), ("LOOK", {"section": 1}), ("LOOK", {"section": 3}), ("EXPLAIN", {"id": 3})]
+    kinds += [("WATCH", {"id": 1}), ("TEST", {"request": {"nonblock": 1}}), ("STOP", {"id": 1}), ("CANCEL", {"id": 2})]
+    packets = [wire.encode(kind, 1, **values) for kind, values in kinds]
+    for i in range(TRIES):
+        client = clients[i % len(clients)]
+        client.send_raw(packets[i % len(packets)])
+        if i % 10 == 9:
+            while select.select([client], [], [], 0)[0]:
+                client.socket.recv(wire.MESSAGE_MOST)
+    return True
+
+
+def served_times(machine, alice, goes_on):
+    """How long an ordinary user's claims and commands take, as long as it goes on."""
+    claims, commands = [], []
+    while goes_on(len(claims)):
+        claims.append(timed(lambda: alice.release(alice.claim({"wanted": ["nvidia3"]})["id"])))
+        if len(claims) % 10 == 1:
+            began = time.monotonic()
+            done = machine.run_as(ALICE, "run", "--device", "nvidia3", "true")
+            commands.append(time.monotonic() - began)
+            assert (done.returncode, done.stderr) == (0, "")
+        time.sleep(0.005)
+    return claims, commands
+
+
+def test_twenty_thousand_tries(machine):
+    machine.start()
+    machine.root.claim({"least": 3, "most": 3})
+    with machine.connect(ALICE) as alice:
+        served_times(machine, alice, lambda count: count < 20)
+        before = descriptors(machine.daemon.pid), resident(machine.daemon.pid)
+        floods = [
+            Other(MALLORY, connect_often, machine.socket),
+            Other(TRUDY, claim_often, machine.socket),
+            Other(OSCAR, talk_often, machine.socket),
+        ]
+        claims, commands = served_times(machine, alice, lambda _: any(flood.runs() for flood in floods))
+        (kept, _), (refused, granted), _ = (flood.result() for flood in floods)
+        assert kept >= 1000
+        assert refused > 1000
+        assert granted == 0
+        assert len(claims) > 20
+        assert statistics.median(claims) < USUAL
+        assert statistics.median(commands) < 10 * USUAL
+        assert max(claims + commands) < LONGEST
+        # Nothing is left of it.
+        seen = until(lambda: nothing_waits(machine), "an empty queue")
+        assert [lease.get("uid", 0) for lease in seen["leases"]] == [0]
+        until(lambda: descriptors(machine.daemon.pid) <= before[0], "the descriptors of before")
+        assert resident(machine.daemon.pid) < before[1] + 24 * 1024
+        assert machine.socket.with_suffix(".journal").stat().st_size < 16 * 1024 * 1024
+        assert machine.log.stat().st_size < 4 * 1024 * 1024
+
+
+def nothing_waits(machine):
+    seen = machine.root.look()
+    return seen if not seen["claims"] else None

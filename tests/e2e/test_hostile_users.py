@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users that want what is others': nothing of it is given, and nobody waits for them."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import daemon_log
+import processes
+import pytest
+import wire
+from everybody import Everybody
+from others import Other, acting_as
+from sizes import descriptors
+from waiting import until
+
+if os.geteuid() != 0:
+    pytest.skip("needs root, to be several users", allow_module_level=True)
+
+MALLORY, ALICE = 61001, 61004
+PROCESS = wire.HOLDS["PROCESS"]
+
+
+@pytest.fixture
+def machine(sandbox, pool_of):
+    made = Everybody(sandbox, pool_of(4).inventory)
+    made.start()
+    yield made
+    made.end()
+
+
+def leases(machine):
+    return {lease["id"]: lease for lease in machine.root.look()["leases"]}
+
+
+def test_lease_of_somebody_else(machine):
+    """Nothing is granted within it."""
+    with machine.connect(ALICE) as alice, machine.connect(MALLORY) as mallory:
+        lease = alice.claim({"least": 4, "most": 4})["id"]
+        with pytest.raises(wire.Refused) as refused:
+            mallory.claim({}, parent=lease)
+        assert refused.value.error == wire.ERRORS["PERMISSION"]
+        environment = {**machine.sandbox.environment, "BERTH_LEASE": str(lease)}
+        del environment["BERTH_INVENTORY"]
+        done = subprocess.run(
+            ["setpriv", f"--reuid={MALLORY}", f"--regid={MALLORY}", "--clear-groups", "berth", "run", "true"],
+            env=environment, cwd="/", capture_output=True, text=True, timeout=20,
+        )  # fmt: skip
+        assert done.returncode == 125
+        assert done.stderr == f"berth: run: BERTH_LEASE: lease {lease} belongs to another user\n"
+        assert list(leases(machine)) == [lease]
+
+
+SLEEPER = "import time; print('ready', flush=True); time.sleep(100)"
+
+
+def start_marked(machine, uid, lease):
+    """A process of this user with a lease's marks in its environment, whoever's that is."""
+    marks = {"BERTH_LEASE": str(lease), "BERTH_SOCKET": str(machine.socket)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEPER],
+        env=marks, cwd="/", user=uid, group=uid, extra_groups=[], stdout=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdout.readline()
+    process.stdout.close()
+    return process
+
+
+def hold_as(machine, uid):
+    """A process of this user that holds a lease. Returns both."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        client = wire.connect(machine.socket)
+        os.write(write, str(client.claim({}, hold=PROCESS)["id"]).encode())
+        signal.pause()
+    lease = int(os.read(read, 100))
+    os.close(read)
+    os.close(write)
+    return pid, lease
+
+
+def end(pid):
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_marks_of_somebody_elses_lease(machine):
+    """A process that says it is of another user's lease does not keep that from ending, nor is it ended."""
+    holder, lease = hold_as(machine, ALICE)
+    planted = start_marked(machine, MALLORY, lease)
+    end(holder)
+    until(lambda: not leases(machine), "the end of the lease", timeout=5)
+    assert planted.poll() is None
+    planted.kill()
+    planted.wait()
+
+
+@pytest.mark.parametrize("uid", [ALICE, 0])
+def test_marks_of_ones_own_lease(machine, uid):
+    """What the lease's user, or root, has started with its marks is of the lease."""
+    holder, lease = hold_as(machine, ALICE)
+    left = start_marked(machine, uid, lease)
+    end(holder)
+    assert left.wait(10) == -signal.SIGTERM
+    until(lambda: not leases(machine), "the end of the lease", timeout=5)
+
+
+MANY = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(700):
+    if os.fork() == 0:
+        signal.pause()
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_more_processes_than_descriptors_for_them(machine):
+    """A lease that leaves very many processes takes only so many descriptors, and all of them end."""
+    machine.reload("grace: 300ms\n")
+    before = descriptors(machine.daemon.pid)
+    environment = {name: value for name, value in machine.sandbox.environment.items() if name != "BERTH_INVENTORY"}
+    holder = subprocess.Popen(
+        ["berth", "run", sys.executable, "-c", MANY], env=environment, cwd="/", stdout=subprocess.PIPE
+    )
+    assert holder.stdout.readline() == b"ready\n"
+    holder.stdout.close()
+    holder.kill()
+    holder.wait()
+    most = 0
+    while leases(machine):
+        most = max(most, descriptors(machine.daemon.pid))
+        time.sleep(0.001)
+    assert before + 500 < most < before + 530
+    until(lambda: descriptors(machine.daemon.pid) <= before, "the descriptors of before")
+    for pid, zombie in processes.descendants(os.getpid()):
+        if zombie:
+            os.waitpid(pid, 0)
+
+
+# ---- A connection in other hands ----
+
+
+def test_connection_in_other_hands(machine):
+    """Whoever connected is who is there, whoever talks: its user, and its process for what a process holds."""
+    ours, theirs = socket.socketpair()
+    connector = Other(ALICE, connect_and_hand_over, machine.socket, theirs)
+    _, (descriptor,), _, _ = socket.recv_fds(ours, 100, 1)
+    client = wire.connect(machine.socket)
+    client.socket.close()
+    client.socket = socket.socket(fileno=descriptor)
+    with acting_as(MALLORY):
+        lease = client.claim({}, hold=PROCESS, pid=None)["id"]
+    assert leases(machine)[lease]["uid"] == ALICE
+    assert leases(machine)[lease]["pid"] == connector.pid
+    connector.kill()
+    until(lambda: not leases(machine), "the end of the lease", timeout=5)
+    # Nobody is there any more who could hold anything, whatever has its number now.
+    number = client.send_claim({}, hold=PROCESS)
+    client.receive(number)
+    until(lambda: not leases(machine), "the end of the lease", timeout=5)
+    assert daemon_log.wait_for(machine.log, "ended", 2)[-1].values["reason"] == "its holder ended"
+    client.close()
+    ours.close()
+    theirs.close()
+
+
+def connect_and_hand_over(path, to):
+    with wire.connect(path) as client:
+        socket.send_fds(to, [b"x"], [client.fileno()])
+        signal.pause()
+
+
+def test_gone_at_once(machine):
+    """Clients that claim for their process and are gone before it is granted leave nothing."""
+    before = descriptors(machine.daemon.pid)
+    for _ in range(3):
+        children = []
+        for _ in range(20):
+            children.append(Other(MALLORY, claim_and_go, machine.socket))
+        for child in children:
+            child.result()
+    until(lambda: not leases(machine), "the end of the leases", timeout=10)
+    assert machine.root.hello().get("pending", 0) == 0
+    until(lambda: descriptors(machine.daemon.pid) <= before, "the descriptors of before")
+
+
+def claim_and_go(path):
+    client = wire.connect(path)
+    for _ in range(3):
+        client.send_claim({}, hold=PROCESS)
+    client.close()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Being other users, which only root can."""
+import contextlib
+import os
+import pickle
+import select
+import signal
+import traceback
+
+import processes
+
+
+@contextlib.contextmanager
+def acting_as(uid):
+    """What is connected to or started within is this user's, of a group of the same number."""
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+class Other:
+    """A function that runs as another user, in a process of its own, from now on."""
+
+    def __init__(self, uid, function, *args):
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(read)
+            _run(write, uid, function, args)
+        os.close(write)
+        self.answer = read
+
+    def runs(self):
+        return not select.select([self.answer], [], [], 0)[0]
+
+    def result(self, timeout=60.0):
+        """Waits for its end; what it raised is a failure here."""
+        assert select.select([self.answer], [], [], timeout)[0], f"no answer within {timeout} s"
+        with open(self.answer, "rb") as stream:
+            data = stream.read()
+        processes.wait_for_end(self.pid)
+        os.waitpid(self.pid, 0)
+        assert data, "it was killed"
+        value, failure = pickle.loads(data)
+        assert failure is None, failure
+        return value
+
+    def kill(self):
+        os.close(self.answer)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def _run(write, uid, function, args):
+    value = failure = None
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        value = function(*args)
+    except BaseException:  # whatever it is, it is the test's to tell
+        failure = traceback.format_exc()
+    with contextlib.suppress(OSError), open(write, "wb") as stream:
+        stream.write(pickle.dumps((value, failure)))
+    os._exit(0)
