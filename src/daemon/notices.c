@@ -141,34 +141,50 @@ static void tell_of_lease(struct pool *pool, const struct job *job, const char *
     text_finish(&message);
 }
 
-static void tell_of_device(struct pool *pool, uint32_t slot, const char *event, const char *what)
+/* Says about a device, and adds what more there is to `variables`, which it finishes. */
+static void tell_of_device(struct pool *pool, uint32_t slot, const char *event, const char *what,
+                           struct variables *variables)
 {
     const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
     struct notice *notice = find_room(pool, event);
-    struct variables variables = {0};
     struct text message = {0};
 
-    if (notice == NULL)
-        return;
-    text_append_format(&message, "%s %s", device_id_format(device->id).text, what);
-    variables_add(&variables, "BERTH_DEVICES", device_id_format(device->id).text);
-    run(notice, event, text_string(&message), &variables);
-    string_list_finish(&variables.list);
+    if (notice != NULL) {
+        text_append_format(&message, "%s %s", device_id_format(device->id).text, what);
+        variables_add(variables, "BERTH_DEVICES", device_id_format(device->id).text);
+        run(notice, event, text_string(&message), variables);
+    }
+    string_list_finish(&variables->list);
     text_finish(&message);
 }
 
 void notice_drained(struct pool *pool, uint32_t slot, const char *reason)
 {
+    struct variables none = {0};
     struct text what = {0};
 
     text_append_format(&what, "was taken out of service: %s", reason);
-    tell_of_device(pool, slot, "drained", text_string(&what));
+    tell_of_device(pool, slot, "drained", text_string(&what), &none);
     text_finish(&what);
 }
 
-void notice_squatter(struct pool *pool, uint32_t slot)
+void notice_squatter(struct pool *pool, uint32_t slot, const struct device_process *process)
 {
-    tell_of_device(pool, slot, "squatter", "is used by a process without a lease");
+    struct variables variables = {0};
+    struct text what = {0};
+
+    text_append_format(&what, "is used without a lease by process %" PRIu64, process->pid);
+    variables_add_number(&variables, "BERTH_PID", process->pid);
+    if (process->uid.known) {
+        text_append_format(&what, " of uid %" PRIu64, process->uid.value);
+        variables_add_number(&variables, "BERTH_UID", process->uid.value);
+    }
+    if (process->command != NULL) {
+        text_append(&what, ": ");
+        utf8_append_inert(&what, process->command);
+    }
+    tell_of_device(pool, slot, "squatter", text_string(&what), &variables);
+    text_finish(&what);
 }
 
 /* ---- Holders ---- */

@@ -32,7 +32,7 @@ struct optional_number notice_idle_time(const struct pool *pool, const struct jo
 /* The pool itself took the device out of service. */
 void notice_drained(struct pool *pool, uint32_t slot, const char *reason);
 /* Somebody without a lease has begun to use the device. */
-void notice_squatter(struct pool *pool, uint32_t slot);
+void notice_squatter(struct pool *pool, uint32_t slot, const struct device_process *process);
 
 /* ---- Pure ---- */
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "daemon/handover.h"
+#include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/processes.h"
 
@@ -147,9 +148,11 @@ static void block(struct pool *pool, uint32_t slot, const struct device_process 
         engine_unblock(pool->engine, slot, BLOCK_SQUATTED);
         return;
     }
-    if ((view.blocks & BLOCK_SQUATTED) == 0)
-        log_squatter(pool, device, first);
     engine_block(pool->engine, slot, BLOCK_SQUATTED);
+    if ((view.blocks & BLOCK_SQUATTED) != 0)
+        return;
+    log_squatter(pool, device, first);
+    notice_squatter(pool, slot, first);
 }
 
 void squatters_judge(struct pool *pool, uint32_t slot)

@@ -103,6 +103,21 @@ def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
     assert pool.requests() > requests
 
 
+def test_somebody_is_told_of_it(hardware_of, sleeper, site):
+    site.configure("notify")
+    pool = hardware_of([0])
+    assert pool.berth("status").code == 0
+    squatter = sleeper()
+    pool.says([with_process(pool, 0, squatter.pid, command="python \x1b[2J")])
+    pool.until_state("nvidia0", "SQUATTED")
+    site.until("end", "squatter", "nvidia0")
+    told = site.environment("squatter")
+    assert (told["BERTH_PID"], told["BERTH_UID"]) == (str(squatter.pid), str(os.getuid()))
+    start = f"nvidia0 is used without a lease by process {squatter.pid} of uid {os.getuid()}: python "
+    assert told["BERTH_MESSAGE"].startswith(start)
+    assert len(site.lines("begin", "squatter")) == 1
+
+
 @pytest.mark.parametrize("command", ["/usr/lib/xorg/Xorg :0", "nvidia-smi", "/opt/own-compositor --all"])
 def test_programs_that_never_count(pool_with, sleeper, command):
     pool = pool_with([0], "squatters_except: [own-compositor]\n")
