@@ -113,8 +113,9 @@ static void tell_of_all(struct timer *timer)
 {
     struct helpers *helpers = container_of(timer, struct helpers, tell);
 
-    while (!list_is_empty(&helpers->over)) {
-        struct helper *helper = container_of(list_first(&helpers->over), struct helper, in_list);
+    /* Who is told may make more of them over, which sets the timer again. */
+    list_for_each (link, &helpers->over) {
+        struct helper *helper = container_of(link, struct helper, in_list);
 
         list_remove(&helper->in_list);
         tell(helper, helper->end);
