@@ -16,6 +16,7 @@
 #include "daemon/process.h"
 #include "daemon/remains.h"
 #include "daemon/settle.h"
+#include "daemon/users.h"
 
 /* A lease that was held for less was held when the newest process was not much older. */
 #define SHORT (2 * DURATION_SECOND)
@@ -235,10 +236,15 @@ static void holder_ended(struct watch *watch, uint32_t events)
 {
     struct guard *guard = container_of(watch, struct guard, process);
     struct pool *pool = guard->pool;
+    struct user *user = guard->job->holder->user;
+    int64_t began = user == NULL ? 0 : clock_read(CLOCK_THREAD_CPUTIME_ID);
 
     (void)events;
+    /* Looking for what it left may take long, which its user is to wait for. */
     ending_holder_gone(pool, guard->job);
     pool_settle(pool);
+    if (user != NULL)
+        user_charge_time(user, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
 }
 
 bool ending_watch(struct pool *pool, struct job *job, int descriptor)

@@ -323,14 +323,20 @@ struct guard *job_guard(struct pool *pool, struct job *job)
 
 void ended_remember(struct pool *pool, const struct ended *ended)
 {
-    pool->ended[pool->ended_count++ % ENDED_KEPT] = *ended;
+    struct ended_ring *ring = &pool->ended[ended->uid % ENDED_RINGS];
+
+    ring->items[ring->count++ % ENDED_KEPT] = *ended;
 }
 
 const struct ended *ended_find(const struct pool *pool, uint64_t id)
 {
-    for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count; i++) {
-        if (pool->ended[i].id == id)
-            return &pool->ended[i];
+    for (size_t i = 0; i < ENDED_RINGS; i++) {
+        const struct ended_ring *ring = &pool->ended[i];
+
+        for (size_t place = 0; place < ENDED_KEPT && place < ring->count; place++) {
+            if (ring->items[place].id == id)
+                return &ring->items[place];
+        }
     }
     return NULL;
 }

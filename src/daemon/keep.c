@@ -338,6 +338,19 @@ static int dump_pool(struct pool *pool, struct text *out)
     return code;
 }
 
+/* Those whose exit code is known outlive the daemon. */
+static int dump_ended(struct pool *pool, const struct ended_ring *ring, struct text *out)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < ENDED_KEPT && i < ring->count && code == 0; i++) {
+        if (ring->items[i].exit_code.known)
+            code = journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged,
+                                       &ring->items[i], out);
+    }
+    return code;
+}
+
 static int dump_all(struct pool *pool, struct text *out)
 {
     struct dumping dumping = {out, dump_pool(pool, out)};
@@ -360,11 +373,8 @@ static int dump_all(struct pool *pool, struct text *out)
         if (dumping.code == 0 && checks_kept(pool, slot, &epilog))
             dumping.code = encode_epilog(pool, &epilog, out);
     }
-    for (size_t i = 0; i < ENDED_KEPT && i < pool->ended_count && dumping.code == 0; i++) {
-        if (pool->ended[i].exit_code.known)
-            dumping.code = journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged,
-                                               &pool->ended[i], out);
-    }
+    for (size_t i = 0; i < ENDED_RINGS && dumping.code == 0; i++)
+        dumping.code = dump_ended(pool, &pool->ended[i], out);
     return dumping.code;
 }
 

@@ -200,6 +200,15 @@ struct ended {
     struct optional_number exit_code;
 };
 
+/* How much is remembered of what is over, and what one connection may ask for at once. */
+enum { ENDED_KEPT = 1024, ENDED_RINGS = 16, WATCHERS_MOST = 1024, JOBS_MOST = 65536 };
+
+/* Those of some of the users: one who ends very many would push out everybody else's. */
+struct ended_ring {
+    struct ended items[ENDED_KEPT];
+    size_t count; /* that there were in all */
+};
+
 /* ---- What the engine said, until it is dealt with ---- */
 
 struct happening {
@@ -209,9 +218,6 @@ struct happening {
     enum refusal reason;
     int64_t expires;
 };
-
-/* How much is remembered of what is over, and what one connection may ask for at once. */
-enum { ENDED_KEPT = 1024, WATCHERS_MOST = 1024, JOBS_MOST = 65536 };
 
 struct pool_settings {
     const char *socket;        /* path */
@@ -269,9 +275,8 @@ struct pool {
     struct list spare_asked; /* longest unused first */
     size_t spare_asked_count;
     struct list watchers;
-    struct list postponed;          /* messages */
-    struct ended ended[ENDED_KEPT]; /* a ring */
-    size_t ended_count;
+    struct list postponed; /* messages */
+    struct ended_ring ended[ENDED_RINGS];
 
     struct {
         VECTOR_OF(struct happening);

@@ -325,6 +325,20 @@ def is_open(client):
         return False
 
 
+# ---- What is remembered ----
+
+
+def test_ends_of_others(machine):
+    """Whoever ends a thousand leases does not make the daemon forget how others' have ended."""
+    machine.start()
+    with machine.connect(ALICE) as alice, machine.connect(MALLORY) as mallory:
+        lease = alice.claim({})["id"]
+        alice.release(lease, exit_code=7)
+        for _ in range(1100):
+            mallory.send("RELEASE", number=0, id=mallory.claim({})["id"])
+        assert alice.watch(lease)["exit_code"] == 7
+
+
 # ---- The log ----
 
 
