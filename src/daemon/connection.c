@@ -393,8 +393,8 @@ void connections_flush(struct pool *pool)
 void connections_sweep(struct pool *pool)
 {
     while (!list_is_empty(&pool->doomed)) {
-        while (!list_is_empty(&pool->doomed))
-            connection_close(container_of(list_first(&pool->doomed), struct connection, in_doomed));
+        list_for_each (link, &pool->doomed)
+            connection_close(container_of(link, struct connection, in_doomed));
         pool_settle(pool);
     }
 }
