@@ -171,7 +171,7 @@ static int try(struct connection *connection, struct wire_message *message,
     struct slot_list slots = {0};
     struct number_list groups = {0};
     struct asked *asked = NULL;
-    struct claimant claimant;
+    struct claimant claimant = {0};
     int code = find_claimant(connection, message, &claimant, &groups, error);
 
     if (code == 0)

@@ -58,9 +58,12 @@ static void deal_with(struct pool *pool, struct postponed *postponed)
 
 void postponed_deal_with(struct pool *pool)
 {
-    while (!list_is_empty(&pool->postponed) && !names_are_awaited(pool) &&
-           !hardware_is_awaited(pool))
-        deal_with(pool, container_of(list_first(&pool->postponed), struct postponed, in_pool));
+    /* Connections are closed at the end of the turn, so none of them goes meanwhile. */
+    list_for_each (link, &pool->postponed) {
+        if (names_are_awaited(pool) || hardware_is_awaited(pool))
+            break;
+        deal_with(pool, container_of(link, struct postponed, in_pool));
+    }
     pool_settle(pool);
 }
 

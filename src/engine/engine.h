@@ -50,7 +50,7 @@ void engine_destroy(struct engine *engine);
  * other bounds on tenants, a device that has more keeps them until they end, and a request that is
  * open and names no share keeps the one it had; claims that are impossible by them are refused.
  * Returns 0 or BERTH_ERROR_MEMORY with nothing changed. */
-int engine_set_rules(struct engine *engine, const struct engine_settings *settings);
+int engine_set_rules(struct engine *engine, const struct engine_settings *given);
 
 /* Who is told of events from now on. */
 void engine_listen(struct engine *engine, const struct event_sink *sink);
