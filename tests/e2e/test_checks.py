@@ -116,8 +116,9 @@ def test_nothing_of_the_daemon_is_in_a_program(pool_of, site):
     assert links["1"].startswith("pipe:") and links["2"].startswith("pipe:")
     assert links["3"].startswith("/proc/")  # that ls reads
     status = dict(line.split(":\t", 1) for line in text("status").splitlines() if ":\t" in line)
+    # The C library keeps signals 32 and 33 for itself: they are as whoever started us left them.
     for mask in ("SigBlk", "SigIgn"):
-        assert int(status[mask], 16) == 0
+        assert int(status[mask], 16) & ~(0b11 << 31) == 0
     assert text("input") == ""
     assert text("mask").strip() == "0077"
 
