@@ -93,6 +93,7 @@ def test_a_restored_lease_is_warned_of(pool_of, site):
         client.granted(number)
         assert warning(client, number)["duration"] <= 2 * SECOND
     assert site.until("begin", "ending", None, str(reserved["id"]))
+    until(lambda: len(site.lines("end")) == len(site.lines("begin")), "the end of the programs")
 
 
 # ---- The program ----
