@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "daemon/hardware.h"
+#include "daemon/names.h"
 
 /* Beside enum handover: the look that the slot waits for has begun. */
 enum { ASKED = 1 << 7 };
@@ -99,21 +100,30 @@ void handover_ask(struct pool *pool, struct device_id_list *only)
     pool->unasked = !all;
 }
 
+/* The slots that wait for a look, or for one that has begun, wait no more; another pool that asks
+ * for one of them gets it. */
+static void end_looks(struct pool *pool, unsigned which, enum handover what)
+{
+    bool any = false;
+
+    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
+        if ((pool->handovers[slot] & which) == 0)
+            continue;
+        handover_done(pool, slot, what);
+        any = true;
+    }
+    if (any && pool->names != NULL)
+        names_update(pool);
+}
+
 void handover_looked(struct pool *pool)
 {
-    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
-        if ((pool->handovers[slot] & ASKED) != 0)
-            handover_done(pool, slot, HANDOVER_LOOK);
-    }
+    end_looks(pool, ASKED, HANDOVER_LOOK);
 }
 
 void handover_unanswered(struct pool *pool)
 {
-    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
-        if (pool->handovers[slot] != 0) {
-            handover_done(pool, slot, HANDOVER_LINGERS);
-            handover_done(pool, slot, HANDOVER_LOOK);
-        }
-    }
     pool->unasked = false;
+    end_looks(pool, HANDOVER_LINGERS, HANDOVER_LINGERS);
+    end_looks(pool, HANDOVER_LOOK, HANDOVER_LOOK);
 }
