@@ -16,6 +16,7 @@ from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
+from scripted_daemon import ScriptedDaemon  # noqa: E402
 from site_programs import SitePrograms  # noqa: E402
 from town import Town, needs_root  # noqa: E402
 
@@ -86,6 +87,14 @@ def town_of(sandbox):
     yield make
     for town in towns:
         town.finish()
+
+
+@pytest.fixture
+def daemon(sandbox):
+    """A daemon that says what a test wants, where berth looks for one; see support/scripted_daemon.py."""
+    scripted = ScriptedDaemon(sandbox)
+    yield scripted
+    scripted.close()
 
 
 @pytest.fixture

@@ -7,15 +7,8 @@ import signal
 
 import pytest
 import wire
-from scripted_daemon import GPU, ScriptedDaemon
+from scripted_daemon import GPU
 from waiting import until_pending
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import tarfile
 import time
 
 import pytest
-from scripted_daemon import ScriptedDaemon
 from scripted_pool import NOW, lease, show, slot
 from users import user_name
 from waiting import until
@@ -71,13 +70,6 @@ class Hardware:
 @pytest.fixture
 def hardware(sandbox, source_root):
     return Hardware(sandbox, source_root)
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 # ---- Once ----

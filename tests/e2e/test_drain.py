@@ -3,18 +3,10 @@
 import json
 
 import pytest
-from scripted_daemon import ScriptedDaemon
 from scripted_pool import NOW, lease, show, slot
 from users import user_name
 
 DRAINED = 4
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 def drained(index, state="DRAINED", **values):

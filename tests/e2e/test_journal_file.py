@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's journal: torn, damaged, of another boot or other devices, long."""
-import os
 import random
 import secrets
 import signal

@@ -5,7 +5,7 @@ import re
 
 import processes
 import pytest
-from scripted_daemon import GPU, ScriptedDaemon
+from scripted_daemon import GPU
 from waiting import until
 
 SECOND = 10**9
@@ -14,13 +14,6 @@ TELL = (
     ' mv "$OUT.new" "$OUT"; echo told; echo told >&2'
 )
 AT_ONCE = {"BERTH_NOTIFY_AFTER": "0"}
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 @pytest.fixture

@@ -137,6 +137,14 @@ def test_longest_times(town, uid, groups, longest):
     assert town.sandbox.run(["berth", "extend", mine, "1h"]).code == 0
 
 
+def test_a_longest_time_wants_a_time(town):
+    town.open("longest_time: 1h\n")
+    assert town.berth(ALICE, "run", "true") == (2, "", "berth: run: --time: wanted at most 1h, found none\n")
+    assert town.berth(ALICE, "run", "--time", "1h", "true") == (0, "", "")
+    town.reload("longest_time: 1h\ndefault_time: 30m\n")
+    assert town.berth(ALICE, "run", "true") == (0, "", "")
+
+
 def test_high_is_for_some(town):
     town.open(f"high: {{users: [{ALICE}], groups: [{STAFF}]}}")
     run = ["run", "--priority", "high", "true"]

@@ -3,15 +3,7 @@
 import json
 
 import pytest
-from scripted_daemon import ScriptedDaemon
 from scripted_pool import NOW, SECOND, claim, lease, show, slot
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 @pytest.fixture

@@ -8,15 +8,8 @@ import time
 import processes
 import pytest
 import wire
-from scripted_daemon import GPU, ScriptedDaemon
+from scripted_daemon import GPU
 from waiting import until
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 def second(client, claim, **values):

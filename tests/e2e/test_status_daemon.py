@@ -5,18 +5,10 @@ import os
 import signal
 
 import pytest
-from scripted_daemon import ScriptedDaemon
 from scripted_pool import NOW, SECOND, claim, lease, show, slot
 
 ENTER = rb"\x1b\[\?1049h\x1b\[\?25l"
 LEAVE = rb"\x1b\[\?25h\x1b\[\?1049l"
-
-
-@pytest.fixture
-def daemon(sandbox):
-    scripted = ScriptedDaemon(sandbox)
-    yield scripted
-    scripted.close()
 
 
 def held():

@@ -14,6 +14,21 @@ def inventory_of(count):
     return "devices:\n" + "".join(DEVICE.format(index) for index in range(count))
 
 
+# A command that says under which lease it is, and holds that until its input ends.
+HOLD = ["--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat"]
+
+
+def until_held(holder):
+    holder.lease = holder.wait_for_line("^holding ").split()[1]
+    return holder
+
+
+def let_go(holder):
+    holder.process.stdin.close()
+    holder.process.stdin = None
+    assert holder.wait() == 0
+
+
 def fnv1a(data):
     number = 0xCBF29CE484222325
     for byte in data:
@@ -53,15 +68,11 @@ class Pool:
     def hold(self, *args, **options):
         """Starts a `berth run` that says "holding" once it has its devices, and holds them until its
         input ends."""
-        holder = self.start("run", *args, "--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat", **options)
-        holder.lease = holder.wait_for_line("^holding ").split()[1]
-        return holder
+        return until_held(self.start("run", *args, *HOLD, **options))
 
     def let_go(self, holder):
         """Ends what hold() has started."""
-        holder.process.stdin.close()
-        holder.process.stdin = None
-        assert holder.wait() == 0
+        let_go(holder)
 
     def daemons(self):
         """The process ids of this pool's daemons that run; there should never be two for long."""

@@ -5,8 +5,8 @@
 #ifndef TESTS_POOL_PICTURES_H
 #define TESTS_POOL_PICTURES_H
 
-#include "base/utf8.h"
 #include "cli/status_output.h"
+#include "support/check_lines.h"
 #include "support/failing_allocator.h"
 #include "support/pool_views.h"
 
@@ -40,27 +40,6 @@ static inline void check_picture(struct pool_view view, struct terminal terminal
 
     assert_string_equal(text_string(&out), wanted);
     text_finish(&out);
-}
-
-/* Every line within the width, inert, and without blanks at its end. */
-static inline void check_lines(const struct text *out, size_t width)
-{
-    const char *line = text_string(out);
-
-    while (*line != '\0') {
-        size_t length = strcspn(line, "\n");
-        char copy[1024];
-
-        assert_true(length < sizeof(copy));
-        memcpy(copy, line, length);
-        copy[length] = '\0';
-        if (utf8_width(copy) > width)
-            fail_msg("wider than %zu: %s", width, copy);
-        assert_true(length == 0 || copy[length - 1] != ' ');
-        for (size_t i = 0; i < length; i++)
-            assert_true((unsigned char)copy[i] >= ' ');
-        line += length + (line[length] == '\n');
-    }
 }
 
 static inline struct text json_of(struct pool_view *view, enum json_layout layout)

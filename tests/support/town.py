@@ -9,6 +9,7 @@ import shutil
 import processes
 import pytest
 import wire
+from pool import HOLD, let_go, until_held
 from waiting import until
 
 ALICE, BOB, CAROL = 71001, 71002, 71003
@@ -84,15 +85,10 @@ class Town:
 
     def hold(self, uid, *args, groups=()):
         """A `berth run` that holds its devices until its input ends."""
-        command = ["--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat"]
-        holder = self.start(uid, "run", *args, *command, groups=groups)
-        holder.lease = holder.wait_for_line("^holding ").split()[1]
-        return holder
+        return until_held(self.start(uid, "run", *args, *HOLD, groups=groups))
 
     def let_go(self, holder):
-        holder.process.stdin.close()
-        holder.process.stdin = None
-        assert holder.wait() == 0
+        let_go(holder)
 
     def sleeper(self, uid, groups=(), **options):
         """A process of this user that has nothing to do with berth; it ends with the test at the latest."""

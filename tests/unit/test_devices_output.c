@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "base/quantity.h"
-#include "base/utf8.h"
+#include "support/check_lines.h"
 #include "support/failing_allocator.h"
 
 /* 2026-11-16T12:00:00Z */
@@ -42,26 +42,11 @@ static void check_words(const struct report *report, struct terminal terminal, c
     text_finish(&out);
 }
 
-/* Every line within the width, inert, and without blanks at its end. */
-static void check_lines(const struct report *report, size_t width)
+static void check_width(const struct report *report, size_t width)
 {
     struct text out = words_of(report, (struct terminal){.width = width, .unicode = true});
-    const char *line = text_string(&out);
 
-    while (*line != '\0') {
-        size_t length = strcspn(line, "\n");
-        char copy[1024];
-
-        assert_true(length < sizeof(copy));
-        memcpy(copy, line, length);
-        copy[length] = '\0';
-        if (utf8_width(copy) > width)
-            fail_msg("wider than %zu: %s", width, copy);
-        assert_true(length == 0 || copy[length - 1] != ' ');
-        for (size_t i = 0; i < length; i++)
-            assert_true((unsigned char)copy[i] >= ' ');
-        line += length + 1;
-    }
+    check_lines(&out, width);
     text_finish(&out);
 }
 
@@ -245,7 +230,7 @@ static void nothing_is_wider_than_the_terminal(void **state)
 {
     (void)state;
     for (size_t width = 48; width < 160; width++)
-        check_lines(&of_various, width);
+        check_width(&of_various, width);
 }
 
 static void everything_as_json(void **state)
@@ -301,7 +286,7 @@ static void figures_from_a_liar(void **state)
     single[0].old = true;
     single[0].health = (enum health)77;
     single[0].kind = (enum device_kind)77;
-    check_lines(&of_single, 200);
+    check_width(&of_single, 200);
     check_json(&of_single, NULL, "\"kind\":null,");
     single[0] = (struct device){.id = single[0].id};
 }
@@ -366,7 +351,7 @@ static void devices_that_are_alike_share_a_row(void **state)
     assert_string_equal(after_the_devices(&out), wanted);
     text_finish(&out);
     for (size_t width = 60; width < 100; width++)
-        check_lines(&report, width);
+        check_width(&report, width);
 }
 
 static void all_alike_are_one_row(void **state)
