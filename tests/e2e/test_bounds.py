@@ -17,8 +17,7 @@ from others import Other
 from sizes import descriptors, resident
 from waiting import until
 
-if os.geteuid() != 0:
-    pytest.skip("needs root, to be several users", allow_module_level=True)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
 
 MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
 LIMIT = wire.ERRORS["LIMIT"]
@@ -91,10 +90,10 @@ def test_command_of_one_too_many(machine):
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY) as first:
         first.hello()
-        done = machine.run_as(MALLORY, "run", "true")
-    assert (done.returncode, done.stdout) == (125, "")
+        done = machine.berth(MALLORY, "run", "true")
+    assert (done.code, done.stdout) == (125, "")
     assert done.stderr == "berth: run: wanted at most 1 connections of one user, found more\n"
-    assert machine.run_as(MALLORY, "run", "true").returncode == 0
+    assert machine.berth(MALLORY, "run", "true").code == 0
 
 
 def test_connections_of_all(sandbox, pool_of):
@@ -428,9 +427,9 @@ def served_times(machine, alice, goes_on):
         claims.append(timed(lambda: alice.release(alice.claim({"wanted": ["nvidia3"]})["id"])))
         if len(claims) % 10 == 1:
             began = time.monotonic()
-            done = machine.run_as(ALICE, "run", "--device", "nvidia3", "true")
+            done = machine.berth(ALICE, "run", "--device", "nvidia3", "true")
             commands.append(time.monotonic() - began)
-            assert (done.returncode, done.stderr) == (0, "")
+            assert (done.code, done.stderr) == (0, "")
         time.sleep(0.005)
     return claims, commands
 

@@ -18,8 +18,7 @@ from pool import fnv1a
 from sizes import descriptors
 from waiting import until
 
-if os.geteuid() != 0:
-    pytest.skip("needs root, to be several users", allow_module_level=True)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
 
 MALLORY, ALICE = 61001, 61004
 PROCESS = wire.HOLDS["PROCESS"]
@@ -44,14 +43,8 @@ def test_lease_of_somebody_else(machine):
         with pytest.raises(wire.Refused) as refused:
             mallory.claim({}, parent=lease)
         assert refused.value.error == wire.ERRORS["PERMISSION"]
-        environment = {**machine.sandbox.environment, "BERTH_LEASE": str(lease)}
-        del environment["BERTH_INVENTORY"]
-        done = subprocess.run(
-            ["setpriv", f"--reuid={MALLORY}", f"--regid={MALLORY}", "--clear-groups", "berth", "run", "true"],
-            env=environment, cwd="/", capture_output=True, text=True, timeout=20,
-        )  # fmt: skip
-        assert done.returncode == 125
-        assert done.stderr == f"berth: run: BERTH_LEASE: lease {lease} belongs to another user\n"
+        done = machine.berth(MALLORY, "run", "true", env={"BERTH_LEASE": lease})
+        assert done == (125, "", f"berth: run: BERTH_LEASE: lease {lease} belongs to another user\n")
         assert list(leases(machine)) == [lease]
 
 
@@ -128,7 +121,7 @@ def test_more_processes_than_descriptors_for_them(machine):
     """A lease that leaves very many processes takes only so many descriptors, and all of them end."""
     machine.reload("grace: 300ms\n")
     before = descriptors(machine.daemon.pid)
-    environment = {name: value for name, value in machine.sandbox.environment.items() if name != "BERTH_INVENTORY"}
+    environment = machine.sandbox.environment
     holder = subprocess.Popen(
         ["berth", "run", sys.executable, "-c", MANY], env=environment, cwd="/", stdout=subprocess.PIPE
     )

@@ -5,6 +5,7 @@ Users are numbers that nobody has here; each is in a group of the same number, a
 """
 import os
 import shutil
+import signal
 
 import processes
 import pytest
@@ -39,9 +40,9 @@ class Town:
         sandbox.environment["BERTH_SOCKET"] = str(self.socket)
         sandbox.environment.pop("BERTH_INVENTORY", None)
 
-    def open(self, rules="", *options):
+    def open(self, rules="", *options, program="berthd"):
         self.rules.write_text(rules)
-        args = ["berthd", "--socket", self.socket, *self.devices, "--config", self.rules, "--log", self.log]
+        args = [program, "--socket", self.socket, *self.devices, "--config", self.rules, "--log", self.log]
         self.daemon = self.sandbox.start([*args, *options])
         until(self.serves, "a daemon that serves")
 
@@ -52,7 +53,7 @@ class Town:
         except OSError:
             return None
 
-    def close(self, number=15):
+    def close(self, number=signal.SIGTERM):
         self.daemon.kill(number)
         code = self.daemon.wait()
         self.daemon = None
@@ -62,7 +63,7 @@ class Town:
         """Puts other rules into force."""
         before = self._reloads()
         self.rules.write_text(rules)
-        self.daemon.kill(1)
+        self.daemon.kill(signal.SIGHUP)
         until(lambda: self._reloads() > before, "the new rules")
 
     def _reloads(self):
@@ -97,7 +98,7 @@ class Town:
 
     def end(self, sleeper):
         if sleeper.process.poll() is None:
-            sleeper.kill(9)
+            sleeper.kill(signal.SIGKILL)
         sleeper.wait()
 
     def look(self):
