@@ -3,12 +3,12 @@
 import contextlib
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 from pathlib import Path
 
+import servers
 from harness import ROUNDS, Row, Skipped
 
 HERE = Path(__file__).resolve().parent
@@ -61,24 +61,8 @@ def recorded(build):
 
 
 def double(build):
-    library = build / "tests/libnvidia-ml.so.1"
-    if not library.exists():
-        raise Skipped("the double of NVML is not built: make test")
-    sys.path.insert(0, str(HERE.parent / "tests/support"))
-    from nvml_machine import Machine  # of the tests, and nothing else of theirs
-
-    machine = Machine()
-    for number in range(GPUS):
-        pci = f"{number // 32:04x}:{number % 32 * 4 + 1:02x}:00.0"
-        machine.gpu(name="NVIDIA Test", pci=pci, memory=(80 << 30, 79 << 30, 0), utilization=(5, 1))
     with tempfile.TemporaryDirectory() as directory:
-        machine.write(Path(directory) / "machine")
-        environment = {
-            "BERTH_SYSROOT": directory,
-            "BERTH_NVML": str(library),
-            "NVML_DOUBLE": str(Path(directory) / "machine"),
-        }
-        return measure_list(build, environment, GPUS)
+        return measure_list(build, servers.nvml_double(build, Path(directory), GPUS), GPUS)
 
 
 def row(name, measure):

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -56,28 +57,62 @@ class Pool:
 
 
 @contextlib.contextmanager
-def pool(build):
+def own_pool(build, place, own, options, variables):
+    """A daemon of one's own in the directory `own`."""
     if not (build / "berth").exists() or not (build / "berthd").exists():
         raise Skipped("berth is not built")
+    own.mkdir(mode=0o700, exist_ok=True)
+    command = [build / "berthd", "--own", own, "--idle", "1h", *options]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("BERTH_", "CUDA_"))}
+    environment["XDG_CONFIG_HOME"] = str(place / "config")
+    environment["BERTH_RUNTIME_DIR"] = str(place)
+    environment.update(variables)
+    with open(own / "log", "ab") as log, running(
+        command, stdout=subprocess.PIPE, stderr=log, env=environment
+    ) as process:
+        said = process.stdout.readline().strip()
+        if said != "ready":
+            raise RuntimeError(f"berthd does not start: {said}")
+        yield Pool(build / "berth", process.pid, own / "berth.sock", environment)
+
+
+@contextlib.contextmanager
+def pool(build):
+    """Of eight devices of an inventory."""
     with directory() as place:
         inventory = place / "inventory.yaml"
         shutil.copy(HERE.parent / "examples/dgx-a100.yaml", inventory)
-        own = place / number_of(inventory)
-        own.mkdir(mode=0o700)
-        command = [build / "berthd", "--own", own, "--inventory", inventory, "--idle", "1h"]
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("BERTH_", "CUDA_"))
-        }
-        environment["XDG_CONFIG_HOME"] = str(place / "config")
-        environment["BERTH_RUNTIME_DIR"] = str(place)
-        environment["BERTH_INVENTORY"] = str(inventory)
-        with open(own / "log", "ab") as log, running(
-            command, stdout=subprocess.PIPE, stderr=log, env=environment
-        ) as process:
-            said = process.stdout.readline().strip()
-            if said != "ready":
-                raise RuntimeError(f"berthd does not start: {said}")
-            yield Pool(build / "berth", process.pid, own / "berth.sock", environment)
+        variables = {"BERTH_INVENTORY": str(inventory)}
+        with own_pool(build, place, place / number_of(inventory), ["--inventory", inventory], variables) as made:
+            yield made
+
+
+def nvml_double(build, place, count):
+    """The variables that make so many GPUs of NVIDIA, told by the tests' double of NVML."""
+    library = build / "tests/libnvidia-ml.so.1"
+    if not library.exists():
+        raise Skipped("the double of NVML is not built: make test")
+    sys.path.insert(0, str(HERE.parent / "tests/support"))
+    from nvml_machine import Machine  # of the tests, and nothing else of theirs
+
+    machine = Machine()
+    for number in range(count):
+        pci = f"{number // 32:04x}:{number % 32 * 4 + 1:02x}:00.0"
+        machine.gpu(name="NVIDIA Test", pci=pci, memory=(80 << 30, 79 << 30, 0), utilization=(5, 1))
+    machine.write(place / "machine")
+    return {
+        "BERTH_SYSROOT": str(place),
+        "BERTH_NVML": str(library),
+        "NVML_DOUBLE": str(place / "machine"),
+    }
+
+
+@contextlib.contextmanager
+def hardware_pool(build):
+    """Of eight GPUs of the double, looked at by the probe."""
+    with directory() as place:
+        with own_pool(build, place, place, [], nvml_double(build, place, 8)) as made:
+            yield made
 
 
 def redis_server():

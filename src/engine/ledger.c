@@ -136,15 +136,6 @@ static void refund(const struct engine_request *request, uint32_t slot_count)
         request->accounts[i]->used -= (uint64_t)request->share * slot_count;
 }
 
-uint64_t ledger_holder(const struct ledger_slot *ledger)
-{
-    if (ledger->usage.brief.tenants == 0)
-        return 0;
-    /* One that has it alone is the last that it served. */
-    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
-                                                            : ledger->holder;
-}
-
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
 {
     list_for_each (link, &scope->engine->leases) {

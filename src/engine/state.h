@@ -377,8 +377,14 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
 /* The same beside its leases alone, whatever memory is free. */
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage);
-/* A lease that is on a slot; 0: none. */
-uint64_t ledger_holder(const struct ledger_slot *ledger);
+/* A lease that is on a slot: one that has it alone is the last that it served; 0: none. */
+static inline uint64_t ledger_holder(const struct ledger_slot *ledger)
+{
+    if (ledger->usage.brief.tenants == 0)
+        return 0;
+    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
+                                                            : ledger->holder;
+}
 void usage_add(struct usage *usage, const struct engine_request *request);
 void usage_subtract(struct usage *usage, const struct engine_request *request);
 void hosts_add(struct host_usage *hosts, const struct engine_request *request,
