@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process id that is used again is another process: the kernel is told which one to give out next."""
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import wire
+from town import ALICE, BOB
+from waiting import until
+
+LAST = Path("/proc/sys/kernel/ns_last_pid")
+TRIES = 200
+
+
+@pytest.fixture
+def town(town_of):
+    if not os.access(LAST, os.W_OK):
+        pytest.skip(f"{LAST} cannot be written")
+    return town_of(2)
+
+
+def process_with(pid, uid):
+    """A process of this user and number, which must be free."""
+    for _ in range(TRIES):
+        try:
+            LAST.write_text(str(pid - 1))
+        except OSError as error:
+            pytest.skip(f"{LAST}: {error}")
+        process = subprocess.Popen(["sleep", "1000"], user=uid, group=uid, extra_groups=[])
+        if process.pid == pid:
+            return process
+        end(process)  # somebody else was quicker
+    pytest.skip(f"no process got the number {pid}")
+
+
+def end(process):
+    process.kill()
+    process.wait()
+
+
+def started(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_a_lease_does_not_pass_to_who_has_the_number_next(town):
+    """Not over a restart either, and whoever has it now is left alone."""
+    town.open()
+    holder = town.hold(ALICE, "-n", "2")  # which becomes its command: one process
+    town.close(signal.SIGKILL)
+    holder.kill(signal.SIGKILL)
+    holder.wait()
+    other = process_with(holder.pid, BOB)
+    try:
+        town.open()
+        assert town.look()["leases"] == []
+        assert town.berth(BOB, "run", "-n", "2", "--nonblock", "true") == (0, "", "")
+        assert other.poll() is None
+    finally:
+        end(other)
+
+
+def test_a_process_that_was_meant_is_not_who_has_its_number_next(town):
+    town.open()
+    meant = town.sleeper(BOB)
+    began = started(meant.pid)
+    with wire.connect(str(town.socket)) as client:
+        # A clock tick has to pass, or both would have begun at the same time.
+        until(lambda: started_now() > began, "the next tick")
+        town.end(meant)
+        other = process_with(meant.pid, BOB)
+        try:
+            with pytest.raises(wire.Refused) as refused:
+                client.claim({}, hold=wire.HOLDS["PROCESS"], pid=meant.pid, started=began)
+            assert refused.value.text == f"wanted a running process, found none with pid {meant.pid}"
+            assert town.look()["leases"] == []
+        finally:
+            end(other)
+
+
+def started_now():
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        return started(process.pid)
+    finally:
+        end(process)
+
+
+def test_who_connected_and_is_gone_holds_nothing(town):
+    """Its number is used again while its connection is still open, in the hands of a child."""
+    town.open()
+    script = (
+        "import os, socket, sys\n"
+        "link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        f"link.connect({str(town.socket)!r})\n"
+        "if os.fork(): os._exit(0)\n"
+        "print('up', flush=True)\n"
+        "sys.stdin.readline()\n"
+        f"link.send({wire.encode('CLAIM', 1, token_high=7, token_low=7, request={}, hold=wire.HOLDS['PROCESS'])!r})\n"
+        "print('answer', link.recv(65536)[1], flush=True)\n"
+        "sys.stdin.readline()\n"
+    )
+    child = town.sandbox.start([*town.become(ALICE), sys.executable, "-c", script])
+    child.wait_for_line("^up$")
+    assert child.wait() == 0  # who connected
+    other = process_with(child.pid, BOB)
+    try:
+        child.send("\n")
+        child.wait_for_line("^answer ")
+        until(lambda: town.look()["leases"] == [], "no lease")
+        assert other.poll() is None
+        child.send("\n")
+    finally:
+        end(other)
