@@ -20,17 +20,38 @@ enum { WATCHED_MOST = 256 };
 /* What only draws may have so much of the device's memory before it counts all the same. */
 #define DRAWING_MOST (UINT64_C(1) << 30)
 
-/* Screens, and programs that look at devices or keep them in order. */
+/* Screens, and programs that look at devices, keep them in order or share them out: what computes
+ * through MPS is listed by itself. */
 static const char *const never_squat[] = {
-    "Xorg",          "Xwayland",         "X",
-    "gnome-shell",   "mutter",           "kwin_wayland",
-    "kwin_x11",      "plasmashell",      "sway",
-    "weston",        "Hyprland",         "xfwm4",
-    "cinnamon",      "lightdm",          "sddm",
-    "gdm-x-session", "systemd-logind",   "nvidia-persistenced",
-    "nv-hostengine", "nv-fabricmanager", "dcgm-exporter",
-    "nvidia-smi",    "rocm-smi",         "amd-smi",
-    "nvtop",         "radeontop",        "intel_gpu_top",
+    "Xorg",
+    "Xwayland",
+    "X",
+    "gnome-shell",
+    "mutter",
+    "kwin_wayland",
+    "kwin_x11",
+    "plasmashell",
+    "sway",
+    "weston",
+    "Hyprland",
+    "xfwm4",
+    "cinnamon",
+    "lightdm",
+    "sddm",
+    "gdm-x-session",
+    "systemd-logind",
+    "nvidia-persistenced",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "nv-hostengine",
+    "nv-fabricmanager",
+    "dcgm-exporter",
+    "nvidia-smi",
+    "rocm-smi",
+    "amd-smi",
+    "nvtop",
+    "radeontop",
+    "intel_gpu_top",
     "berth-probe",
 };
 

@@ -15,6 +15,7 @@ static void programs_are_told_by_their_names(void **state)
         {"/usr/lib/xorg/Xorg :0 -seat seat0", true},
         {"/usr/bin/gnome-shell", true},
         {"nvidia-smi --query-gpu=index", true},
+        {"/usr/bin/nvidia-cuda-mps-server -force-tegra", true},
         {"own-compositor", true},
         {"/opt/x/own-compositor -v", true},
         {"python /usr/bin/Xorg", false},
