@@ -56,11 +56,14 @@ class Pool:
     environment: dict
 
 
+def require_berth(build):
+    if not (build / "berth").exists() or not (build / "berthd").exists():
+        raise Skipped("berth is not built")
+
+
 @contextlib.contextmanager
 def own_pool(build, place, own, options, variables):
     """A daemon of one's own in the directory `own`."""
-    if not (build / "berth").exists() or not (build / "berthd").exists():
-        raise Skipped("berth is not built")
     own.mkdir(mode=0o700, exist_ok=True)
     command = [build / "berthd", "--own", own, "--idle", "1h", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BERTH_", "CUDA_"))}
@@ -79,6 +82,7 @@ def own_pool(build, place, own, options, variables):
 @contextlib.contextmanager
 def pool(build):
     """Of eight devices of an inventory."""
+    require_berth(build)
     with directory() as place:
         inventory = place / "inventory.yaml"
         shutil.copy(HERE.parent / "examples/dgx-a100.yaml", inventory)
@@ -110,6 +114,7 @@ def nvml_double(build, place, count):
 @contextlib.contextmanager
 def hardware_pool(build):
     """Of eight GPUs of the double, looked at by the probe."""
+    require_berth(build)
     with directory() as place:
         with own_pool(build, place, place, [], nvml_double(build, place, 8)) as made:
             yield made

@@ -24,6 +24,8 @@ RUN_GOALS = {
     "the same by 500 runs (peer: tsp)": 2.0,
     "SIGKILL to the next start, p99": 20.0,
     "SIGKILL to the next start, p50": 2.0,
+    "the same on 8 GPUs of a double of NVML, p99": 20.0,
+    "the same on 8 GPUs of a double of NVML, p50": 2.0,
 }
 
 
@@ -126,7 +128,7 @@ def test_numbers_of_the_kernel(daemon):
 
 def test_percentiles_of_rounds(run, monkeypatch):
     rounds = [[float(number) for number in range(1, 201)]] * 7
-    monkeypatch.setattr(run, "hand_overs", lambda build: rounds)
+    monkeypatch.setattr(run, "hand_overs", lambda build, make_pool: rounds)
     assert run.hundredth(50)(None) == ([100.5] * 7, None)
     assert run.hundredth(99)(None)[0][0] == pytest.approx(199, abs=0.1)
 
