@@ -300,10 +300,10 @@ bool hardware_is_awaited(const struct pool *pool)
 bool hardware_must_look(struct pool *pool, bool anew)
 {
     struct hardware *hardware = pool->hardware;
+    int64_t fresh = anew ? HARDWARE_NEW_FOR : HARDWARE_FRESH_FOR;
 
-    if (!hardware_answers(pool) ||
-        (!anew && (pool->rules.squatters == SQUATTING_IGNORED ||
-                   loop_now(&pool->loop) - hardware->seen_at <= HARDWARE_FRESH_FOR)))
+    if (!hardware_answers(pool) || (!anew && pool->rules.squatters == SQUATTING_IGNORED) ||
+        loop_now(&pool->loop) - hardware->seen_at <= fresh)
         return false;
     hardware->is_awaited = true;
     if (!hardware->is_asked)

@@ -30,6 +30,8 @@
 /* A claim is decided by a look that is no older, so that nobody is put beside a process that has no
  * lease. */
 #define HARDWARE_FRESH_FOR DURATION_SECOND
+/* The same for one that is about a process that may just have begun to use devices. */
+#define HARDWARE_NEW_FOR (DURATION_SECOND / 10)
 
 /* The time from one look to the next. */
 int64_t hardware_interval(bool watched, bool busy);
@@ -52,8 +54,8 @@ void hardware_take_first(struct pool *pool);
 void hardware_watched(struct pool *pool);
 
 /* Before a claim or a test is decided: whether there is a look to be waited for, which is asked for
- * if nobody has. Not where processes without a lease do not matter, or nobody answers. `anew`:
- * however short ago the last was. */
+ * if nobody has. Not where processes without a lease do not matter, or nobody answers. `anew`: it
+ * is to be new, not only fresh. */
 bool hardware_must_look(struct pool *pool, bool anew);
 /* Whether that has not come yet. */
 bool hardware_is_awaited(const struct pool *pool);
