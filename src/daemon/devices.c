@@ -22,12 +22,8 @@ static void cut_processes(struct device_process_list *list)
 
     for (size_t bytes = 0; kept < list->count && bytes < PROCESS_BYTES; kept++)
         bytes += look_process_size(&list->items[kept]);
-    while (list->count > kept) {
-        struct device_process *last = &list->items[--list->count];
-
-        free(last->command);
-        free(last->container);
-    }
+    while (list->count > kept)
+        device_process_finish(&list->items[--list->count]);
 }
 
 /* ---- What has changed ---- */

@@ -2,11 +2,11 @@
 #include "daemon/processes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/process_stat.h"
 #include "base/quantity.h"
 #include "daemon/jobs.h"
-#include "daemon/remains.h"
 
 /* How far up its ancestors a process is followed, and how many steps one report may cost. */
 enum { ANCESTORS_MOST = 64, STEPS_MOST = 4096 };
@@ -97,16 +97,17 @@ static bool is_over(const struct pool *pool, uint64_t lease, struct optional_num
     return ended != NULL && uid.known && ended->uid == uid.value;
 }
 
-/* Anybody can write anything into an environment: it counts for leases of the same user. */
-static uint64_t lease_by_mark(struct pool *pool, const struct uses *uses, size_t slot,
+/* Anybody can write anything into an environment: it counts for leases of the same user. Only the
+ * probe reads it: a process that its driver holds may keep whoever does. */
+static uint64_t lease_by_mark(const struct pool *pool, const struct uses *uses, size_t slot,
                               const struct device_process *process)
 {
-    uint64_t lease = remains_lease_of(pool, (pid_t)process->pid);
+    uint64_t lease = process->said_lease;
 
-    if (lease == 0 || is_there(uses, slot, lease, process->uid) ||
-        is_over(pool, lease, process->uid))
-        return lease;
-    return 0;
+    if (process->said_socket == NULL || strcmp(process->said_socket, pool->settings.socket) != 0)
+        return 0;
+    return is_there(uses, slot, lease, process->uid) || is_over(pool, lease, process->uid) ? lease
+                                                                                           : 0;
 }
 
 /* What was known of the process at the last look. */
@@ -126,19 +127,26 @@ static void join(struct pool *pool, struct uses *uses, size_t slot, struct devic
 {
     uint64_t before = lease_before(pool, slot, process);
 
-    process->lease = 0;
-    if (process->pid > INT32_MAX)
-        return;
     if (!uses->known)
         find_uses(pool, uses);
-    process->lease = lease_by_ancestors(uses, slot, (pid_t)process->pid);
+    process->lease =
+        process->pid > INT32_MAX ? 0 : lease_by_ancestors(uses, slot, (pid_t)process->pid);
     if (process->lease == 0)
         process->lease = lease_by_mark(pool, uses, slot, process);
     if (process->lease == 0)
         process->lease = lease_by_user(uses, slot, process->uid);
-    /* It was of a lease that has ended since. */
-    if (process->lease == 0 && before != 0 && job_of_id(pool, before) == NULL)
+    /* It was of a lease that goes on, or has ended since. */
+    if (process->lease == 0 && before != 0 &&
+        (is_there(uses, slot, before, process->uid) || job_of_id(pool, before) == NULL))
         process->lease = before;
+}
+
+/* What the environment says is for us alone. */
+static void forget_said(struct device_process *process)
+{
+    process->said_lease = 0;
+    free(process->said_socket);
+    process->said_socket = NULL;
 }
 
 void processes_join(struct pool *pool, struct device_list *found)
@@ -152,10 +160,11 @@ void processes_join(struct pool *pool, struct device_list *found)
             device->processes.count == 0 ? known->count : device_list_find(known, device->id);
         struct device_process *process;
 
-        if (slot == known->count)
-            continue;
-        vector_for_each (process, &device->processes)
-            join(pool, &uses, slot, process);
+        vector_for_each (process, &device->processes) {
+            if (slot < known->count)
+                join(pool, &uses, slot, process);
+            forget_said(process);
+        }
     }
     vector_finish(&uses);
 }

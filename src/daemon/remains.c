@@ -15,6 +15,7 @@
 
 #include "base/process_stat.h"
 #include "daemon/process.h"
+#include "model/lease_mark.h"
 
 enum {
     ENVIRONMENT_MOST = 1024 * 1024,
@@ -54,30 +55,6 @@ static bool has_lease(const struct id_list *leases, uint64_t id)
             return true;
     }
     return false;
-}
-
-/* Looks at NAME=VALUE strings one after the other for a lease of the pool; 0: none. */
-static uint64_t mark_of(const struct text *environment, const char *socket)
-{
-    static const char lease_name[] = "BERTH_LEASE=";
-    static const char socket_name[] = "BERTH_SOCKET=";
-    const char *end = environment->bytes + environment->length;
-    uint64_t lease = 0;
-    bool same_pool = false;
-
-    for (const char *entry = environment->bytes; entry < end; entry += strlen(entry) + 1) {
-        if (strncmp(entry, "BERTH_", strlen("BERTH_")) != 0)
-            continue;
-        if (strncmp(entry, lease_name, sizeof(lease_name) - 1) == 0) {
-            char *rest;
-
-            lease = strtoull(entry + sizeof(lease_name) - 1, &rest, 10);
-            lease = *rest == '\0' ? lease : 0;
-        } else if (strncmp(entry, socket_name, sizeof(socket_name) - 1) == 0) {
-            same_pool = strcmp(entry + sizeof(socket_name) - 1, socket) == 0;
-        }
-    }
-    return same_pool ? lease : 0;
 }
 
 static int read_environment(pid_t pid, struct text *out)
@@ -138,11 +115,13 @@ static bool has_mark(struct remains *remains, pid_t pid)
         if (read_environment(pid, environment) < 0)
             return false;
         if (environment->length > 0) {
-            uint64_t lease = mark_of(environment, remains->pool->settings.socket);
+            struct lease_mark mark = lease_mark_read(environment->bytes, environment->length);
+            bool ours = mark.lease != 0 && mark.socket != NULL &&
+                        strcmp(mark.socket, remains->pool->settings.socket) == 0;
 
-            if (lease == 0 && remains->recent)
+            if (!ours && remains->recent)
                 remember_stranger(remains->pool, pid);
-            return lease != 0 && has_lease(&remains->leases, lease);
+            return ours && has_lease(&remains->leases, mark.lease);
         }
         if (is_last || remains->tries == 0)
             return false;
@@ -177,15 +156,6 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
     is_known = process_credentials(pid, &uid, &groups) == 0;
     vector_finish(&groups);
     return is_known && (uid == 0 || uid == wanted);
-}
-
-uint64_t remains_lease_of(struct pool *pool, pid_t pid)
-{
-    struct text *environment = &pool->key;
-
-    return read_environment(pid, environment) < 0 || environment->length == 0
-               ? 0
-               : mark_of(environment, pool->settings.socket);
 }
 
 static bool has_process(const struct remains *remains, pid_t pid)

@@ -30,8 +30,4 @@ void remains_signal(struct remains *remains, int number);
 /* Looks again and adds who is new. */
 void remains_refresh(struct pool *pool, struct remains *remains);
 
-/* The lease of this pool that the process carries in its environment; 0: none, or it cannot be
- * read. */
-uint64_t remains_lease_of(struct pool *pool, pid_t pid);
-
 #endif

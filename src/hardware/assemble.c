@@ -244,7 +244,10 @@ static int describe_process(const struct knowledge *knowledge, struct device_pro
             continue;
         process->uid = known->uid;
         process->started = known->started;
+        process->said_lease = known->said_lease;
         code = copy_text(&process->command, known->command);
+        if (code == 0)
+            code = copy_text(&process->said_socket, known->said_socket);
         return code < 0 ? code : copy_text(&process->container, known->container);
     }
     return 0;

@@ -36,11 +36,12 @@ void uses_destroy(struct uses *uses);
 int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
               struct berth_error *error);
 
-/* Fills in uid, command, container and start of the process with this pid, as far as is known: the
- * command line with blanks between its parts, control characters and bytes that are no UTF-8
- * replaced, at most PROCESS_TEXT_LONGEST bytes; else its name. The container is the id that docker,
- * containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its cgroup. The uid is the
- * effective one. Fails with BERTH_ERROR_NOT_FOUND when there is no such process, or _MEMORY. */
+/* Fills in uid, command, container, start and what it says of a lease of the process with this pid,
+ * as far as is known: the command line with blanks between its parts, control characters and bytes
+ * that are no UTF-8 replaced, at most PROCESS_TEXT_LONGEST bytes; else its name. The container is
+ * the id that docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its
+ * cgroup. The uid is the effective one. Fails with BERTH_ERROR_NOT_FOUND when there is no such
+ * process, or _MEMORY. */
 int uses_describe(const struct root *root, struct device_process *process,
                   struct berth_error *error);
 

@@ -12,11 +12,13 @@
 #include "hardware/container.h"
 #include "hardware/span.h"
 #include "model/device_tags.h"
+#include "model/lease_mark.h"
 
 enum {
     STATUS_LONGEST = 16384,
     STAT_LONGEST = 1024 * 1024, /* a line for each CPU comes first */
     GROUPS_LONGEST = 65536,
+    ENVIRONMENT_LONGEST = 1024 * 1024,
     UTF8_LONGEST = 4,
 };
 
@@ -167,6 +169,28 @@ static int64_t start_time(const struct root *root, uint64_t pid)
            (int64_t)(ticks % (uint64_t)hertz) * (NANOSECONDS / hertz);
 }
 
+/* Which lease it says that it is of. One that cannot be read says nothing. */
+static int describe_mark(const struct root *root, struct device_process *process)
+{
+    struct text environment = {0};
+    int code = root_read_long(root, ENVIRONMENT_LONGEST, &environment, "/proc/%llu/environ",
+                              (unsigned long long)process->pid);
+    struct lease_mark mark = {0};
+
+    if (code == 0 && environment.length > 0)
+        mark = lease_mark_read(environment.bytes, environment.length);
+    free(process->said_socket);
+    process->said_socket = NULL;
+    process->said_lease = 0;
+    if (mark.lease != 0 && mark.socket != NULL && strlen(mark.socket) <= PROCESS_TEXT_LONGEST) {
+        process->said_lease = mark.lease;
+        process->said_socket = strdup(mark.socket);
+        code = process->said_socket == NULL ? -ENOMEM : 0;
+    }
+    text_finish(&environment);
+    return code == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
+}
+
 int uses_describe(const struct root *root, struct device_process *process,
                   struct berth_error *error)
 {
@@ -182,8 +206,8 @@ int uses_describe(const struct root *root, struct device_process *process,
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));
         process->started = start_time(root, process->pid);
-        /* The command last: it is the process's own memory, which can take its time. */
-        if (describe_container(root, process) < 0 ||
+        /* Its environment and command last: they are its own memory, which can take its time. */
+        if (describe_container(root, process) < 0 || describe_mark(root, process) < 0 ||
             describe_command(root, find_line(&status, "Name"), process) < 0)
             code = error_set_memory(error);
     }

@@ -26,6 +26,9 @@ static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_STARTED] = {TAGGED_NUMBER(device_process, started, INT64_MAX)},
     [PROCESS_TAG_DRAWS] = {TAGGED_NUMBER(device_process, draws, true)},
     [PROCESS_TAG_SQUATS] = {TAGGED_NUMBER(device_process, squats, true)},
+    [PROCESS_TAG_SAID_LEASE] = {TAGGED_NUMBER(device_process, said_lease, UINT64_MAX)},
+    [PROCESS_TAG_SAID_SOCKET] = {TAGGED_MEMBER(device_process, said_socket, text),
+                                 .most = PROCESS_TEXT_LONGEST},
 };
 
 static struct tagged_digest process_tagged_digest;

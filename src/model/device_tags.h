@@ -36,15 +36,17 @@ enum device_tag {
 
 /* Of a process that uses the device; never renumber, only append. */
 enum process_tag {
-    PROCESS_TAG_PID = 1,       /* number */
-    PROCESS_TAG_UID = 2,       /* maybe */
-    PROCESS_TAG_MEMORY = 3,    /* maybe: bytes */
-    PROCESS_TAG_COMMAND = 4,   /* text, cut */
-    PROCESS_TAG_CONTAINER = 5, /* text, cut */
-    PROCESS_TAG_LEASE = 6,     /* number */
-    PROCESS_TAG_STARTED = 7,   /* number: nanoseconds since 1970 UTC */
-    PROCESS_TAG_DRAWS = 8,     /* flag */
-    PROCESS_TAG_SQUATS = 9,    /* flag */
+    PROCESS_TAG_PID = 1,          /* number */
+    PROCESS_TAG_UID = 2,          /* maybe */
+    PROCESS_TAG_MEMORY = 3,       /* maybe: bytes */
+    PROCESS_TAG_COMMAND = 4,      /* text, cut */
+    PROCESS_TAG_CONTAINER = 5,    /* text, cut */
+    PROCESS_TAG_LEASE = 6,        /* number */
+    PROCESS_TAG_STARTED = 7,      /* number: nanoseconds since 1970 UTC */
+    PROCESS_TAG_DRAWS = 8,        /* flag */
+    PROCESS_TAG_SQUATS = 9,       /* flag */
+    PROCESS_TAG_SAID_LEASE = 10,  /* number; only from the probe */
+    PROCESS_TAG_SAID_SOCKET = 11, /* text; only from the probe */
 };
 
 /* Of a link between two devices of a list; never renumber, only append. */

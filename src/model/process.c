@@ -26,13 +26,19 @@ struct device_process *device_process_need(struct device_process_list *list, uin
     return process;
 }
 
+void device_process_finish(struct device_process *process)
+{
+    free(process->command);
+    free(process->container);
+    free(process->said_socket);
+    *process = (struct device_process){0};
+}
+
 void device_process_list_finish(struct device_process_list *list)
 {
     struct device_process *process;
 
-    vector_for_each (process, list) {
-        free(process->command);
-        free(process->container);
-    }
+    vector_for_each (process, list)
+        device_process_finish(process);
     vector_finish(list);
 }

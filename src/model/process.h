@@ -24,6 +24,8 @@ struct device_process {
     int64_t started;               /* nanoseconds since 1970 UTC; 0: unknown */
     bool draws;                    /* it is only known to draw, not to compute */
     bool squats;                   /* it has no lease and keeps the device from being granted */
+    uint64_t said_lease; /* what its environment says (model/lease_mark.h), for whoever joins */
+    char *said_socket;   /* processes to leases: others are not told */
 };
 
 struct device_process_list {
@@ -36,6 +38,8 @@ struct device_process *device_process_find(const struct device_process_list *lis
 /* The same, added when it is not there. NULL when there is no memory or no room for more. */
 struct device_process *device_process_need(struct device_process_list *list, uint64_t pid);
 
+/* Frees what the process owns and zeroes it. */
+void device_process_finish(struct device_process *process);
 void device_process_list_finish(struct device_process_list *list);
 
 #endif

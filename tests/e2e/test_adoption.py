@@ -114,6 +114,21 @@ def test_a_screen_is_no_squatter(town):
     assert town.berth(ALICE, "run", "-n", "3", "true") == (0, "", "")
 
 
+def test_who_says_so_and_is_of_the_same_user_is_of_the_lease(town):
+    town.open()
+    holder = town.hold(ALICE, "--device", "nvidia0")
+    environment = ("HOME=/", f"BERTH_LEASE={holder.lease}", f"BERTH_SOCKET={town.socket}")
+    mine = town.sleeper(ALICE)
+    liar = town.sleeper(BOB)
+    for process, uid in ((mine, ALICE), (liar, BOB)):
+        town.gpus.use(0, process.pid, uid=uid, environment=environment)
+    until(lambda: len(town.slots()["nvidia0"]["device"].get("processes", [])) == 2, "the processes")
+    told = {process["pid"]: process for process in town.slots()["nvidia0"]["device"]["processes"]}
+    assert told[mine.pid]["lease"] == int(holder.lease)
+    assert told[liar.pid]["squats"]
+    town.let_go(holder)
+
+
 # ---- Adopting ----
 
 

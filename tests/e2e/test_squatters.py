@@ -158,14 +158,17 @@ def test_a_process_is_known_by_its_environment(pool_with, sleeper):
     """One that left its parents is still of the lease; a lease of another number is none."""
     pool = pool_with([0, 1])
     holder = pool.hold("--device", "nvidia0")
-    environment = {"BERTH_LEASE": holder.lease, "BERTH_SOCKET": str(pool.socket)}
-    mine = sleeper(env=environment)
-    other = sleeper(env={**environment, "BERTH_LEASE": "77"})
-    processes = [{"pid": process.pid, "uid": os.getuid()} for process in (mine, other)]
+    lease, socket = int(holder.lease), str(pool.socket)
+    said = [(lease, socket), (77, socket), (lease, socket + "x")]
+    processes = [
+        {"pid": sleeper().pid, "uid": os.getuid(), "said_lease": lease, "said_socket": socket} for lease, socket in said
+    ]
     pool.says([pool.device(0, processes=processes), 1])
     slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the processes")
-    assert [process.get("lease") for process in slots["nvidia0"]["device"]["processes"]] == [int(holder.lease), None]
-    assert [process.get("squats") for process in slots["nvidia0"]["device"]["processes"]] == [None, True]
+    found = slots["nvidia0"]["device"]["processes"]
+    assert [process.get("lease") for process in found] == [lease, None, None]
+    assert [process.get("squats") for process in found] == [None, True, True]
+    assert not any("said_lease" in process or "said_socket" in process for process in found)
     pool.let_go(holder)
 
 
@@ -185,9 +188,8 @@ def test_what_a_user_runs_on_a_reserved_device(pool_with, sleeper):
 def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):
     pool = pool_with([0])
     holder = pool.hold()
-    environment = {"BERTH_LEASE": holder.lease, "BERTH_SOCKET": str(pool.socket)}
-    liar = sleeper(env=environment)
-    pool.says([pool.device(0, processes=[{"pid": liar.pid, "uid": os.getuid() + 1}])])
+    said = {"said_lease": int(holder.lease), "said_socket": str(pool.socket)}
+    pool.says([pool.device(0, processes=[{"pid": sleeper().pid, "uid": os.getuid() + 1, **said}])])
     slots = pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
     assert slots["nvidia0"]["device"]["processes"][0]["squats"]
     pool.let_go(holder)

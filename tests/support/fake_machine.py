@@ -284,12 +284,13 @@ class FakeMachine:
         (place / "fd").mkdir(exist_ok=True)
         os.symlink(card.node_path(kind), place / f"fd/{descriptor}")
 
-    def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None):
-        """What /proc says of a process; `started` is in seconds since 1970."""
+    def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None, environment=()):
+        """What /proc says of a process; `started` is in seconds since 1970, `environment` NAME=VALUE."""
         place = self.root / f"proc/{pid}"
         self.write(place / "status", f"Name:\t{command[0]}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
         self.write(place / "cmdline", "".join(f"{word}\0" for word in command))
         self.write(place / "cgroup", f"0::{group}\n")
+        self.write(place / "environ", "".join(f"{variable}\0" for variable in environment))
         if started is not None:
             self.write(self.root / "proc/stat", f"cpu 1 2 3\nbtime {BOOTED}\n")
             ticks = int((started - BOOTED) * os.sysconf("SC_CLK_TCK"))

@@ -62,6 +62,8 @@ static inline void device_fill(struct device *device, struct device_id id)
         .started = 4,
         .draws = true,
         .squats = true,
+        .said_lease = 13,
+        .said_socket = copy_of("/run/berth/berth.sock"),
     };
     assert_non_null(device_process_need(&device->processes, 1));
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);

@@ -254,6 +254,8 @@ PROCESS = {
     "started": (7, TIME),
     "draws": (8, FLAG),
     "squats": (9, FLAG),
+    "said_lease": (10, NUMBER),
+    "said_socket": (11, TEXT),
 }
 
 DEVICE = {

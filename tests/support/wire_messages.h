@@ -62,7 +62,8 @@ static inline bool same_process(const struct device_process *one,
            same_maybe(one->memory, other->memory) && same_text(one->command, other->command) &&
            same_text(one->container, other->container) && one->lease == other->lease &&
            one->started == other->started && one->draws == other->draws &&
-           one->squats == other->squats;
+           one->squats == other->squats && one->said_lease == other->said_lease &&
+           same_text(one->said_socket, other->said_socket);
 }
 
 static inline bool same_processes(const struct device_process_list *one,
@@ -217,7 +218,8 @@ static inline size_t device_memory(const struct device *device)
 
     for (size_t i = 0; i < device->processes.count; i++)
         sum += text_memory(device->processes.items[i].command) +
-               text_memory(device->processes.items[i].container);
+               text_memory(device->processes.items[i].container) +
+               text_memory(device->processes.items[i].said_socket);
     return sum;
 }
 

@@ -15,8 +15,7 @@
 
 static void finish(struct device_process *process)
 {
-    free(process->command);
-    free(process->container);
+    device_process_finish(process);
 }
 
 static struct device_process describe(uint64_t pid)
@@ -48,6 +47,46 @@ static void a_process_has_an_owner_a_command_and_a_container(void **state)
     assert_string_equal(process.command, "python3 train.py --name two words");
     assert_string_equal(process.container, ID);
     finish(&process);
+}
+
+static void a_process_says_of_which_lease_it_is(void **state)
+{
+    static const struct {
+        const char *environment; /* lines stand for what ends with a zero byte */
+        uint64_t lease;
+        const char *socket;
+    } cases[] = {
+        {"HOME=/\nBERTH_LEASE=12\nBERTH_SOCKET=/run/berth/berth.sock\n", 12,
+         "/run/berth/berth.sock"},
+        {"BERTH_SOCKET=/a\nBERTH_LEASE=12", 12, "/a"},
+        {"BERTH_LEASE=12\n", 0, NULL},
+        {"BERTH_SOCKET=/a\n", 0, NULL},
+        {"BERTH_LEASE=12x\nBERTH_SOCKET=/a\n", 0, NULL},
+        {"BERTH_LEASE=-1\nBERTH_SOCKET=/a\n", 0, NULL},
+        {"BERTH_LEASE=\nBERTH_SOCKET=/a\n", 0, NULL},
+        {"XBERTH_LEASE=12\nBERTH_SOCKET=/a\n", 0, NULL},
+        {"", 0, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t length = strlen(cases[i].environment);
+        char *environment = strdup(cases[i].environment);
+        struct device_process process;
+
+        assert_non_null(environment);
+        for (size_t at = 0; at < length; at++)
+            environment[at] = (char)(environment[at] == '\n' ? '\0' : environment[at]);
+        process_tree_file("proc/12/status", "Name:\ta\n");
+        process_tree_write("proc/12/environ", environment, length);
+        free(environment);
+        process = describe(12);
+        assert_int_equal(process.said_lease, cases[i].lease);
+        assert_int_equal(process.said_socket == NULL, cases[i].socket == NULL);
+        if (cases[i].socket != NULL)
+            assert_string_equal(process.said_socket, cases[i].socket);
+        finish(&process);
+    }
 }
 
 #define STAT_FIELDS " S 1 12 12 0 -1 4194304 1 0 0 0 1 1 0 0 20 0 1 0 "
@@ -244,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TREE_TEST(a_process_has_an_owner_a_command_and_a_container),
         TREE_TEST(a_process_began_at_a_time),
+        TREE_TEST(a_process_says_of_which_lease_it_is),
         TREE_TEST(what_is_not_there_is_unknown),
         TREE_TEST(without_words_there_is_a_name),
         TREE_TEST(owners_that_are_none_are_unknown),
