@@ -91,9 +91,14 @@ class Pool:
             processes.wait_for_end(pid)
 
     def close(self):
+        # A job that was submitted says that it is over just before it is.
+        self._await_others()
+        self.end_daemon()
+        # What the daemon has killed at its own end.
+        self._await_others()
+
+    def _await_others(self):
         daemons = self.daemons()
         for pid, zombie in processes.descendants(os.getpid()):
-            # A job that was submitted says that it is over just before it is.
             if not zombie and pid not in daemons and not processes.is_probe(pid):
                 processes.is_ended(pid, 2)
-        self.end_daemon()
