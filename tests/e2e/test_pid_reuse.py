@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 import wire
 from town import ALICE, BOB
@@ -45,13 +46,29 @@ def started(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
+def started_now():
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        return started(process.pid)
+    finally:
+        end(process)
+
+
+def until_later_than(began):
+    """The kernel tells the time of a start in ticks: one has to pass, or both would have begun at the same
+    time. Numbers do not come round as fast as that by themselves."""
+    until(lambda: started_now() > began, "the next tick")
+
+
 def test_a_lease_does_not_pass_to_who_has_the_number_next(town):
     """Not over a restart either, and whoever has it now is left alone."""
     town.open()
     holder = town.hold(ALICE, "-n", "2")  # which becomes its command: one process
+    began = started(holder.pid)
     town.close(signal.SIGKILL)
     holder.kill(signal.SIGKILL)
     holder.wait()
+    until_later_than(began)
     other = process_with(holder.pid, BOB)
     try:
         town.open()
@@ -67,8 +84,7 @@ def test_a_process_that_was_meant_is_not_who_has_its_number_next(town):
     meant = town.sleeper(BOB)
     began = started(meant.pid)
     with wire.connect(str(town.socket)) as client:
-        # A clock tick has to pass, or both would have begun at the same time.
-        until(lambda: started_now() > began, "the next tick")
+        until_later_than(began)
         town.end(meant)
         other = process_with(meant.pid, BOB)
         try:
@@ -80,14 +96,6 @@ def test_a_process_that_was_meant_is_not_who_has_its_number_next(town):
             end(other)
 
 
-def started_now():
-    process = subprocess.Popen(["sleep", "1000"])
-    try:
-        return started(process.pid)
-    finally:
-        end(process)
-
-
 def test_who_connected_and_is_gone_holds_nothing(town):
     """Its number is used again while its connection is still open, in the hands of a child."""
     town.open()
@@ -96,14 +104,14 @@ def test_who_connected_and_is_gone_holds_nothing(town):
         "link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
         f"link.connect({str(town.socket)!r})\n"
         "if os.fork(): os._exit(0)\n"
-        "print('up', flush=True)\n"
+        "print('up', os.getpid(), flush=True)\n"
         "sys.stdin.readline()\n"
         f"link.send({wire.encode('CLAIM', 1, token_high=7, token_low=7, request={}, hold=wire.HOLDS['PROCESS'])!r})\n"
         "print('answer', link.recv(65536)[1], flush=True)\n"
         "sys.stdin.readline()\n"
     )
     child = town.sandbox.start([*town.become(ALICE), sys.executable, "-c", script])
-    child.wait_for_line("^up$")
+    heir = int(child.wait_for_line("^up ").split()[1])
     assert child.wait() == 0  # who connected
     other = process_with(child.pid, BOB)
     try:
@@ -112,5 +120,6 @@ def test_who_connected_and_is_gone_holds_nothing(town):
         until(lambda: town.look()["leases"] == [], "no lease")
         assert other.poll() is None
         child.send("\n")
+        processes.wait_for_end(heir)
     finally:
         end(other)
