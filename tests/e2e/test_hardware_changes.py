@@ -113,6 +113,8 @@ def test_the_daemon_goes_on_while_one_hangs(machine, impatient, machine_pool):
     slots = machine_pool.until_state("amd0", "SICK")
     assert slots["amd0"]["device"]["old"]
     assert run_somewhere(machine_pool, "-n", "2") == "amd1,amd2"
+    for device in ("amd1", "amd2"):  # they are looked at before they are free
+        machine_pool.until_state(device, "FREE")
     found, document = states(machine_pool)
     assert found == {"amd0": "sick", "amd1": "free", "amd2": "free"}
     assert any(problem["message"].startswith("amd0 ") for problem in document["problems"])
