@@ -74,6 +74,15 @@ void handover_restored(struct pool *pool)
     }
 }
 
+bool handover_is_pending(const struct pool *pool)
+{
+    for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
+        if ((pool->handovers[slot] & HANDOVER_LOOK) != 0)
+            return true;
+    }
+    return false;
+}
+
 bool handover_is_unasked(const struct pool *pool)
 {
     return pool->unasked;

@@ -26,6 +26,8 @@ void handover_begin(struct pool *pool, const struct job *job);
 /* What a daemon before us did not get to: to be looked at again. */
 void handover_restored(struct pool *pool);
 
+/* Whether a device waits for a look. */
+bool handover_is_pending(const struct pool *pool);
 /* Whether a device waits for a look that nobody has asked for. */
 bool handover_is_unasked(const struct pool *pool);
 /* A look is asked for: at all devices, or at those that wait for one, whose ids are added to

@@ -27,6 +27,7 @@ struct hardware {
     bool is_whole;        /* and is about all devices */
     bool is_awaited;      /* claims wait for an answer about all devices */
     int64_t seen_at;      /* when the last answer about all devices was asked for */
+    uint64_t looks;       /* that have ended */
     bool has_report;      /* there was one */
     uint64_t number;      /* of the request */
     int64_t asked_at;     /* the last time; times are the loop's */
@@ -114,6 +115,7 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->failures++;
     hardware->start_at = loop_now(&pool->loop) + hardware_restart_after(hardware->failures);
     hardware->is_awaited = false;
+    hardware->looks++;
     if (pool->engine != NULL)
         engine_report_missing(pool->engine);
     if (pool->notices != NULL)
@@ -145,6 +147,7 @@ static void receive(struct hardware *hardware)
         } else {
             hardware->is_asked = false;
             hardware->has_report = true;
+            hardware->looks++;
             if (hardware->failures > 0)
                 log_line(&hardware->pool->log, pool_now(hardware->pool), "probe", "what=back");
             hardware->failures = 0;
@@ -290,6 +293,21 @@ void hardware_schedule(struct pool *pool)
 bool hardware_answers(const struct pool *pool)
 {
     return pool->hardware != NULL && pool->hardware->probe.is_open;
+}
+
+uint64_t hardware_looks(const struct pool *pool)
+{
+    return pool->hardware == NULL ? 0 : pool->hardware->looks;
+}
+
+uint64_t hardware_looks_needed(const struct pool *pool)
+{
+    const struct hardware *hardware = pool->hardware;
+    uint64_t coming = 0;
+
+    if (hardware_answers(pool) && handover_is_pending(pool))
+        coming = (hardware->is_asked ? 1 : 0) + (handover_is_unasked(pool) ? 1 : 0);
+    return coming == 0 ? 0 : hardware->looks + coming;
 }
 
 bool hardware_is_awaited(const struct pool *pool)

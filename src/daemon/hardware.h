@@ -60,6 +60,11 @@ bool hardware_must_look(struct pool *pool, bool anew);
 /* Whether that has not come yet. */
 bool hardware_is_awaited(const struct pool *pool);
 
+/* How many looks have ended, one way or the other. */
+uint64_t hardware_looks(const struct pool *pool);
+/* How many will have when all that is being handed over now was looked at; 0: nothing is. */
+uint64_t hardware_looks_needed(const struct pool *pool);
+
 /* Whether there is somebody to be asked about the devices. */
 bool hardware_answers(const struct pool *pool);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Claims and tests that cannot be decided yet: another pool has still to say whether it uses what
- * we want (names.c), or the last look at the hardware is too old to tell who is on it (hardware.c).
+ * we want (names.c), or the last look at the hardware is too old to tell who is on it (hardware.c),
+ * or was before a lease ended that somebody who does not wait may have the devices of (handover.c).
  * They are dealt with in their order once that is settled, which is never long.
  */
 #ifndef DAEMON_POSTPONED_H

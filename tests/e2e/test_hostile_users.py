@@ -48,7 +48,7 @@ def test_lease_of_somebody_else(machine):
         assert list(leases(machine)) == [lease]
 
 
-SLEEPER = "import time; print('ready', flush=True); time.sleep(100)"
+SLEEPER = "import signal; print('ready', flush=True); signal.pause()"
 
 
 def start_marked(machine, uid, lease):
@@ -132,7 +132,6 @@ def test_more_processes_than_descriptors_for_them(machine):
     most = 0
     while leases(machine):
         most = max(most, descriptors(machine.daemon.pid))
-        time.sleep(0.001)
     assert before + 500 < most < before + 530
     until(lambda: descriptors(machine.daemon.pid) <= before, "the descriptors of before")
     for pid, zombie in processes.descendants(os.getpid()):
@@ -171,7 +170,7 @@ def test_names_that_somebody_keeps(machine):
             began = time.monotonic()
             alice.release(alice.claim({"wanted": ["nvidia0"]})["id"])
             times.append(time.monotonic() - began)
-            time.sleep(0.01)
+            keeper.runs(0.01)  # others may ask meanwhile
         times.sort()
         assert times[len(times) // 2] < 0.05
         assert times[len(times) * 9 // 10] < 0.05

@@ -229,6 +229,18 @@ def test_a_device_is_looked_at_before_it_is_granted_on(pool_with):
     pool.until(lambda slots: not blocks(slots["nvidia0"]), "a device that was handed over")
 
 
+def test_who_does_not_wait_waits_for_the_look(pool_with):
+    """A device that its holder has just left is not "busy": whether it is free is being looked at."""
+    pool = pool_with([0])
+    pool.says([0], behaviour="late", delay=0.3)
+    for _ in range(3):
+        assert where(pool, "--nonblock") == "nvidia0"
+        assert pool.berth("wait", "--nonblock") == (0, "", "")
+    holder = pool.hold()
+    assert pool.berth("run", "--nonblock", "true").code == 123
+    pool.let_go(holder)
+
+
 def test_nobody_waits_for_a_probe_that_does_not_answer(hardware_of):
     pool = hardware_of([0])
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "200ms"

@@ -37,8 +37,9 @@ class Other:
         os.close(write)
         self.answer = read
 
-    def runs(self):
-        return not select.select([self.answer], [], [], 0)[0]
+    def runs(self, pause=0):
+        """Whether it does still after a pause, which its end cuts short."""
+        return not select.select([self.answer], [], [], pause)[0]
 
     def result(self, timeout=60.0):
         """Waits for its end; what it raised is a failure here."""
