@@ -13,6 +13,27 @@
 #include "base/string_list.h"
 #include "model/device.h"
 
+/* One rank of a distributed job, as torch programs are told. */
+struct rank_facts {
+    uint32_t rank;       /* over all replicas */
+    uint32_t world_size; /* ranks in all */
+    uint32_t local_rank; /* within the replica */
+    uint32_t local_world_size;
+    uint32_t group_rank;   /* the replica */
+    const char *address;   /* MASTER_ADDR */
+    uint16_t port;         /* MASTER_PORT */
+    const char *backend;   /* BERTH_BACKEND */
+    const char *interface; /* NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME; NULL: as inherited */
+};
+
+/* How a command shares its device by MPS. */
+struct mps_facts {
+    const char *pipe_dir;
+    const char *log_dir;
+    struct optional_number share;  /* millionths; unknown: no limit */
+    struct optional_number memory; /* bytes; unknown: no limit */
+};
+
 /* What a command is started with. Points to the caller's. */
 struct launch_facts {
     uint64_t lease;               /* 0: none, every GPU is hidden (--or-cpu) */
@@ -24,6 +45,8 @@ struct launch_facts {
     bool uuid;             /* UUIDs instead of indices in the masks */
     bool has_replica;      /* sets BERTH_REPLICA */
     uint32_t replica;
+    const struct rank_facts *rank; /* NULL: it is none, and variables of ranks are as inherited */
+    const struct mps_facts *mps;   /* NULL: not shared by MPS, and its variables are as inherited */
 };
 
 /* The environment `inherited` (ended by NULL) as the command is to see it: an own list, ended by a

@@ -44,6 +44,8 @@ void request_finish(struct request *request)
     free(request->policy);
     free(request->affinity);
     free(request->name);
+    free(request->mps_pipe_dir);
+    free(request->mps_log_dir);
     request_init(request);
 }
 
@@ -60,6 +62,7 @@ int request_copy(struct request *ret_request, const struct request *from)
 
     copy.wanted = copy.avoided = (struct device_id_list){0};
     copy.model = copy.policy = copy.affinity = copy.name = NULL;
+    copy.mps_pipe_dir = copy.mps_log_dir = NULL;
     code = device_id_list_copy(&copy.wanted, &from->wanted);
     if (code == 0)
         code = device_id_list_copy(&copy.avoided, &from->avoided);
@@ -71,6 +74,10 @@ int request_copy(struct request *ret_request, const struct request *from)
         code = copy_text(&copy.affinity, from->affinity);
     if (code == 0)
         code = copy_text(&copy.name, from->name);
+    if (code == 0)
+        code = copy_text(&copy.mps_pipe_dir, from->mps_pipe_dir);
+    if (code == 0)
+        code = copy_text(&copy.mps_log_dir, from->mps_log_dir);
     if (code == 0)
         *ret_request = copy;
     else
@@ -110,7 +117,8 @@ bool request_equals(const struct request *one, const struct request *other)
 {
     return same_devices(one, other) && one->sharing == other->sharing &&
            same_number(one->share, other->share) && same_number(one->memory, other->memory) &&
-           same_number(one->cpus, other->cpus) &&
+           same_text(one->mps_pipe_dir, other->mps_pipe_dir) &&
+           same_text(one->mps_log_dir, other->mps_log_dir) && same_number(one->cpus, other->cpus) &&
            same_number(one->host_memory, other->host_memory) &&
            one->scheduling == other->scheduling && one->priority == other->priority &&
            same_text(one->policy, other->policy) && same_text(one->affinity, other->affinity) &&
@@ -216,6 +224,30 @@ static int validate_mps(const struct request *request, struct berth_error *error
     return 0;
 }
 
+/* A directory of MPS: a whole path, so that it means the same to everybody. */
+static int validate_directory(const struct request *request, const char *what,
+                              const char *directory, struct berth_error *error)
+{
+    if (directory == NULL)
+        return 0;
+    if (request->sharing != SHARING_MPS)
+        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with sharing mps, found sharing %s",
+                         what, choice_name(sharing_names, (int)request->sharing));
+    if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_LONGEST)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted an absolute path of at most %d bytes, found %s", what,
+                         REQUEST_DIRECTORY_LONGEST, quote(directory).text);
+    return 0;
+}
+
+static int validate_directories(const struct request *request, struct berth_error *error)
+{
+    int code = validate_directory(request, "mps-pipe-dir", request->mps_pipe_dir, error);
+
+    return code < 0 ? code
+                    : validate_directory(request, "mps-log-dir", request->mps_log_dir, error);
+}
+
 static int validate_sharing(const struct request *request, struct berth_error *error)
 {
     if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
@@ -307,6 +339,8 @@ int request_validate(const struct request *request, struct berth_error *error)
 
     if (code == 0)
         code = validate_sharing(request, error);
+    if (code == 0)
+        code = validate_directories(request, error);
     if (code == 0)
         code = validate_order(request, error);
     if (code == 0)

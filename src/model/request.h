@@ -22,6 +22,8 @@
 #define REQUEST_COUNT_MOST 1000000
 /* The longest name, model, affinity key or policy name, in bytes. */
 #define REQUEST_TEXT_LONGEST 255
+/* The longest directory of MPS, in bytes: the sockets in it have to fit into an address. */
+#define REQUEST_DIRECTORY_LONGEST 72
 /* Shares are counted in millionths of a device. */
 #define SHARE_WHOLE    1000000
 #define SHARE_DECIMALS 6
@@ -78,6 +80,8 @@ struct request {
     enum sharing sharing;
     struct optional_number share;  /* millionths of a device */
     struct optional_number memory; /* bytes reserved on each device */
+    char *mps_pipe_dir;            /* of the MPS control daemon, absolute; NULL: the pool's own */
+    char *mps_log_dir;             /* likewise */
 
     struct optional_number cpus;        /* thousandths of a CPU for each replica, on its host */
     struct optional_number host_memory; /* bytes of the host's memory for each replica */

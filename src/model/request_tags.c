@@ -49,6 +49,10 @@ static const struct tagged_field request_fields[] = {
     [REQUEST_TAG_NAME] = {TAGGED_MEMBER(request, name, text), .most = REQUEST_TEXT_LONGEST},
     [REQUEST_TAG_CPUS] = {TAGGED_MEMBER(request, cpus, maybe), .most = UINT64_MAX},
     [REQUEST_TAG_HOST_MEMORY] = {TAGGED_MEMBER(request, host_memory, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_MPS_PIPE_DIR] = {TAGGED_MEMBER(request, mps_pipe_dir, text),
+                                  .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_MPS_LOG_DIR] = {TAGGED_MEMBER(request, mps_log_dir, text),
+                                 .most = REQUEST_TEXT_LONGEST},
 };
 _Static_assert(COUNT(request_fields) <= 64, "tags seen are bits of 64");
 

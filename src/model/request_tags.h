@@ -37,6 +37,8 @@ enum request_tag {
     REQUEST_TAG_NAME = 26,          /* text */
     REQUEST_TAG_CPUS = 27,          /* maybe */
     REQUEST_TAG_HOST_MEMORY = 28,   /* maybe */
+    REQUEST_TAG_MPS_PIPE_DIR = 29,  /* text */
+    REQUEST_TAG_MPS_LOG_DIR = 30,   /* text */
 };
 
 /* struct request; what it reads is to be finished with tagged_finish or request_finish. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/choice.h"
+#include "base/json.h"
 #include "spec/document.h"
 
 struct field;
@@ -33,10 +34,40 @@ struct field_type {
     int (*parse)(const struct field *field, const char *text, void *target,
                  struct berth_error *error);
 
+    /* Writes the members of the JSON Schema that accepts the same values, null apart, into the open
+     * object; NULL: the type is not used by files that have a schema. */
+    void (*schema)(const struct field *field, struct json *json);
+
     /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
      * reading->error set, name and position included. */
     int (*read)(const struct reading *reading, const struct field *field, const struct node *node,
                 void *target);
+};
+
+/* What is said of one field of a file, by its path from the top: "gpu.count". The block `gpu` may
+ * stand elsewhere in the file; the path is the same. A null value counts as left out. */
+enum condition_test {
+    CONDITION_NONE,         /* ends the conditions of a contradiction */
+    CONDITION_GIVEN,        /* the field has a value */
+    CONDITION_LEFT_OUT,     /* it has none */
+    CONDITION_ONE_OF,       /* it has one of the values */
+    CONDITION_ANOTHER,      /* it has a value that is none of them */
+    CONDITION_NOT_GIVEN_AS, /* left out, or another value */
+};
+
+struct condition {
+    const char *path;
+    enum condition_test test;
+    const char *const *values; /* as they are written, ended by NULL; numbers without quotes too */
+};
+
+/* Fields that do not go together: when all conditions hold, the file is refused with the sentence,
+ * at the place of the field `at` (or of the record, when it was left out). Rows drive both the
+ * reader and the schema. */
+struct contradiction {
+    const char *at;
+    const char *sentence;
+    struct condition conditions[4];
 };
 
 struct record {
@@ -53,6 +84,9 @@ struct field {
     const struct field_type *type;
     size_t offset; /* of the member in the record's struct */
     bool required;
+    const char *help;    /* a sentence for docs and schema; files that have them need one */
+    const char *usual;   /* what it is when left out, for docs; NULL: nothing to say */
+    const char *example; /* a value as it is written, for docs */
 
     /* What the type asks for; its comment says which. */
     uint64_t least;

@@ -28,6 +28,13 @@ static const struct choice rank_mask_names[] = {
     {0},
 };
 
+const struct choice backend_names[] = {
+    {"nccl", BACKEND_NCCL},
+    {"gloo", BACKEND_GLOO},
+    {"mpi", BACKEND_MPI},
+    {0},
+};
+
 /* The two members of --gpus stand in the whole of the options. */
 static int take_gpus(const struct option *option, void *member, const char *value,
                      struct berth_error *error)
@@ -62,6 +69,28 @@ static int take_replicas(const struct option *option, void *member, const char *
     if (code == 0)
         *(uint32_t *)member = (uint32_t)replicas;
     return code;
+}
+
+static int take_port(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
+{
+    uint64_t port;
+    int code = quantity_parse_number(value, 1, UINT16_MAX, &port, error);
+
+    (void)option;
+    if (code == 0)
+        *(uint32_t *)member = (uint32_t)port;
+    return code;
+}
+
+static int take_interface(const struct option *option, void *member, const char *value,
+                          struct berth_error *error)
+{
+    if (*value == '\0' || strlen(value) > INTERFACE_LONGEST)
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "wanted the name of a network interface of 1 to %d bytes, found %s",
+                         INTERFACE_LONGEST, quote(value).text);
+    return option_text(option, member, value, error);
 }
 
 static int take_vendor(const struct option *option, void *member, const char *value,
@@ -164,6 +193,18 @@ static const struct option request_rows[] = {
      .help = "memory to reserve on a shared device",
      REQUEST(memory),
      .take = option_size},
+    {.name = "mps-pipe-dir",
+     .command_only = true,
+     .argument = "DIR",
+     .help = "where MPS has its pipes, instead of a directory of the pool's own",
+     REQUEST(mps_pipe_dir),
+     .take = option_text},
+    {.name = "mps-log-dir",
+     .command_only = true,
+     .argument = "DIR",
+     .help = "where MPS has its logs",
+     REQUEST(mps_log_dir),
+     .take = option_text},
     {.name = "scheduling",
      .argument = "HOW",
      .choices = scheduling_names,
@@ -212,6 +253,12 @@ static const struct option request_rows[] = {
      .help = "where no device could ever do, go on without",
      REQUEST(or_cpu),
      .take = option_flag},
+    {.name = "spec",
+     .command_only = true,
+     .argument = "FILE",
+     .help = "take the request, and the command, from this file; other options win over it",
+     OPTIONS(spec),
+     .take = option_string},
     {.name = "name",
      .argument = "TEXT",
      .help = "a name for people",
@@ -221,6 +268,11 @@ static const struct option request_rows[] = {
      .command_only = true,
      .help = "name devices by UUID in the masks",
      OPTIONS(uuid),
+     .take = option_flag},
+    {.name = "pin",
+     .command_only = true,
+     .help = "keep the command on the CPUs near its devices, where they are known",
+     OPTIONS(pin),
      .take = option_flag},
     {.name = "ranks",
      .command_only = true,
@@ -234,6 +286,26 @@ static const struct option request_rows[] = {
      .help = "what a rank sees: all of its replica, or one",
      OPTIONS(rank_mask),
      .take = option_choice},
+    {.name = "backend",
+     .command_only = true,
+     .argument = "NAME",
+     .choices = backend_names,
+     .help = "what ranks talk to each other with: nccl (default), gloo or mpi; told as "
+             "BERTH_BACKEND",
+     OPTIONS(backend),
+     .take = option_choice},
+    {.name = "master-port",
+     .command_only = true,
+     .argument = "PORT",
+     .help = "where ranks meet (default 29500, or a free one when that is taken)",
+     OPTIONS(master_port),
+     .take = take_port},
+    {.name = "interface",
+     .command_only = true,
+     .argument = "NAME",
+     .help = "the network interface that NCCL and Gloo are told to use (default: neither is told)",
+     OPTIONS(interface),
+     .take = take_interface},
     {.name = "label",
      .command_only = true,
      .help = "begin each line of output with its rank",
@@ -263,7 +335,10 @@ void request_options_finish(struct request_options *options)
 {
     request_finish(&options->request);
     free(options->count_model);
-    options->count_model = NULL;
+    free(options->interface);
+    string_list_finish(&options->command);
+    string_list_finish(&options->notes);
+    options->count_model = options->interface = NULL;
 }
 
 int request_options_resolve(const struct request_options *options, struct request *ret_request,

@@ -8,6 +8,7 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
+#include "base/string_list.h"
 #include "model/request.h"
 #include "spec/option.h"
 
@@ -16,13 +17,35 @@ enum rank_mask {
     RANK_MASK_ONE, /* each rank sees only its own */
 };
 
+/* What ranks talk to each other with. */
+enum backend {
+    BACKEND_UNSAID, /* nccl */
+    BACKEND_NCCL,
+    BACKEND_GLOO,
+    BACKEND_MPI,
+};
+
+extern const struct choice backend_names[];
+
+/* The longest name of a network interface, in bytes. */
+#define INTERFACE_LONGEST 15
+
 struct request_options {
     struct request request;
     char *count_model;     /* the MODEL of -n MODEL:N */
     const char *inventory; /* argv's */
+    const char *spec;      /* argv's: the file that the rest was taken from first */
     bool uuid;
-    bool label;
+    bool pin;   /* to the CPUs near the devices */
+    bool label; /* each line of output with its rank */
     enum rank_mask rank_mask;
+    enum backend backend;
+    uint32_t master_port; /* 0: 29500, or a free one when that is taken */
+    char *interface;      /* for NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME; NULL: neither is set */
+
+    /* What only a spec file says. */
+    struct string_list command; /* its words; empty: none */
+    struct string_list notes; /* for people, each with its place: what was taken and does nothing */
 };
 
 /* Fills in a struct request_options. */

@@ -64,8 +64,8 @@ enum wire_type {
     /* From the daemon. */
     WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending, time */
     WIRE_WAITING = 65, /* id, position; after EXPLAIN also text (why), estimate, pending */
-    WIRE_GRANTED = 66, /* id, devices, replicas, granted, expires, vendors, socket, pool; `more`:
-                          another one with the next devices follows */
+    WIRE_GRANTED = 66, /* id, devices, replicas, granted, expires, vendors, socket, pool, mps_root;
+                          `more`: another one with the next devices follows */
     WIRE_REFUSED = 67, /* error, text: the last word about this number */
     WIRE_DONE = 68,    /* id, expires */
     WIRE_PAGE = 69,    /* capacity, pending, time, socket, inventory, slots, leases, claims; section
@@ -223,6 +223,7 @@ struct wire_message {
     int64_t granted;
     struct optional_number expires;
     bool stay;        /* its holder may be told something later, and is to stay to hear it */
+    char *mps_root;   /* of a lease that shares by MPS: see model/mps.h; NULL: it does not */
     uint32_t vendors; /* bits of enum vendor: what the host has */
     char *socket;
     char *pool; /* the same as long as ids go on counting */

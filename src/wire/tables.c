@@ -150,6 +150,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_STARTED] = {TAGGED_NUMBER(wire_message, started, UINT64_MAX)},
     [WIRE_TAG_PRESENT] = {TAGGED_NUMBER(wire_message, present, true)},
     [WIRE_TAG_STAY] = {TAGGED_NUMBER(wire_message, stay, true)},
+    [WIRE_TAG_MPS_ROOT] = {TAGGED_MEMBER(wire_message, mps_root, text), .most = WIRE_TEXT_LONGEST},
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 

@@ -50,6 +50,7 @@ enum wire_tag {
     WIRE_TAG_STARTED = 39,      /* number: clock ticks since boot */
     WIRE_TAG_PRESENT = 40,      /* flag */
     WIRE_TAG_STAY = 41,         /* flag */
+    WIRE_TAG_MPS_ROOT = 42,     /* text */
 };
 
 enum wire_slot_tag {

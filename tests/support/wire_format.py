@@ -242,6 +242,8 @@ REQUEST = {
     "name": (26, TEXT),
     "cpus": (27, MAYBE),
     "host_memory": (28, MAYBE),
+    "mps_pipe_dir": (29, TEXT),
+    "mps_log_dir": (30, TEXT),
 }
 
 PROCESS = {
@@ -386,6 +388,7 @@ MESSAGE = {
     "started": (39, NUMBER),
     "present": (40, FLAG),
     "stay": (41, FLAG),
+    "mps_root": (42, TEXT),
 }
 
 

@@ -155,8 +155,9 @@ static inline bool same_answer(const struct wire_message *one, const struct wire
            one->replicas == other->replicas && one->more == other->more &&
            one->granted == other->granted && same_maybe(one->expires, other->expires) &&
            one->vendors == other->vendors && same_text(one->socket, other->socket) &&
-           same_text(one->pool, other->pool) && same_text(one->version_text, other->version_text) &&
-           one->pid == other->pid && one->force_at == other->force_at && one->end == other->end &&
+           same_text(one->mps_root, other->mps_root) && same_text(one->pool, other->pool) &&
+           same_text(one->version_text, other->version_text) && one->pid == other->pid &&
+           one->force_at == other->force_at && one->end == other->end &&
            same_maybe(one->exit_code, other->exit_code) && one->capacity == other->capacity &&
            one->pending == other->pending && one->time == other->time && one->stay == other->stay;
 }
@@ -238,8 +239,8 @@ static inline size_t wire_message_memory(const struct wire_message *message)
     size_t sum = request_memory(message->request) + strings_memory(&message->masks) +
                  ids_memory(&message->device_ids) + text_memory(message->command) +
                  text_memory(message->inventory) + text_memory(message->text) +
-                 text_memory(message->socket) + text_memory(message->pool) +
-                 text_memory(message->version_text) +
+                 text_memory(message->socket) + text_memory(message->mps_root) +
+                 text_memory(message->pool) + text_memory(message->version_text) +
                  message->devices.capacity * sizeof(*message->devices.items) +
                  message->slots.capacity * sizeof(*message->slots.items) +
                  message->leases.capacity * sizeof(*message->leases.items) +

@@ -57,7 +57,7 @@ static void unset(char **text)
 }
 
 /* So many changes of each kind, which together change every member in every way. */
-enum { NUMBERS = 16, TEXTS = 8, FLAGS = 6, OTHERS = 12 };
+enum { NUMBERS = 16, TEXTS = 12, FLAGS = 6, OTHERS = 12 };
 
 static void change_number(struct request *request, size_t change)
 {
@@ -75,7 +75,10 @@ static void change_number(struct request *request, size_t change)
 
 static void change_text(struct request *request, size_t change)
 {
-    char **texts[] = {&request->model, &request->policy, &request->affinity, &request->name};
+    char **texts[] = {
+        &request->model, &request->policy,       &request->affinity,
+        &request->name,  &request->mps_pipe_dir, &request->mps_log_dir,
+    };
 
     if (change < COUNT(texts))
         set_empty(texts[change]);
