@@ -28,16 +28,33 @@ static const struct vendor_masks {
     enum variable also_read;
     enum variable read_before;
 } vendor_masks[VENDOR_DRI + 1] = {
-    [VENDOR_NVIDIA] = {.masks = {{CUDA_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1"},
-                                 {NVIDIA_VISIBLE_DEVICES, NAMING_UUID_IF_ALL, "void"}},
-                       .order = CUDA_DEVICE_ORDER,
-                       .order_value = "PCI_BUS_ID"},
-    [VENDOR_AMD] = {.masks = {{ROCR_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1", .mixes = true}},
-                    .also_read = CUDA_VISIBLE_DEVICES,
-                    .read_before = HIP_VISIBLE_DEVICES},
-    [VENDOR_INTEL] = {.masks = {{ZE_AFFINITY_MASK, NAMING_TILES, "99999"}},
-                      .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
-                      .order_value = "1"},
+    [VENDOR_NVIDIA] =
+        {
+            .masks =
+                {
+                    {.variable = CUDA_VISIBLE_DEVICES, .naming = NAMING_AS_WANTED, .hidden = "-1"},
+                    {.variable = NVIDIA_VISIBLE_DEVICES,
+                     .naming = NAMING_UUID_IF_ALL,
+                     .hidden = "void"},
+                },
+            .order = CUDA_DEVICE_ORDER,
+            .order_value = "PCI_BUS_ID",
+        },
+    [VENDOR_AMD] =
+        {
+            .masks = {{.variable = ROCR_VISIBLE_DEVICES,
+                       .naming = NAMING_AS_WANTED,
+                       .hidden = "-1",
+                       .mixes = true}},
+            .also_read = CUDA_VISIBLE_DEVICES,
+            .read_before = HIP_VISIBLE_DEVICES,
+        },
+    [VENDOR_INTEL] =
+        {
+            .masks = {{.variable = ZE_AFFINITY_MASK, .naming = NAMING_TILES, .hidden = "99999"}},
+            .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
+            .order_value = "1",
+        },
     /* The others have none. */
 };
 
