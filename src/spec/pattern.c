@@ -151,12 +151,11 @@ void pattern_append_elastic(struct text *out, uint64_t least, uint64_t most)
     for (size_t length = 1; length < longest; length++)
         text_append_format(out, "[0-9]{%zu}-[0-9]{%zu,}|", length, length + 1);
     /* ... or both are the same, ... */
-    text_append(out, "([0-9]+)-\\1(?![0-9])|(?:");
+    text_append(out, "([0-9]+)-\\1(?![0-9])|(?=(?:");
     /* ... or have as many, begin alike and go on with a smaller and a larger one. */
     for (size_t length = 1; length <= longest; length++)
-        text_append_format(out, "%s(?=[0-9]{%zu}-[0-9]{%zu}(?![0-9]))", length == 1 ? "" : "|",
-                           length, length);
-    text_append(out, ")([0-9]*)(?:");
+        text_append_format(out, "%s[0-9]{%zu}-[0-9]{%zu}", length == 1 ? "" : "|", length, length);
+    text_append(out, ")(?![0-9]))([0-9]*)(?:");
     for (char digit = '0'; digit < '9'; digit++)
         text_append_format(out, "%s%c[0-9]*-\\2[%c-9]", digit == '0' ? "" : "|", digit, digit + 1);
     text_append(out, ")[0-9]*))");
