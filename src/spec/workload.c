@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 /* What is said of the vendor in a file, beside its name. */
 static const char any_vendor[] = "any";
@@ -27,8 +28,8 @@ static int add_note(const struct reading *reading, const struct node *node, cons
     struct text note = {0};
     int code;
 
-    text_append_format(&note, "%s:%u:%u: note: %s", reading->document->file, node->line,
-                       node->column, sentence);
+    utf8_append_inert(&note, reading->document->file);
+    text_append_format(&note, ":%u:%u: note: %s", node->line, node->column, sentence);
     code = text_failed(&note) ? BERTH_ERROR_MEMORY : string_list_append(notes, text_string(&note));
     text_finish(&note);
     return code < 0 ? error_set_memory(reading->error) : 0;
@@ -143,13 +144,17 @@ int workload_parse(const char *file, const char *text, size_t length,
     return code;
 }
 
+const char *workload_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
 int workload_read(const char *path, struct request_options *ret_options, struct berth_error *error)
 {
-    bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "<stdin>" : path;
+    const char *name = workload_file_name(path);
     struct text content = {0};
-    int code = standard ? file_read_open(STDIN_FILENO, name, DOCUMENT_LARGEST, &content, error)
-                        : file_read(path, DOCUMENT_LARGEST, &content, error);
+    int code = name != path ? file_read_open(STDIN_FILENO, name, DOCUMENT_LARGEST, &content, error)
+                            : file_read(path, DOCUMENT_LARGEST, &content, error);
 
     if (code == 0)
         code = workload_parse(name, text_string(&content), content.length, ret_options, error);

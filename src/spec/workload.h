@@ -49,6 +49,9 @@ extern const struct workload_note workload_notes[];
 int workload_parse(const char *file, const char *text, size_t length,
                    struct request_options *ret_options, struct berth_error *error);
 
+/* What messages call the file of this path: "<stdin>" for "-", which is the standard input. */
+const char *workload_file_name(const char *path);
+
 /* Reads a file; "-" is the standard input. Also fails as file_read does. */
 int workload_read(const char *path, struct request_options *ret_options, struct berth_error *error);
 
