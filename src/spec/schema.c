@@ -2,6 +2,7 @@
 #include "spec/schema.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,12 +233,25 @@ static bool is_value(const struct field *field, const char *usual)
            strcmp(usual, "true") == 0 || strcmp(usual, "false") == 0;
 }
 
+/* What the field is for, and what it is when left out, where that is not the default. */
+static void write_description(struct json *json, const struct field *field)
+{
+    struct text description = {0};
+
+    assert(field->help != NULL);
+    text_append(&description, field->help);
+    if (field->usual != NULL && !is_value(field, field->usual))
+        text_append_format(&description, " When left out: %s.", field->usual);
+    json_string_member(json, "description", text_string(&description));
+    json->text->failed = json->text->failed || text_failed(&description);
+    text_finish(&description);
+}
+
 static void write_field(struct json *json, const struct field *field)
 {
-    assert(field->help != NULL);
     json_key(json, field->name);
     json_object_begin(json);
-    json_string_member(json, "description", field->help);
+    write_description(json, field);
     if (field->record != NULL) {
         char reference[80];
         int length = snprintf(reference, sizeof(reference), "#/$defs/%s", field->name);
