@@ -22,7 +22,7 @@ static const struct choice vendor_choices[] = {
     {0},
 };
 
-static const struct choice rank_mask_names[] = {
+const struct choice rank_mask_names[] = {
     {"all", RANK_MASK_ALL},
     {"one", RANK_MASK_ONE},
     {0},
@@ -356,8 +356,11 @@ int request_options_resolve(const struct request_options *options, struct reques
         request.model = options->count_model;
     if (!request.ranks && options->rank_mask != RANK_MASK_ALL)
         return error_set(error, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none");
-    if (!request.ranks && options->label)
-        return error_set(error, BERTH_ERROR_INVALID, "label: goes with ranks, found none");
+    if (!request.ranks && request.replicas == 1 && options->label)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "label: goes with ranks or several replicas, found neither");
+    if (!request.ranks && request.scheduling == SCHEDULING_UNSAID)
+        request.scheduling = options->usual_scheduling;
     code = request_validate(&request, error);
     if (code == 0)
         *ret_request = request;

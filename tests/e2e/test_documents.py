@@ -145,6 +145,7 @@ PAGES = {
     "status": "berth-status.1",
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
+    "spec": "berth-spec.1",
     "drain": "berth-drain.1",
     "undrain": "berth-drain.1",
     "daemon": "berthd.8",
