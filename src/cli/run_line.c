@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
 #include "base/count.h"
 #include "base/error.h"
 #include "cli/output.h"
@@ -25,31 +27,19 @@ int run_fail(const struct verb *verb, struct berth_error *error)
     return output_refusal(error);
 }
 
-/* What can be asked for but not run yet. */
-static int refuse_later_capabilities(const struct request_options *options,
-                                     struct berth_error *error)
+int run_refuse_commands(const struct request_options *options, struct berth_error *error)
 {
-    const char *option = NULL;
-
-    if (options->request.ranks)
-        option = "--ranks";
-    else if (options->label)
-        option = "--label";
-    else if (options->request.sharing == SHARING_MPS)
-        option = "--sharing mps";
-    return option == NULL
-               ? 0
-               : error_set(error, BERTH_ERROR_INVALID, "%s: not in this version yet", option);
-}
-
-int run_refuse_commands(const struct request *request, struct berth_error *error)
-{
+    const struct request *request = &options->request;
     const char *option = NULL;
 
     if (request->or_cpu)
         option = "--or-cpu";
     else if (request->ranks)
         option = "--ranks";
+    else if (options->label)
+        option = "--label";
+    else if (options->pin)
+        option = "--pin";
     else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
         option = "--scheduling best-effort";
     return option == NULL
@@ -63,6 +53,19 @@ static void *target_of(const struct option_set *set, struct run_line *line)
     if (set == &run_option_set)
         return line;
     return set == &notify_option_set ? (void *)&line->notify : (void *)&line->request;
+}
+
+/* The command of the spec file, as the line has none. */
+static int take_command(struct run_line *line, struct berth_error *error)
+{
+    struct string_list *command = &line->request.command;
+
+    if (command->count == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a command, found none");
+    if (vector_append(command) == NULL)
+        return error_set_memory(error);
+    line->words = command->items;
+    return 0;
 }
 
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
@@ -81,13 +84,11 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
             (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
+    line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
     line->words = argv + operand;
-    if (operand == argc)
-        code = error_set(&error, BERTH_ERROR_INVALID, "wanted a command, found none");
-    else
-        code = request_options_complete(&line->request, &error);
+    code = operand < argc ? 0 : take_command(line, &error);
     if (code == 0)
-        code = refuse_later_capabilities(&line->request, &error);
+        code = request_options_complete(&line->request, &error);
     if (code < 0)
         *ret_exit = run_fail(verb, &error);
     return code == 0;
