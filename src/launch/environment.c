@@ -7,14 +7,13 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "launch/cpus.h"
 #include "launch/environment_changes.h"
 #include "launch/environment_masks.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
 /* A share is in millionths, of which a percent has 10^4. */
 #define PERCENT_DECIMALS 4
-
-enum { CPUS_MOST = 65536 };
 
 struct building {
     const struct launch_facts *facts;
@@ -75,33 +74,17 @@ static void set_nodes(struct building *building)
     }
 }
 
-/* Sets the union of what is known; what does not parse is not known. */
 static int set_cpus(struct building *building)
 {
-    struct text lists = {0};
+    size_t count = (size_t)(building->devices_end - building->devices);
     struct bitset cpus;
-    const char *last = "";
-    int code = 0;
+    int code = cpus_near(building->devices, count, &cpus);
 
     changes_remove(&building->changes, BERTH_CPUS);
-    for (const struct device *device = building->devices; device < building->devices_end;
-         device++) {
-        if (device->cpus == NULL || strcmp(device->cpus, last) == 0)
-            continue;
-        if (lists.length > 0)
-            text_append_char(&lists, ',');
-        text_append(&lists, device->cpus);
-        last = device->cpus;
-    }
-    if (lists.length > 0)
-        code = bitset_parse_ranges(text_string(&lists), CPUS_MOST, &cpus, NULL);
-    if (lists.length > 0 && code == 0) {
+    if (code == 0) {
         bitset_format_ranges(&cpus, changes_begin(&building->changes, BERTH_CPUS));
         bitset_finish(&cpus);
     }
-    if (text_failed(&lists))
-        code = BERTH_ERROR_MEMORY;
-    text_finish(&lists);
     return code == BERTH_ERROR_MEMORY ? code : 0;
 }
 
