@@ -14,6 +14,7 @@
 
 static const struct verb *const words[] = {
     &verb_spec_check,
+    &verb_spec_schema,
     NULL,
 };
 

@@ -8,5 +8,6 @@
 #include "cli/verbs.h"
 
 extern const struct verb verb_spec_check;
+extern const struct verb verb_spec_schema;
 
 #endif

@@ -28,8 +28,7 @@ static const struct node *walk(const struct node *node, const char *path)
     return node;
 }
 
-/* What the path leads to within the movable record; NULL when it does not lead into it. */
-static const char *within(const struct movable *movable, const char *path)
+const char *path_within(const struct movable *movable, const char *path)
 {
     size_t length = strlen(movable->path);
 
@@ -47,7 +46,7 @@ const struct node *movable_value(const struct node *root, const struct movable *
 const struct node *path_value(const struct node *root, const struct movable *movable,
                               const char *path)
 {
-    const char *rest = within(movable, path);
+    const char *rest = path_within(movable, path);
 
     return rest == NULL ? walk(root, path) : walk(movable_value(root, movable), rest);
 }
@@ -104,7 +103,7 @@ static const struct node *place_of(const struct node *root, const struct movable
 {
     const struct node *node = path_value(root, movable, path);
 
-    if (node == NULL && within(movable, path) != NULL)
+    if (node == NULL && path_within(movable, path) != NULL)
         node = movable_value(root, movable);
     return node == NULL ? root : node;
 }

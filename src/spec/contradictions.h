@@ -55,6 +55,10 @@ const struct node *movable_value(const struct node *root, const struct movable *
 const struct node *path_value(const struct node *root, const struct movable *movable,
                               const char *path);
 
+/* The rest of a path that leads into the movable record: "count" of "gpu.count"; NULL for any
+ * other. Pure. */
+const char *path_within(const struct movable *movable, const char *path);
+
 /* Fails with BERTH_ERROR_INVALID for the first of the rows, which end with one that has no
  * sentence, whose conditions all hold. */
 int contradictions_check(const struct reading *reading, const struct contradiction *rows,

@@ -34,9 +34,9 @@ struct field_type {
     int (*parse)(const struct field *field, const char *text, void *target,
                  struct berth_error *error);
 
-    /* Writes the members of the JSON Schema that accepts the same values, null apart, into the open
-     * object; NULL: the type is not used by files that have a schema. */
-    void (*schema)(const struct field *field, struct json *json);
+    /* Writes the members of the JSON Schema that accepts the same values, and null if that may
+     * stand there, into the open object; NULL: the type is not used by files that have a schema. */
+    void (*schema)(const struct field *field, bool or_null, struct json *json);
 
     /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
      * reading->error set, name and position included. */

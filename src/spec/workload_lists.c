@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "base/string_list.h"
 #include "model/device_id.h"
+#include "spec/schema_types.h"
 #include "spec/workload_types.h"
 
 /* ---- Device ids ---- */
@@ -69,7 +70,7 @@ static int read_ids(const struct reading *reading, const struct field *field,
     return code;
 }
 
-const struct field_type workload_device_ids = {.read = read_ids};
+const struct field_type workload_device_ids = {.schema = schema_of_device_ids, .read = read_ids};
 
 /* ---- Directories ---- */
 
@@ -85,6 +86,7 @@ static int parse_directory(const struct field *field, const char *text, void *ta
 
 const struct field_type workload_directory = {
     .wanted = "an absolute path",
+    .schema = schema_of_directory,
     .parse = parse_directory,
 };
 
@@ -125,4 +127,4 @@ static int read_command(const struct reading *reading, const struct field *field
     return code;
 }
 
-const struct field_type workload_command = {.read = read_command};
+const struct field_type workload_command = {.schema = schema_of_command, .read = read_command};

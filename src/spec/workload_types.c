@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
 #include "base/string_list.h"
 #include "model/request.h"
+#include "spec/schema_types.h"
 
 static const char digits[] = "0123456789";
 
@@ -50,6 +50,7 @@ static int parse_count(const struct field *field, const char *text, void *target
 
 const struct field_type workload_count = {
     .wanted = "a number of devices, a range such as 2-4, or all",
+    .schema = schema_of_count,
     .parse = parse_count,
 };
 
@@ -77,7 +78,8 @@ static int read_capability(const struct reading *reading, const struct field *fi
     return field_read(reading, &capability_in_quotes, field, node, target);
 }
 
-const struct field_type workload_capability = {.read = read_capability};
+const struct field_type workload_capability = {.schema = schema_of_capability,
+                                               .read = read_capability};
 
 static int parse_share(const struct field *field, const char *text, void *target,
                        struct berth_error *error)
@@ -112,6 +114,7 @@ static int parse_share(const struct field *field, const char *text, void *target
 const struct field_type workload_share = {
     .wanted = "a number above 0 and up to 1, such as 0.25",
     .bare = true,
+    .schema = schema_of_share,
     .parse = parse_share,
 };
 
@@ -171,14 +174,16 @@ static int parse_size(const struct field *field, const char *text, void *target,
 
 const struct field_type workload_size = {
     .wanted = "a size such as 8GiB",
+    .schema = schema_of_size,
     .parse = parse_size,
 };
 
-/* The most digits of a part with a unit: all parts together fit into 64 bits of nanoseconds. */
-static const struct part {
-    const char *unit;
-    size_t digits;
-} parts[] = {{"d", 4}, {"h", 5}, {"ms", 12}, {"m", 7}, {"s", 9}};
+/* Of seconds without a unit. */
+enum { SECONDS_DIGITS = 9 };
+
+const struct workload_part workload_parts[] = {
+    {"d", WORKLOAD_DAYS_DIGITS}, {"h", WORKLOAD_HOURS_DIGITS}, {"m", 7}, {"s", 9}, {"ms", 12}, {0},
+};
 
 /* Whether a duration that quantity_parse_duration takes is too long for a spec file. */
 static bool parts_are_long(const char *text)
@@ -186,15 +191,15 @@ static bool parts_are_long(const char *text)
     while (*text != '\0') {
         size_t whole = strspn(text, digits);
         const char *unit = text + strspn(text, "0123456789.");
-        size_t i;
+        size_t length = strcspn(unit, digits);
+        const struct workload_part *part = workload_parts;
 
-        for (i = 0; i < COUNT(parts); i++) {
-            if (strncmp(unit, parts[i].unit, strlen(parts[i].unit)) == 0)
-                break;
-        }
-        if (i == COUNT(parts) || whole > parts[i].digits)
+        while (part->unit != NULL &&
+               (strlen(part->unit) != length || memcmp(part->unit, unit, length) != 0))
+            part++;
+        if (part->unit == NULL || whole > part->digits)
             return true;
-        text = unit + strlen(parts[i].unit);
+        text = unit + length;
     }
     return false;
 }
@@ -202,9 +207,10 @@ static bool parts_are_long(const char *text)
 static bool duration_is_long(const char *text)
 {
     if (strchr(text, ':') != NULL)
-        return strspn(text, digits) > (strchr(text, '-') != NULL ? 4U : 5U);
+        return strspn(text, digits) >
+               (strchr(text, '-') != NULL ? (size_t)WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS);
     if (text[strspn(text, digits)] == '\0')
-        return strlen(text) > 9;
+        return strlen(text) > SECONDS_DIGITS;
     return parts_are_long(text);
 }
 
@@ -265,5 +271,6 @@ static int parse_duration(const struct field *field, const char *text, void *tar
 
 const struct field_type workload_duration = {
     .wanted = "a duration such as 90s or 1h30m",
+    .schema = schema_of_duration,
     .parse = parse_duration,
 };

@@ -14,6 +14,16 @@
 #define WORKLOAD_FRACTION_DIGITS 3
 /* The most seconds of a duration without a unit. */
 #define WORKLOAD_SECONDS_MOST 999999999
+/* The most digits of days, and of hours where they come first. */
+#define WORKLOAD_DAYS_DIGITS  4
+#define WORKLOAD_HOURS_DIGITS 5
+/* The same of each part of a duration, in falling order, ended by a part without a unit: all of
+ * them together fit into 64 bits of nanoseconds. */
+struct workload_part {
+    const char *unit;
+    unsigned digits;
+};
+extern const struct workload_part workload_parts[];
 /* The longest text with device ids, in bytes: it has fewer than DEVICE_ID_LIST_MOST. */
 #define WORKLOAD_IDS_LONGEST 4095
 /* The most words of a command, and the bytes of one: Linux takes no longer ones. */
