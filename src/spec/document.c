@@ -443,7 +443,8 @@ bool node_is_null(const struct node *node)
 {
     return node->kind == NODE_SCALAR && !node->quoted &&
            (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
-            strcasecmp(node->text, "null") == 0);
+            strcmp(node->text, "null") == 0 || strcmp(node->text, "Null") == 0 ||
+            strcmp(node->text, "NULL") == 0);
 }
 
 struct node_words node_describe(const struct node *node)
