@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML as version 1.2 means it: the core schema, on PyYAML's parser.
+"""YAML as version 1.2 means it: the core schema, on PyYAML's parser; and JSON by its own rules.
 
 PyYAML itself follows 1.1, to which `no` is false, 1:30 a number and 010 eight. Here a plain scalar is null, a
 boolean, a number or text by the core schema's own expressions; keys stay text, none may stand twice, `<<` is a
@@ -91,7 +91,7 @@ class NodeLoader(yaml.BaseLoader):
         return super().compose_node(parent, index)
 
 
-def load(text, reader=None):
+def load_yaml(text, reader=None):
     """The value of a YAML text. Raises Refused."""
     try:
         node = yaml.compose(text, Loader=NodeLoader)
@@ -100,19 +100,38 @@ def load(text, reader=None):
     return None if node is None else (reader or Reader()).value(node)
 
 
-def load_json(text):
-    """The value of a JSON text. Raises Refused."""
+def load_json(text, reader=None):
+    """The value of a JSON text. Raises ValueError for other text, and Refused."""
+    reader = reader or Reader()
 
     def members_of(pairs):
-        members = dict(pairs)
+        members = {key: texts_of(value) for key, value in pairs}
         if len(members) < len(pairs):
             raise Refused("a key that stands twice")
         return members
 
-    def refuse(constant):
-        raise Refused(constant)
+    def texts_of(value):
+        if isinstance(value, list):
+            return [texts_of(item) for item in value]
+        return reader.text(value) if isinstance(value, str) else value
 
+    def refuse(constant):
+        raise ValueError(constant)
+
+    return texts_of(
+        json.loads(
+            text,
+            object_pairs_hook=members_of,
+            parse_int=lambda digits: reader.number(digits, int(digits)),
+            parse_float=lambda digits: reader.number(digits, float(digits)),
+            parse_constant=refuse,
+        )
+    )
+
+
+def load(text, reader=None):
+    """The value of a text in JSON or else YAML. Raises Refused."""
     try:
-        return json.loads(text, object_pairs_hook=members_of, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise Refused(str(error)) from error
+        return load_json(text, reader)
+    except ValueError:
+        return load_yaml(text, reader)
