@@ -133,6 +133,8 @@ DISTRIBUTED = ("backend", "master_port", "interface", "rank_mask")
 TOP = ("name", "replicas", "priority", "opportunistic", "time", "wait", "or_cpu", "uuid", "pin", "label", "command")
 GPU = tuple(name for name in RIGHT if name not in DISTRIBUTED + TOP)
 BLOCKS = {"distributed": DISTRIBUTED, "gpu": (*GPU, "distributed"), "resources": ("gpu",), "": (*TOP, "gpu", "resources")}
+# What other fields go with, or not.
+OFTEN = {"count": 0.5, "replicas": 0.4, "sharing": 0.4, "distributed": 0.3, "label": 0.3}
 WRONG_KEYS = ("cuont", "Count", "count ", "", "<<", "1", "null", "~", "gpus", "minFree", "min-free", "'count'", "[count]", "? x")
 
 
@@ -153,7 +155,7 @@ class Author:
 
     def fields(self, names, likely):
         """Pairs of a key and a value: text, or pairs again."""
-        chosen = [name for name in names if self.chance(likely)]
+        chosen = [name for name in names if self.chance(max(likely, OFTEN.get(name, 0)))]
         self.seeded.shuffle(chosen)
         pairs = [(name, self.block(name) if name in BLOCKS else self.scalar(name)) for name in chosen]
         if self.chance(self.doubt / 4):
