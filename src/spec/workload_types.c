@@ -75,7 +75,7 @@ static int read_capability(const struct reading *reading, const struct field *fi
     if (node->kind == NODE_SCALAR && !node->quoted)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a compute capability in quotes such as \"8.0\", found "
-                              "%s without (8.10 and 8.1 are one number, but two capabilities)",
+                              "%s without them (8.10 and 8.1 are one number, but two capabilities)",
                               field->name, node_describe(node).text);
     return field_read(reading, &capability_in_quotes, field, node, target);
 }
@@ -206,29 +206,25 @@ static bool parts_are_long(const char *text)
     return false;
 }
 
-/* The same of [D-]H:M:S. */
-static bool clock_is_long(const char *text)
-{
-    size_t most = strchr(text, '-') != NULL ? WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS;
-
-    for (;; most = 2) {
-        size_t length = strspn(text, digits);
-
-        if (length > most)
-            return true;
-        if (text[length] == '\0')
-            return false;
-        text += length + 1;
-    }
-}
-
 static bool duration_is_long(const char *text)
 {
     if (strchr(text, ':') != NULL)
-        return clock_is_long(text);
+        return strspn(text, digits) >
+               (strchr(text, '-') != NULL ? WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS);
     if (text[strspn(text, digits)] == '\0')
         return strlen(text) > 9;
     return parts_are_long(text);
+}
+
+/* Whether a part of [D-]H:M:S has more than two digits, but for the first. */
+static bool clock_has_many_digits(const char *text)
+{
+    for (text += strcspn(text, "-:"); *text != '\0'; text += strspn(text, digits)) {
+        text++;
+        if (strspn(text, digits) > 2)
+            return true;
+    }
+    return false;
 }
 
 /* Checks what spec files are stricter about. */
@@ -239,6 +235,9 @@ static int check_duration(const char *text, struct berth_error *error)
 
     if (point == NULL && text[strspn(text, digits)] == '\0' && leads_with_zero(text))
         return fail_leading_zeros(text, error);
+    if (strchr(text, ':') != NULL && clock_has_many_digits(text))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted two digits behind each '-' or ':', found %s", quote(text).text);
     if (point != NULL && point[1 + decimals] == '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted whole seconds, or a unit behind the fraction, found %s",

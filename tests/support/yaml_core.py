@@ -52,6 +52,13 @@ def resolve(text, of_number=lambda text, value: value):
     return text if value is None else of_number(text, value)
 
 
+def unicode(text):
+    """The text, unless there is half a character in it, which both readers let pass."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise Refused("a surrogate that stands alone")
+    return text
+
+
 class Reader:
     """Makes values of nodes; subclasses may see texts and numbers otherwise."""
 
@@ -70,7 +77,7 @@ class Reader:
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, above)
         plain = resolve(node.value, self.number) if node.style is None else node.value
-        return self.text(plain) if isinstance(plain, str) else plain
+        return self.text(unicode(plain)) if isinstance(plain, str) else plain
 
     def mapping(self, node, above):
         members = {}
@@ -113,7 +120,7 @@ def load_json(text, reader=None):
     def texts_of(value):
         if isinstance(value, list):
             return [texts_of(item) for item in value]
-        return reader.text(value) if isinstance(value, str) else value
+        return reader.text(unicode(value)) if isinstance(value, str) else value
 
     def refuse(constant):
         raise ValueError(constant)
@@ -130,8 +137,8 @@ def load_json(text, reader=None):
 
 
 def load(text, reader=None):
-    """The value of a text in JSON or else YAML. Raises Refused."""
+    """The value of a text in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
     try:
-        return load_json(text, reader)
+        return load_json(text.removeprefix("\ufeff"), reader)
     except ValueError:
         return load_yaml(text, reader)
