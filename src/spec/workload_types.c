@@ -61,8 +61,10 @@ static int parse_capability(const struct field *field, const char *text, void *t
     return capability_parse(text, target, error);
 }
 
+static const char capability_wanted[] = "a compute capability in quotes such as \"8.0\"";
+
 static const struct field_type capability_in_quotes = {
-    .wanted = "a compute capability in quotes such as \"8.0\"",
+    .wanted = capability_wanted,
     .parse = parse_capability,
 };
 
@@ -78,8 +80,11 @@ static int read_capability(const struct reading *reading, const struct field *fi
     return field_read(reading, &capability_in_quotes, field, node, target);
 }
 
-const struct field_type workload_capability = {.schema = schema_of_capability,
-                                               .read = read_capability};
+const struct field_type workload_capability = {
+    .wanted = capability_wanted,
+    .schema = schema_of_capability,
+    .read = read_capability,
+};
 
 static int parse_share(const struct field *field, const char *text, void *target,
                        struct berth_error *error)
