@@ -22,7 +22,7 @@ static const struct choice vendor_choices[] = {
     {0},
 };
 
-static const struct choice rank_mask_names[] = {
+const struct choice rank_mask_names[] = {
     {"all", RANK_MASK_ALL},
     {"one", RANK_MASK_ONE},
     {0},
@@ -378,6 +378,8 @@ int request_options_resolve(const struct request_options *options, struct reques
     code = check_ranks(options, error);
     if (code < 0)
         return code;
+    if (!request.ranks && request.scheduling == SCHEDULING_UNSAID)
+        request.scheduling = options->usual_scheduling;
     code = request_validate(&request, error);
     if (code == 0)
         *ret_request = request;
