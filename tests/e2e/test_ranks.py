@@ -291,10 +291,14 @@ def test_ranks_stop_and_go_on(pool):
 
 
 def test_interrupt_on_a_terminal(pool):
-    with pool.terminal("run", "--ranks", "-n3", "sh", "-c", LISTEN) as program:
+    script = LISTEN.replace("USR1 USR2", "USR1 USR2 INT").replace("HUP INT TERM", "HUP TERM")
+    with pool.terminal("run", "--ranks", "-n3", "sh", "-c", script) as program:
         for _ in range(3):
             program.wait_for(r"\d is \d+")
         program.send("\x03")
+        for _ in range(3):
+            program.wait_for(r"\d got INT")
+        program.kill(signal.SIGTERM)
         assert program.wait() == 9
     for rank in range(3):
         assert program.screen.count(b"%d got INT" % rank) == 1

@@ -70,7 +70,7 @@ static struct scene scene_open(uint32_t copies, uint32_t numbers)
     for (size_t i = 0; i < 2; i++) {
         int ends[2];
 
-        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        assert_int_equal(pipe(ends), 0);
         assert_true(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
         scene.heard[i] = ends[0];
         scene.spoken[i] = ends[1];
@@ -372,12 +372,12 @@ static void one_place_for_both(void **state)
     int ends[2];
 
     (void)state;
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(pipe(ends), 0);
     assert_true(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
     scene.heard[OUTPUT] = ends[0];
     scene.heard[ERROR] = -1;
     scene.spoken[OUTPUT] = ends[1];
-    scene.spoken[ERROR] = fcntl(ends[1], F_DUPFD_CLOEXEC, 0);
+    scene.spoken[ERROR] = fcntl(ends[1], F_DUPFD, 0);
     begin(&scene, 1, 1);
     fill(scene.commands[0][OUTPUT]);
     turn(&scene);
@@ -399,8 +399,8 @@ static void files_and_sockets_will_do(void **state)
     int ends[2];
 
     (void)state;
-    scene.spoken[OUTPUT] = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    scene.spoken[OUTPUT] = open("log", O_RDWR | O_CREAT | O_APPEND, 0600);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_true(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
     scene.heard[ERROR] = ends[0];
     scene.spoken[ERROR] = ends[1];
@@ -429,13 +429,28 @@ static void what_is_closed_stays_closed(void **state)
     scene_close(&scene);
 }
 
+/* With standard output closed, its number may be that of a socket to the daemon. */
+static void what_is_not_inherited_is_not_written_to(void **state)
+{
+    struct scene scene = {.heard = {-1, -1}, .spoken = {-1, -1}};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    scene.heard[OUTPUT] = ends[0];
+    scene.spoken[OUTPUT] = ends[1];
+    begin(&scene, 1, 1);
+    assert_int_equal(scene.commands[0][OUTPUT], -1);
+    scene_close(&scene);
+}
+
 static void a_full_disk_is_told(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct scene scene = {.heard = {-1, -1}, .spoken = {-1, -1}};
 
     (void)state;
-    scene.spoken[OUTPUT] = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    scene.spoken[OUTPUT] = open("/dev/full", O_WRONLY);
     assert_true(scene.spoken[OUTPUT] >= 0);
     begin(&scene, 1, 1);
     speak(&scene, 0, OUTPUT, "lost\n");
@@ -510,6 +525,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_and_sockets_will_do, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test(what_is_closed_stays_closed),
+        cmocka_unit_test(what_is_not_inherited_is_not_written_to),
         cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(what_is_left_is_collected),
         cmocka_unit_test(a_hurry_ends),
