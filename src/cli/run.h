@@ -28,7 +28,8 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
                     int *ret_exit);
 void run_line_finish(struct run_line *line);
 
-/* Refuses what is about a command and cannot be asked for without one. Fails with
+/* Refuses what is about a command and cannot be asked for without one, but for what a spec file
+ * says, which may be meant for run. Fails with
  * BERTH_ERROR_INVALID. */
 int run_refuse_commands(const struct request_options *options, struct berth_error *error);
 

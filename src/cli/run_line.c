@@ -31,21 +31,33 @@ int run_fail(const struct verb *verb, struct berth_error *error)
 int run_refuse_commands(const struct request_options *options, struct berth_error *error)
 {
     const struct request *request = &options->request;
+    bool is_file = options->spec != NULL; /* which may be meant for run, and speak of its command */
     const char *option = NULL;
 
-    if (request->or_cpu)
+    if (request->or_cpu && !is_file)
         option = "--or-cpu";
-    else if (request->ranks)
+    else if (request->ranks && !is_file)
         option = "--ranks";
-    else if (options->label)
+    else if (options->label && !is_file)
         option = "--label";
-    else if (options->pin)
+    else if (options->pin && !is_file)
         option = "--pin";
     else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
         option = "--scheduling best-effort";
     return option == NULL
                ? 0
                : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
+}
+
+/* What the spec file says in vain. */
+static void say_notes(const struct run_line *line)
+{
+    char *const *note;
+
+    vector_for_each (note, &line->request.notes) {
+        if (line->verbose)
+            fprintf(stderr, "berth: %s\n", *note);
+    }
 }
 
 /* What the options of a set go to. */
@@ -93,6 +105,7 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
             (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
+    say_notes(line);
     line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
     line->words = argv + operand;
     code = operand < argc ? 0 : take_command(line, &error);

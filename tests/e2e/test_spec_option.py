@@ -96,7 +96,7 @@ def test_a_wrong_file_is_wrong_usage(mixed, spec):
         done = mixed.berth(*verb, "--spec", path)
         assert done.code == 2 and done.stdout == ""
         assert done.stderr == (
-            f"berth: {verb[0]}: --spec: {path}:2:3: the gpu block has no field 'cuont', did you mean 'count'?\n"
+            f"berth: {verb[0]}: --spec: {path}:2:3: gpu has no field 'cuont', did you mean 'count'?\n"
         )
 
 
