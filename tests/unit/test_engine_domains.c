@@ -57,14 +57,14 @@ static void it_is_said_whose_mps_is_in_the_way(void **state)
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     waits_with(&world, "sharing=mps uid=2");
     check_why(&world, 2,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and are free, with room for 0 "
-              "such claims: 1 is shared by mps of another user",
+              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              ": 1 is shared by mps of another user",
               TIME_NEVER);
     cancelled(&world, 2);
     waits_with(&world, "sharing=mps uid=1");
     check_why(&world, 3,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and are free, with room for 0 "
-              "such claims: 1 is shared by mps in another directory",
+              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              ": 1 is shared by mps in another directory",
               TIME_NEVER);
     world_finish(&world);
 }
@@ -77,8 +77,8 @@ static void within_mps_there_is_only_the_same_mps(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     check_impossible(&world, "parent=1 sharing=mps uid=1 share=10",
-                     "wanted 1 device, shared by mps, share 0.01; 0 of 1 device could ever do, "
-                     "with room for 0 such claims: 1 is outside the lease");
+                     "wanted 1 device, shared by mps, share 0.01; 0 of 1 device could ever do"
+                     ": 1 is outside the lease");
     granted_to(&world, "parent=1 sharing=mps uid=1 share=10 pipe=/p");
     world_finish(&world);
 }
