@@ -234,7 +234,7 @@ MUTATIONS = (
         "replay.c",
         "lease_set_state(held, LEASE_NOTICED);",
         "",
-        (9, 10),
+        (4, 9, 10),
     ),
     (
         "the-grace-is-too-long",
