@@ -50,22 +50,19 @@ static int read_all(int descriptor, const char *path, size_t limit, struct text 
     return got < 0 ? error_set_errno(error, errno, "%s", path) : 0;
 }
 
-int file_read(const char *path, size_t limit, struct text *ret_content, struct berth_error *error)
+int file_read_open(int descriptor, const char *name, size_t limit, struct text *ret_content,
+                   struct berth_error *error)
 {
     struct text content = {0};
     struct stat status;
-    int descriptor = open_to_read(path);
     int code;
 
-    if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", path);
     if (fstat(descriptor, &status) < 0)
-        code = error_set_errno(error, errno, "%s", path);
+        code = error_set_errno(error, errno, "%s", name);
     else if (S_ISDIR(status.st_mode))
-        code = error_set(error, BERTH_ERROR_IO, "%s: is a directory", path);
+        code = error_set(error, BERTH_ERROR_IO, "%s: is a directory", name);
     else
-        code = read_all(descriptor, path, limit, &content, error);
-    close(descriptor);
+        code = read_all(descriptor, name, limit, &content, error);
     if (code < 0) {
         text_finish(&content);
         return code;
@@ -73,4 +70,16 @@ int file_read(const char *path, size_t limit, struct text *ret_content, struct b
     text_finish(ret_content);
     *ret_content = content;
     return 0;
+}
+
+int file_read(const char *path, size_t limit, struct text *ret_content, struct berth_error *error)
+{
+    int descriptor = open_to_read(path);
+    int code;
+
+    if (descriptor < 0)
+        return error_set_errno(error, errno, "%s", path);
+    code = file_read_open(descriptor, path, limit, ret_content, error);
+    close(descriptor);
+    return code;
 }

@@ -17,4 +17,9 @@
  * message starts with the path; ret_content is unchanged then. Blocks as long as the file does. */
 int file_read(const char *path, size_t limit, struct text *ret_content, struct berth_error *error);
 
+/* The same for what is open already, from where it stands to its end; `name` is for messages. The
+ * caller closes it. */
+int file_read_open(int descriptor, const char *name, size_t limit, struct text *ret_content,
+                   struct berth_error *error);
+
 #endif

@@ -32,6 +32,7 @@ extern const struct verb verb_plan;
 extern const struct verb verb_release;
 extern const struct verb verb_reserve;
 extern const struct verb verb_run;
+extern const struct verb verb_spec;
 extern const struct verb verb_status;
 extern const struct verb verb_submit;
 extern const struct verb verb_undrain;

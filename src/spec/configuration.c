@@ -77,8 +77,8 @@ static const struct field configuration_fields[] = {
     {"squatters_except", &configuration_program_names, MEMBER(squatters_except)},
     {"idle_warning", &field_duration, MEMBER(idle_warning), .least = DURATION_SECOND},
     {"idle_reclaim", &field_duration, MEMBER(idle_reclaim), .least = DURATION_SECOND},
-    {"prolog", &configuration_check, MEMBER(prolog), .record = &configuration_prolog},
-    {"epilog", &configuration_check, MEMBER(epilog), .record = &configuration_epilog},
+    {"prolog", &field_record, MEMBER(prolog), .record = &configuration_prolog},
+    {"epilog", &field_record, MEMBER(epilog), .record = &configuration_epilog},
     {"notify", &configuration_command, MEMBER(notify)},
 };
 

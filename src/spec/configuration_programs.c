@@ -120,14 +120,6 @@ const struct record configuration_epilog = {
     .field_count = COUNT(check_fields),
 };
 
-static int read_check(const struct reading *reading, const struct field *field,
-                      const struct node *node, void *target)
-{
-    return record_read(reading, field->record, node, target);
-}
-
-const struct field_type configuration_check = {.read = read_check};
-
 /* ---- Whether they are there ---- */
 
 const char *configuration_program_fault(const char *path)

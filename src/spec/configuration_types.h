@@ -33,8 +33,7 @@ extern const struct field_type configuration_program;
 /* struct string_list, a command. */
 extern const struct field_type configuration_command;
 
-/* struct check_command, by `record`. */
-extern const struct field_type configuration_check;
+/* Of a struct check_command. */
 extern const struct record configuration_prolog;
 extern const struct record configuration_epilog;
 

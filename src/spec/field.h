@@ -34,40 +34,14 @@ struct field_type {
     int (*parse)(const struct field *field, const char *text, void *target,
                  struct berth_error *error);
 
-    /* Writes the members of the JSON Schema that accepts the same values, null apart, into the open
-     * object; NULL: the type is not used by files that have a schema. */
-    void (*schema)(const struct field *field, struct json *json);
+    /* Writes the members of the JSON Schema that accepts the same values, and null if that may
+     * stand there, into the open object; NULL: the type is not used by files that have a schema. */
+    void (*schema)(const struct field *field, bool or_null, struct json *json);
 
     /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
      * reading->error set, name and position included. */
     int (*read)(const struct reading *reading, const struct field *field, const struct node *node,
                 void *target);
-};
-
-/* What is said of one field of a file, by its path from the top: "gpu.count". The block `gpu` may
- * stand elsewhere in the file; the path is the same. A null value counts as left out. */
-enum condition_test {
-    CONDITION_NONE,         /* ends the conditions of a contradiction */
-    CONDITION_GIVEN,        /* the field has a value */
-    CONDITION_LEFT_OUT,     /* it has none */
-    CONDITION_ONE_OF,       /* it has one of the values */
-    CONDITION_ANOTHER,      /* it has a value that is none of them */
-    CONDITION_NOT_GIVEN_AS, /* left out, or another value */
-};
-
-struct condition {
-    const char *path;
-    enum condition_test test;
-    const char *const *values; /* as they are written, ended by NULL; numbers without quotes too */
-};
-
-/* Fields that do not go together: when all conditions hold, the file is refused with the sentence,
- * at the place of the field `at` (or of the record, when it was left out). Rows drive both the
- * reader and the schema. */
-struct contradiction {
-    const char *at;
-    const char *sentence;
-    struct condition conditions[4];
 };
 
 struct record {
@@ -101,7 +75,8 @@ struct field {
  * Allocated; the owner of the struct frees it. */
 extern const struct field_type field_text;
 
-/* struct optional_number, a whole number from `least` to `most`, unquoted. */
+/* struct optional_number, a whole number from `least` to `most`, unquoted and without leading
+ * zeros, which some versions of YAML take for octal numbers. */
 extern const struct field_type field_number;
 
 /* uint32_t, the same; most fits it. */
@@ -116,8 +91,14 @@ extern const struct field_type field_duration;
 /* int or an enum, one of `choices`. */
 extern const struct field_type field_choice;
 
+/* bool, true or false as YAML 1.2 knows them, unquoted. */
+extern const struct field_type field_boolean;
+
 /* struct string_list, a list of texts as field_text. */
 extern const struct field_type field_texts;
+
+/* A mapping, read by `record` into the member. */
+extern const struct field_type field_record;
 
 /* A list of mappings, each read by `record` into the struct that `append` adds to the member and
  * returns (NULL: out of memory). */

@@ -11,6 +11,7 @@
 #include "base/string_list.h"
 #include "model/optional.h"
 #include "spec/field.h"
+#include "spec/schema_types.h"
 
 enum { TEXT_LONGEST = 255 };
 
@@ -36,15 +37,19 @@ static int parse_number(const struct field *field, const char *text, void *targe
     struct optional_number number = {.known = true};
     int code = quantity_parse_number(text, field->least, field->most, &number.value, error);
 
-    if (code == 0)
-        *(struct optional_number *)target = number;
-    return code;
+    if (code < 0)
+        return code;
+    if (text[0] == '0' && text[1] != '\0')
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted a whole number without leading zeros, found %s", quote(text).text);
+    *(struct optional_number *)target = number;
+    return 0;
 }
 
 static int parse_number32(const struct field *field, const char *text, void *target,
                           struct berth_error *error)
 {
-    struct optional_number number;
+    struct optional_number number = {0};
     int code = parse_number(field, text, &number, error);
 
     if (code == 0)
@@ -110,6 +115,29 @@ static int read_choice(const struct reading *reading, const struct field *field,
     return code;
 }
 
+static int parse_boolean(const struct field *field, const char *text, void *target,
+                         struct berth_error *error)
+{
+    static const struct choice spellings[] = {
+        {"true", true},
+        {"True", true},
+        {"TRUE", true},
+        {"false", false},
+        {"False", false},
+        {"FALSE", false},
+        {0},
+    };
+
+    (void)field;
+    for (const struct choice *spelling = spellings; spelling->name != NULL; spelling++) {
+        if (strcmp(spelling->name, text) == 0) {
+            *(bool *)target = spelling->value;
+            return 0;
+        }
+    }
+    return error_set(error, BERTH_ERROR_SYNTAX, "wanted true or false, found %s", quote(text).text);
+}
+
 static int wanted_list(const struct reading *reading, const struct field *field,
                        const struct node *node)
 {
@@ -148,6 +176,12 @@ static int read_texts(const struct reading *reading, const struct field *field,
     return code;
 }
 
+static int read_record(const struct reading *reading, const struct field *field,
+                       const struct node *node, void *target)
+{
+    return record_read(reading, field->record, node, target);
+}
+
 static int read_records(const struct reading *reading, const struct field *field,
                         const struct node *node, void *target)
 {
@@ -162,16 +196,20 @@ static int read_records(const struct reading *reading, const struct field *field
     return code;
 }
 
-const struct field_type field_text = {.wanted = "a text", .parse = parse_text};
+const struct field_type field_text = {
+    .wanted = "a text", .schema = schema_of_text, .parse = parse_text};
 const struct field_type field_number = {
-    .wanted = "a whole number", .bare = true, .parse = parse_number};
+    .wanted = "a whole number", .bare = true, .schema = schema_of_number, .parse = parse_number};
 const struct field_type field_number32 = {
-    .wanted = "a whole number", .bare = true, .parse = parse_number32};
+    .wanted = "a whole number", .bare = true, .schema = schema_of_number, .parse = parse_number32};
 const struct field_type field_size = {.wanted = "a size such as 8GiB", .parse = parse_size};
 const struct field_type field_duration = {
     .wanted = "a duration such as 90s or 1h30m",
     .parse = parse_duration,
 };
-const struct field_type field_choice = {.read = read_choice};
+const struct field_type field_choice = {.schema = schema_of_choice, .read = read_choice};
+const struct field_type field_boolean = {
+    .wanted = "true or false", .bare = true, .schema = schema_of_boolean, .parse = parse_boolean};
 const struct field_type field_texts = {.read = read_texts};
+const struct field_type field_record = {.read = read_record};
 const struct field_type field_records = {.read = read_records};

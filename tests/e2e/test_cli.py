@@ -19,8 +19,8 @@ def one_line(text):
 
 
 VERBS = (
-    "run submit logs wait reserve adopt extend release cancel status devices plan drain undrain daemon help".split()
-)
+    "run submit logs wait reserve adopt extend release cancel status devices plan spec drain undrain daemon help"
+).split()
 
 
 def test_version(sandbox):

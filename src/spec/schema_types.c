@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A keyword of JSON Schema that is about texts says nothing of numbers and the other way round, so
+ * that a value which may be either needs no alternatives, only both sets of keywords.
+ */
+#include "spec/schema_types.h"
+
+#include "model/device_id.h"
+#include "model/request.h"
+#include "spec/pattern.h"
+#include "spec/workload_types.h"
+
+#define NAMES(...)        \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+/* Any scalar is a text to berth. */
+#define SCALARS "string", "number", "boolean"
+
+enum { TEXT_LONGEST = 255 };
+
+void schema_write_types(struct json *json, bool or_null, const char *const *names)
+{
+    bool only_one = names[1] == NULL && !or_null;
+
+    json_key(json, "type");
+    if (!only_one)
+        json_array_begin(json);
+    for (; *names != NULL; names++)
+        json_string(json, *names);
+    if (or_null)
+        json_string(json, "null");
+    if (!only_one)
+        json_array_end(json);
+}
+
+static void write_bounds(struct json *json, uint64_t least, uint64_t most)
+{
+    json_number_member(json, "minimum", true, least);
+    json_number_member(json, "maximum", true, most);
+}
+
+/* The length of a text, in characters where berth counts bytes. */
+static void write_length(struct json *json, uint64_t least, uint64_t most)
+{
+    if (least > 0)
+        json_number_member(json, "minLength", true, least);
+    json_number_member(json, "maxLength", true, most);
+}
+
+static void write_without_zero_bytes(struct json *json)
+{
+    json_string_member(json, "pattern", "^[^\\u0000]*$");
+}
+
+/* A pattern of whole texts. Empties the text with it. */
+static void write_pattern(struct json *json, struct text *pattern)
+{
+    struct text whole = {0};
+
+    text_append_format(&whole, PATTERN_BEGIN "%s" PATTERN_END, text_string(pattern));
+    json_string_member(json, "pattern", text_string(&whole));
+    json->text->failed = json->text->failed || text_failed(pattern) || text_failed(&whole);
+    text_finish(&whole);
+    text_finish(pattern);
+}
+
+void schema_of_text(const struct field *field, bool or_null, struct json *json)
+{
+    schema_write_types(json, or_null, NAMES(SCALARS));
+    write_length(json, 1, field->most == 0 ? TEXT_LONGEST : field->most);
+    write_without_zero_bytes(json);
+}
+
+void schema_of_number(const struct field *field, bool or_null, struct json *json)
+{
+    schema_write_types(json, or_null, NAMES("integer"));
+    write_bounds(json, field->least, field->most);
+}
+
+void schema_of_choice(const struct field *field, bool or_null, struct json *json)
+{
+    json_key(json, "enum");
+    json_array_begin(json);
+    for (const struct choice *choice = field->choices; choice->name != NULL; choice++)
+        json_string(json, choice->name);
+    if (or_null)
+        json_null(json);
+    json_array_end(json);
+}
+
+void schema_of_boolean(const struct field *field, bool or_null, struct json *json)
+{
+    (void)field;
+    schema_write_types(json, or_null, NAMES("boolean"));
+}
+
+void schema_of_count(const struct field *field, bool or_null, struct json *json)
+{
+    struct text pattern = {0};
+
+    (void)field;
+    schema_write_types(json, or_null, NAMES("integer", "string"));
+    write_bounds(json, 1, REQUEST_COUNT_MOST);
+    text_append(&pattern, "(?:all|");
+    pattern_append_whole(&pattern, 1, REQUEST_COUNT_MOST);
+    text_append_char(&pattern, '|');
+    pattern_append_elastic(&pattern, 1, REQUEST_COUNT_MOST);
+    text_append_char(&pattern, ')');
+    write_pattern(json, &pattern);
+}
+
+void schema_of_capability(const struct field *field, bool or_null, struct json *json)
+{
+    struct text pattern = {0};
+
+    (void)field;
+    schema_write_types(json, or_null, NAMES("string"));
+    text_append(&pattern, "[0-9]{1,3}(?:\\.[0-9]{1,3})?");
+    write_pattern(json, &pattern);
+}
+
+void schema_of_share(const struct field *field, bool or_null, struct json *json)
+{
+    (void)field;
+    schema_write_types(json, or_null, NAMES("number"));
+    json_number_member(json, "exclusiveMinimum", true, 0);
+    json_number_member(json, "maximum", true, 1);
+}
+
+/* The largest number of so many digits. */
+static uint64_t largest_of(unsigned digits)
+{
+    uint64_t number = 0;
+
+    while (digits-- > 0)
+        number = number * 10 + 9;
+    return number;
+}
+
+/* That one of the digits is not 0. */
+static void append_least(struct text *pattern, uint64_t least)
+{
+    if (least > 0)
+        text_append(pattern, "(?=.*[1-9])");
+}
+
+void schema_of_size(const struct field *field, bool or_null, struct json *json)
+{
+    static const char prefixes[] = "KkMmGgTt";
+    unsigned digits = WORKLOAD_SIZE_DIGITS;
+    struct text pattern = {0};
+
+    schema_write_types(json, or_null, NAMES("integer", "string"));
+    write_bounds(json, field->least, largest_of(digits));
+    append_least(&pattern, field->least);
+    text_append(&pattern, "(?:");
+    pattern_append_whole(&pattern, 0, largest_of(digits));
+    text_append_format(&pattern, "|[0-9]{1,%u} ?[Bb]", digits);
+    for (const char *prefix = prefixes; *prefix != '\0'; prefix += 2) {
+        digits -= 3;
+        text_append_format(&pattern, "|[0-9]{1,%u}(?:\\.[0-9]{1,%d})? ?[%.2s](?:[Ii]?[Bb])?",
+                           digits, WORKLOAD_FRACTION_DIGITS, prefix);
+    }
+    text_append_char(&pattern, ')');
+    write_pattern(json, &pattern);
+}
+
+/* Parts with units in falling order, of which the last may have a fraction. */
+static void append_parts(struct text *pattern)
+{
+    text_append(pattern, "(?=[0-9])");
+    for (const struct workload_part *part = workload_parts; part->unit != NULL; part++)
+        text_append_format(pattern, "(?:[0-9]{1,%u}(?:\\.[0-9]{1,%d}(?=[a-z]*$))?%s)?",
+                           part->digits, WORKLOAD_FRACTION_DIGITS, part->unit);
+}
+
+void schema_of_duration(const struct field *field, bool or_null, struct json *json)
+{
+    struct text pattern = {0};
+
+    schema_write_types(json, or_null, NAMES("integer", "string"));
+    write_bounds(json, field->least, WORKLOAD_SECONDS_MOST);
+    append_least(&pattern, field->least);
+    text_append(&pattern, "(?:");
+    pattern_append_whole(&pattern, 0, WORKLOAD_SECONDS_MOST);
+    text_append_char(&pattern, '|');
+    append_parts(&pattern);
+    text_append_format(&pattern,
+                       "|(?:[0-9]{1,%d}-(?:[01]?[0-9]|2[0-3])|[0-9]{1,%d})(?::[0-5]?[0-9]){2})",
+                       WORKLOAD_DAYS_DIGITS, WORKLOAD_HOURS_DIGITS);
+    write_pattern(json, &pattern);
+}
+
+/* A device id, as device_id_parse reads them: only those of NVIDIA have parts. */
+static void append_id(struct text *pattern)
+{
+    struct text index = {0};
+
+    pattern_append_whole(&index, 0, DEVICE_INDEX_MOST);
+    text_append_format(pattern, "(?:nvidia%s(?:\\.%s)?|(?:", text_string(&index),
+                       text_string(&index));
+    for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++) {
+        if (vendor->value != VENDOR_NVIDIA)
+            text_append_format(pattern, "%s%s", vendor->name, vendor[1].name == NULL ? ")" : "|");
+    }
+    text_append_format(pattern, "%s)", text_string(&index));
+    pattern->failed = pattern->failed || text_failed(&index);
+    text_finish(&index);
+}
+
+void schema_of_device_ids(const struct field *field, bool or_null, struct json *json)
+{
+    struct text one = {0};
+    struct text several = {0};
+
+    (void)field;
+    append_id(&one);
+    text_append_format(&several, "%s(?:,%s)*", text_string(&one), text_string(&one));
+    schema_write_types(json, or_null, NAMES("string", "array"));
+    write_length(json, 1, WORKLOAD_IDS_LONGEST);
+    write_pattern(json, &several);
+    json_number_member(json, "minItems", true, 1);
+    json_number_member(json, "maxItems", true, DEVICE_ID_LIST_MOST);
+    json_key(json, "items");
+    json_object_begin(json);
+    schema_write_types(json, false, NAMES("string"));
+    write_pattern(json, &one);
+    json_object_end(json);
+}
+
+void schema_of_directory(const struct field *field, bool or_null, struct json *json)
+{
+    schema_write_types(json, or_null, NAMES("string"));
+    write_length(json, 1, field->most);
+    json_string_member(json, "pattern", "^/[^\\u0000]*$");
+}
+
+/* A word of a command; it may be empty unless it is the first. */
+static void write_word(struct json *json, bool first)
+{
+    json_object_begin(json);
+    schema_write_types(json, false, NAMES(SCALARS));
+    write_length(json, first ? 1 : 0, WORKLOAD_WORD_LONGEST);
+    write_without_zero_bytes(json);
+    json_object_end(json);
+}
+
+void schema_of_command(const struct field *field, bool or_null, struct json *json)
+{
+    (void)field;
+    schema_write_types(json, or_null, NAMES("array", SCALARS));
+    json_number_member(json, "minItems", true, 1);
+    json_number_member(json, "maxItems", true, WORKLOAD_WORDS_MOST);
+    json_key(json, "prefixItems");
+    json_array_begin(json);
+    write_word(json, true);
+    json_array_end(json);
+    json_key(json, "items");
+    write_word(json, false);
+    write_length(json, 1, WORKLOAD_WORD_LONGEST);
+    write_without_zero_bytes(json);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+
+/* What is said of the vendor in a file, beside its name. */
+static const char any_vendor[] = "any";
+
+static void finish(struct workload *workload)
+{
+    request_options_finish(&workload->options);
+    free(workload->vendor);
+    free(workload->time_slicing_config_path);
+}
+
+/* Adds a note about a place in the file. */
+static int add_note(const struct reading *reading, const struct node *node, const char *sentence,
+                    struct string_list *notes)
+{
+    struct text note = {0};
+    int code;
+
+    utf8_append_inert(&note, reading->document->file);
+    text_append_format(&note, ":%u:%u: note: %s", node->line, node->column, sentence);
+    code = text_failed(&note) ? BERTH_ERROR_MEMORY : string_list_append(notes, text_string(&note));
+    text_finish(&note);
+    return code < 0 ? error_set_memory(reading->error) : 0;
+}
+
+static int add_notes(const struct reading *reading, const struct node *root,
+                     struct string_list *notes)
+{
+    int code = 0;
+
+    for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
+         note++) {
+        if (condition_holds(root, &workload_gpu, &note->when))
+            code = add_note(reading, path_value(root, &workload_gpu, note->when.path),
+                            note->sentence, notes);
+    }
+    return code;
+}
+
+static int note_unknown_vendor(const struct reading *reading, const struct node *root,
+                               struct workload *workload)
+{
+    struct nearest nearest = {.wanted = workload->vendor};
+    struct text sentence = {0};
+    int code;
+
+    for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++)
+        nearest_offer(&nearest, vendor->name);
+    nearest_offer(&nearest, any_vendor);
+    text_append_format(&sentence,
+                       "vendor: %s is no known vendor, so devices with only a DRI render node are "
+                       "meant",
+                       quote(workload->vendor).text);
+    if (nearest.best != NULL)
+        text_append_format(&sentence, " (did you mean %s?)", nearest.best);
+    code = text_failed(&sentence) ? error_set_memory(reading->error)
+                                  : add_note(reading, path_value(root, &workload_gpu, "gpu.vendor"),
+                                             text_string(&sentence), &workload->options.notes);
+    text_finish(&sentence);
+    return code;
+}
+
+/* Turns the vendor's name into what is wanted. */
+static int take_vendor(const struct reading *reading, const struct node *root,
+                       struct workload *workload)
+{
+    struct request *request = &workload->options.request;
+    const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
+
+    if (strcmp(name, any_vendor) == 0) {
+        request->vendor_rule = VENDOR_RULE_MIXED;
+        return 0;
+    }
+    request->vendor_rule = VENDOR_RULE_EXACT;
+    for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++) {
+        if (strcmp(name, vendor->name) == 0) {
+            request->vendor = (enum vendor)vendor->value;
+            return 0;
+        }
+    }
+    request->vendor = VENDOR_DRI;
+    return note_unknown_vendor(reading, root, workload);
+}
+
+/* Reads the root of the document, which is there. */
+static int read_root(const struct reading *reading, const struct node *root,
+                     struct workload *workload)
+{
+    int code = record_read(reading, &workload_record, root, workload);
+
+    if (code == 0)
+        code = contradictions_check(reading, workload_contradictions, &workload_gpu, root);
+    if (code == 0)
+        code = take_vendor(reading, root, workload);
+    if (code == 0)
+        code = add_notes(reading, root, &workload->options.notes);
+    return code;
+}
+
+static int build(const struct document *document, struct request_options *ret_options,
+                 struct berth_error *error)
+{
+    const struct reading reading = {.document = document, .error = error};
+    struct workload workload = {0};
+    int code;
+
+    if (document->root == NULL)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "%s:1:1: wanted a spec file with the field 'gpu', found nothing",
+                         document->file);
+    request_options_init(&workload.options);
+    workload.options.usual_scheduling = SCHEDULING_BEST_EFFORT;
+    code = read_root(&reading, document->root, &workload);
+    if (code == 0) {
+        *ret_options = workload.options;
+        request_options_init(&workload.options);
+    }
+    finish(&workload);
+    return code;
+}
+
+int workload_parse(const char *file, const char *text, size_t length,
+                   struct request_options *ret_options, struct berth_error *error)
+{
+    struct document document;
+    int code = document_parse(&document, file, text, length, error);
+
+    if (code < 0)
+        return code;
+    code = build(&document, ret_options, error);
+    document_finish(&document);
+    return code;
+}
+
+const char *workload_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+int workload_read(const char *path, struct request_options *ret_options, struct berth_error *error)
+{
+    const char *name = workload_file_name(path);
+    struct text content = {0};
+    int code = name != path ? file_read_open(STDIN_FILENO, name, DOCUMENT_LARGEST, &content, error)
+                            : file_read(path, DOCUMENT_LARGEST, &content, error);
+
+    if (code == 0)
+        code = workload_parse(name, text_string(&content), content.length, ret_options, error);
+    text_finish(&content);
+    return code;
+}

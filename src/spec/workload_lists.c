@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device ids, directories and commands.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/string_list.h"
+#include "model/device_id.h"
+#include "spec/schema_types.h"
+#include "spec/workload_types.h"
+
+/* ---- Device ids ---- */
+
+static int parse_ids(const struct field *field, const char *text, void *target,
+                     struct berth_error *error)
+{
+    (void)field;
+    if (strlen(text) > WORKLOAD_IDS_LONGEST)
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "wanted a text of at most %d bytes (or a list), found %zu",
+                         WORKLOAD_IDS_LONGEST, strlen(text));
+    return device_id_list_parse(target, text, error);
+}
+
+static const struct field_type type_ids = {
+    .wanted = "device ids such as nvidia0,nvidia2, or a list of them",
+    .parse = parse_ids,
+};
+
+static int parse_id(const struct field *field, const char *text, void *target,
+                    struct berth_error *error)
+{
+    struct device_id_list *list = target;
+    struct device_id *place;
+    struct device_id id;
+    int code = device_id_parse(text, &id, error);
+
+    (void)field;
+    if (code < 0 || device_id_list_has(list, id))
+        return code;
+    place = vector_append(list);
+    if (place == NULL)
+        return error_set_memory(error);
+    *place = id;
+    return 0;
+}
+
+static const struct field_type type_id = {
+    .wanted = "a device id such as nvidia0",
+    .parse = parse_id,
+};
+
+static int read_ids(const struct reading *reading, const struct field *field,
+                    const struct node *node, void *target)
+{
+    int code;
+
+    if (node->kind == NODE_SCALAR)
+        return field_read(reading, &type_ids, field, node, target);
+    if (node->kind == NODE_MAPPING || node->count == 0)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted %s, found %s", field->name, type_ids.wanted,
+                              node_describe(node).text);
+    code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MOST);
+    for (size_t i = 0; i < node->count && code == 0; i++)
+        code = field_read(reading, &type_id, field, node->items[i], target);
+    return code;
+}
+
+const struct field_type workload_device_ids = {.schema = schema_of_device_ids, .read = read_ids};
+
+/* ---- Directories ---- */
+
+static int parse_directory(const struct field *field, const char *text, void *target,
+                           struct berth_error *error)
+{
+    if (text[0] != '/' || strlen(text) > field->most)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted an absolute path of at most %zu bytes, found %s",
+                         (size_t)field->most, quote(text).text);
+    return field_text.parse(field, text, target, error);
+}
+
+const struct field_type workload_directory = {
+    .wanted = "an absolute path",
+    .schema = schema_of_directory,
+    .parse = parse_directory,
+};
+
+/* ---- Commands ---- */
+
+static int parse_word(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
+{
+    struct string_list *words = target;
+    size_t length = strlen(text);
+
+    (void)field;
+    if (words->count == 0 && length == 0)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted a program, found an empty text");
+    if (length > WORKLOAD_WORD_LONGEST)
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "wanted words of at most %d bytes, found one of %zu",
+                         WORKLOAD_WORD_LONGEST, length);
+    return string_list_append(words, text) < 0 ? error_set_memory(error) : 0;
+}
+
+static const struct field_type type_word = {.wanted = "a word", .parse = parse_word};
+
+static int read_command(const struct reading *reading, const struct field *field,
+                        const struct node *node, void *target)
+{
+    int code;
+
+    if (node->kind == NODE_SCALAR)
+        return field_read(reading, &type_word, field, node, target);
+    if (node->kind == NODE_MAPPING || node->count == 0)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a program or a list of words, found %s", field->name,
+                              node_describe(node).text);
+    code = field_want_list(reading, field, node, "words", WORKLOAD_WORDS_MOST);
+    for (size_t i = 0; i < node->count && code == 0; i++)
+        code = field_read(reading, &type_word, field, node->items[i], target);
+    return code;
+}
+
+const struct field_type workload_command = {.schema = schema_of_command, .read = read_command};

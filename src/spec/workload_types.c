@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/workload_types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+#include "base/quote.h"
+#include "base/string_list.h"
+#include "model/request.h"
+#include "spec/schema_types.h"
+
+static const char digits[] = "0123456789";
+
+/* Versions of YAML disagree about what 010 is. */
+static bool leads_with_zero(const char *number)
+{
+    return number[0] == '0' && strspn(number, digits) > 1;
+}
+
+static int fail_leading_zeros(const char *text, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_SYNTAX, "wanted a number without leading zeros, found %s",
+                     quote(text).text);
+}
+
+static bool has_other_digit_than_zero(const char *text)
+{
+    return strpbrk(text, "123456789") != NULL;
+}
+
+/* ---- Counts, capabilities and shares ---- */
+
+static int parse_count(const struct field *field, const char *text, void *target,
+                       struct berth_error *error)
+{
+    const char *dash = strchr(text, '-');
+    struct device_count count;
+    int code = device_count_parse(text, &count, error);
+
+    (void)field;
+    if (code < 0)
+        return code;
+    if (leads_with_zero(text) || (dash != NULL && leads_with_zero(dash + 1)))
+        return fail_leading_zeros(text, error);
+    *(struct device_count *)target = count;
+    return 0;
+}
+
+const struct field_type workload_count = {
+    .wanted = "a number of devices, a range such as 2-4, or all",
+    .schema = schema_of_count,
+    .parse = parse_count,
+};
+
+static int parse_capability(const struct field *field, const char *text, void *target,
+                            struct berth_error *error)
+{
+    (void)field;
+    return capability_parse(text, target, error);
+}
+
+static const struct field_type capability_in_quotes = {
+    .wanted = "a compute capability in quotes such as \"8.0\"",
+    .parse = parse_capability,
+};
+
+/* To a reader of YAML, 8.10 without quotes is the number 8.1. */
+static int read_capability(const struct reading *reading, const struct field *field,
+                           const struct node *node, void *target)
+{
+    if (node->kind == NODE_SCALAR && !node->quoted)
+        return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                              "%s: wanted a compute capability in quotes such as \"8.0\", found "
+                              "%s without (8.10 and 8.1 are one number, but two capabilities)",
+                              field->name, node_describe(node).text);
+    return field_read(reading, &capability_in_quotes, field, node, target);
+}
+
+const struct field_type workload_capability = {.schema = schema_of_capability,
+                                               .read = read_capability};
+
+static int parse_share(const struct field *field, const char *text, void *target,
+                       struct berth_error *error)
+{
+    size_t whole = strspn(text, digits);
+    const char *fraction = text[whole] == '.' ? text + whole + 1 : "";
+    size_t decimals = strspn(fraction, digits);
+    bool is_one = whole == 1 && text[0] == '1';
+    uint64_t millionths = is_one ? 1 : 0;
+
+    (void)field;
+    if (whole == 0 || fraction[decimals] != '\0' ||
+        (text[whole] != '\0' && (text[whole] != '.' || decimals == 0)))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted a number above 0 and up to 1, such as 0.25, found %s",
+                         quote(text).text);
+    if (leads_with_zero(text))
+        return fail_leading_zeros(text, error);
+    if (!has_other_digit_than_zero(text) || has_other_digit_than_zero(is_one ? fraction : "") ||
+        (!is_one && text[0] != '0'))
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "wanted a number above 0 and up to 1, such as 0.25, found %s",
+                         quote(text).text);
+    for (size_t i = 0; i < SHARE_DECIMALS; i++)
+        millionths = millionths * 10 + (i < decimals ? (uint64_t)(fraction[i] - '0') : 0);
+    if (decimals > SHARE_DECIMALS && fraction[SHARE_DECIMALS] >= '5')
+        millionths++;
+    *(struct optional_number *)target = optional_number_of(millionths == 0 ? 1 : millionths);
+    return 0;
+}
+
+const struct field_type workload_share = {
+    .wanted = "a number above 0 and up to 1, such as 0.25",
+    .bare = true,
+    .schema = schema_of_share,
+    .parse = parse_share,
+};
+
+/* ---- Sizes and durations ---- */
+
+/* How many digits of the number a unit of a size leaves, by its first letter; 0 for those that are
+ * too large whatever the number. */
+static size_t digits_before_unit(const char *unit)
+{
+    static const char prefixes[] = "kmgt";
+    size_t left = WORKLOAD_SIZE_DIGITS;
+    const char *found;
+
+    if (unit[0] == '\0' || unit[0] == 'b' || unit[0] == 'B')
+        return left;
+    found = strchr(prefixes, unit[0] | ('a' ^ 'A'));
+    return found == NULL ? 0 : left - 3 * (size_t)(found - prefixes + 1);
+}
+
+static int fail_size(const char *text, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_RANGE, "wanted a size below 1000T, found %s",
+                     quote(text).text);
+}
+
+static int parse_size(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
+{
+    size_t whole = strspn(text, digits);
+    size_t decimals = text[whole] == '.' ? strspn(text + whole + 1, digits) : 0;
+    const char *unit = text + whole + (decimals > 0 ? decimals + 1 : 0);
+    uint64_t bytes;
+    int code = quantity_parse_size(text, &bytes, error);
+
+    if (code == BERTH_ERROR_RANGE)
+        return fail_size(text, error);
+    if (code < 0)
+        return code;
+    unit += unit[0] == ' ';
+    if (unit[0] == '\0' && leads_with_zero(text))
+        return fail_leading_zeros(text, error);
+    if (decimals > 0 && digits_before_unit(unit) == WORKLOAD_SIZE_DIGITS)
+        return error_set(error, BERTH_ERROR_SYNTAX, "wanted whole bytes, found %s",
+                         quote(text).text);
+    if (decimals > WORKLOAD_FRACTION_DIGITS)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted a size with at most %d digits behind the point, found %s",
+                         WORKLOAD_FRACTION_DIGITS, quote(text).text);
+    if (whole > digits_before_unit(unit))
+        return fail_size(text, error);
+    if (bytes < field->least)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0 bytes, found %s",
+                         quote(text).text);
+    *(struct optional_number *)target = optional_number_of(bytes);
+    return 0;
+}
+
+const struct field_type workload_size = {
+    .wanted = "a size such as 8GiB",
+    .schema = schema_of_size,
+    .parse = parse_size,
+};
+
+const struct workload_part workload_parts[] = {
+    {"d", WORKLOAD_DAYS_DIGITS}, {"h", WORKLOAD_HOURS_DIGITS}, {"m", 7}, {"s", 9}, {"ms", 12}, {0},
+};
+
+/* Whether a duration that quantity_parse_duration takes is too long for a spec file. */
+static bool parts_are_long(const char *text)
+{
+    while (*text != '\0') {
+        size_t whole = strspn(text, digits);
+        const char *unit = text + strspn(text, "0123456789.");
+        size_t length = strcspn(unit, digits);
+        const struct workload_part *part = workload_parts;
+
+        while (part->unit != NULL &&
+               (strlen(part->unit) != length || memcmp(part->unit, unit, length) != 0))
+            part++;
+        if (part->unit == NULL || whole > part->digits)
+            return true;
+        text = unit + length;
+    }
+    return false;
+}
+
+/* The same of [D-]H:M:S. */
+static bool clock_is_long(const char *text)
+{
+    size_t most = strchr(text, '-') != NULL ? WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS;
+
+    for (;; most = 2) {
+        size_t length = strspn(text, digits);
+
+        if (length > most)
+            return true;
+        if (text[length] == '\0')
+            return false;
+        text += length + 1;
+    }
+}
+
+static bool duration_is_long(const char *text)
+{
+    if (strchr(text, ':') != NULL)
+        return clock_is_long(text);
+    if (text[strspn(text, digits)] == '\0')
+        return strlen(text) > 9;
+    return parts_are_long(text);
+}
+
+/* Checks what spec files are stricter about. */
+static int check_duration(const char *text, struct berth_error *error)
+{
+    const char *point = strchr(text, '.');
+    size_t decimals = point == NULL ? 0 : strspn(point + 1, digits);
+
+    if (point == NULL && text[strspn(text, digits)] == '\0' && leads_with_zero(text))
+        return fail_leading_zeros(text, error);
+    if (point != NULL && point[1 + decimals] == '\0')
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted whole seconds, or a unit behind the fraction, found %s",
+                         quote(text).text);
+    if (decimals > WORKLOAD_FRACTION_DIGITS)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted a duration with at most %d digits behind the point, found %s",
+                         WORKLOAD_FRACTION_DIGITS, quote(text).text);
+    return 0;
+}
+
+static int parse_duration(const struct field *field, const char *text, void *target,
+                          struct berth_error *error)
+{
+    int64_t duration;
+    int code = quantity_parse_duration(text, &duration, error);
+
+    if (code == 0)
+        code = check_duration(text, error);
+    if (code == BERTH_ERROR_RANGE || (code == 0 && duration_is_long(text)))
+        return error_set(
+            error, BERTH_ERROR_RANGE,
+            "wanted a duration of at most 9999d, 99999h, 9999999m or 999999999s, found %s",
+            quote(text).text);
+    if (code < 0)
+        return code;
+    if (duration < (int64_t)field->least)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0, found %s",
+                         quote(text).text);
+    *(struct optional_number *)target = optional_number_of((uint64_t)duration);
+    return 0;
+}
+
+const struct field_type workload_duration = {
+    .wanted = "a duration such as 90s or 1h30m",
+    .schema = schema_of_duration,
+    .parse = parse_duration,
+};

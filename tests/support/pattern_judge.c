@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pattern of spec/pattern.h and what the parser says that it stands for.
+ *
+ *     judge-pattern whole|elastic LEAST MOST <TEXTS
+ *
+ * Prints the pattern, and then, for each line that it reads, a line: 1 when the parser takes it and
+ * the value is in bounds, else 0.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/quantity.h"
+#include "model/request.h"
+#include "spec/pattern.h"
+
+static bool takes_whole(const char *text, uint64_t least, uint64_t most)
+{
+    uint64_t number;
+
+    return quantity_parse_number(text, least, most, &number, NULL) == 0;
+}
+
+static bool takes_elastic(const char *text, uint64_t least, uint64_t most)
+{
+    struct device_count count;
+
+    return device_count_parse(text, &count, NULL) == 0 && strchr(text, '-') != NULL &&
+           count.least >= least && count.most <= most;
+}
+
+static const struct kind {
+    const char *name;
+    void (*append)(struct text *out, uint64_t least, uint64_t most);
+    bool (*takes)(const char *text, uint64_t least, uint64_t most);
+} kinds[] = {
+    {"whole", pattern_append_whole, takes_whole},
+    {"elastic", pattern_append_elastic, takes_elastic},
+};
+
+static void judge(const struct kind *kind, uint64_t least, uint64_t most)
+{
+    struct text pattern = {0};
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+
+    text_append(&pattern, PATTERN_BEGIN);
+    kind->append(&pattern, least, most);
+    text_append(&pattern, PATTERN_END);
+    puts(text_string(&pattern));
+    text_finish(&pattern);
+    while ((length = getline(&line, &capacity, stdin)) > 0) {
+        if (line[length - 1] == '\n')
+            line[length - 1] = '\0';
+        puts(kind->takes(line, least, most) ? "1" : "0");
+    }
+    free(line);
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < COUNT(kinds) && argc == 4; i++) {
+        if (strcmp(kinds[i].name, argv[1]) == 0) {
+            judge(&kinds[i], strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+            return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        }
+    }
+    fprintf(stderr, "usage: judge-pattern whole|elastic LEAST MOST <TEXTS\n");
+    return EXIT_FAILURE;
+}
