@@ -39,6 +39,7 @@
 /* One that lived as long as the longest pause before it is started again did well. */
 #define PAUSE_LONGEST (60 * DURATION_SECOND)
 
+static void go_on_asking(struct control *control);
 static void process_ended(struct watch *watch, uint32_t events);
 static void is_due(struct timer *timer);
 
@@ -93,6 +94,13 @@ static void set_timer(struct control *control, int64_t after)
     timer_set_at(loop, &control->timer, after == LOOP_NEVER ? LOOP_NEVER : loop_now(loop) + after);
 }
 
+static void stop_listening(struct control *control)
+{
+    if (control->line.descriptor >= 0)
+        loop_remove(&control->pool->loop, &control->line);
+    control->line.descriptor = -1;
+}
+
 /* Closes what is known of its process. */
 static void forget_process(struct control *control)
 {
@@ -101,6 +109,7 @@ static void forget_process(struct control *control)
     if (control->process.descriptor >= 0)
         loop_remove(&control->pool->loop, &control->process);
     control->process.descriptor = -1;
+    stop_listening(control);
     /* It may have ended just now. */
     mps_reap(&control->child, &words);
     text_finish(&words);
@@ -238,6 +247,20 @@ static void clear(struct control *control)
     look_for_rest(control);
 }
 
+static void ask_to_quit(struct control *control)
+{
+    control->state = MPS_QUITTING;
+    set_timer(control, QUIT_DEADLINE);
+    /* What it is being asked comes first. */
+    control->asks_to_quit = control->helper == NULL;
+    if (!control->asks_to_quit)
+        return;
+    ask(control, QUIT, QUIT_DEADLINE);
+    /* Without the program nobody can ask. */
+    if (control->helper == NULL)
+        set_timer(control, 0);
+}
+
 void mps_stop(struct control *control)
 {
     if (device_of(control) != NULL)
@@ -247,17 +270,17 @@ void mps_stop(struct control *control)
         be_gone(control);
         break;
     case MPS_STARTING:
+        say(control, "stopping", NULL);
+        /* It has nothing to end in an orderly way yet. */
+        if (!control->was_there) {
+            clear(control);
+            break;
+        }
+        ask_to_quit(control);
+        break;
     case MPS_READY:
         say(control, "stopping", NULL);
-        control->state = MPS_QUITTING;
-        control->asks_to_quit = false;
-        control->deadline = loop_now(&control->pool->loop) + QUIT_DEADLINE;
-        set_timer(control, QUIT_DEADLINE);
-        /* What it is being asked comes first. */
-        if (control->helper == NULL) {
-            control->asks_to_quit = true;
-            ask(control, QUIT, QUIT_DEADLINE);
-        }
+        ask_to_quit(control);
         break;
     default:
         break;
@@ -283,6 +306,18 @@ static void be_ready(struct control *control)
     set_timer(control, LOOP_NEVER);
     say(control, "ready", NULL);
     mps_tell_waiting(control);
+}
+
+/* It has become the program, or could not, which its end says. */
+static void has_begun(struct watch *watch, uint32_t events)
+{
+    struct control *control = container_of(watch, struct control, line);
+
+    (void)events;
+    stop_listening(control);
+    /* Not before: another one in its place would answer. */
+    if (control->state == MPS_STARTING && mps_has_begun(&control->child))
+        go_on_asking(control);
 }
 
 static int watch_process(struct control *control)
@@ -321,7 +356,11 @@ static int launch(struct control *control)
     if (number != 0)
         return number;
     control->started = process_stat_started(control->child.pid);
-    if (watch_process(control) < 0) {
+    control->line = (struct watch){.descriptor = control->child.line, .ready = has_begun};
+    if (loop_add(&pool->loop, &control->line, EPOLLIN, NULL) < 0)
+        control->line.descriptor = -1;
+    if (control->line.descriptor < 0 || watch_process(control) < 0) {
+        stop_listening(control);
         mps_undo(&control->child);
         return ENOMEM;
     }
@@ -347,8 +386,7 @@ static void start(struct control *control)
         return;
     }
     say(control, "starting", NULL);
-    ask(control, "get_server_list\n", ANSWER_DEADLINE);
-    set_timer(control, control->helper == NULL ? ANSWER_PAUSE : START_DEADLINE);
+    set_timer(control, START_DEADLINE);
 }
 
 void mps_start(struct control *control, struct mps_site *site)
@@ -413,13 +451,13 @@ static void answered(void *context, const struct helper_end *end)
     struct control *control = context;
 
     control->helper = NULL;
-    if (control->state == MPS_STARTING && helper_succeeded(end)) {
+    if (control->state == MPS_STARTING && helper_succeeded(end) &&
+        !process_has_ended(control->child.process)) {
         be_ready(control);
-    } else if (control->state == MPS_STARTING && control->child.pid > 0) {
+    } else if (control->state == MPS_STARTING && control->line.descriptor < 0) {
         set_timer(control, ANSWER_PAUSE);
     } else if (control->state == MPS_QUITTING && !control->asks_to_quit) {
-        control->asks_to_quit = true;
-        ask(control, QUIT, QUIT_DEADLINE);
+        ask_to_quit(control);
     } else if (control->state == MPS_QUITTING && !helper_succeeded(end)) {
         clear(control);
     }
@@ -490,6 +528,7 @@ int mps_init(struct pool *pool, struct berth_error *error)
             .pool = pool,
             .child = {.process = -1, .output = -1, .line = -1},
             .process = {.descriptor = -1},
+            .line = {.descriptor = -1},
             .timer = {.fire = is_due},
         };
     }

@@ -41,6 +41,7 @@ struct control {
     struct mps_child child;
     uint64_t started; /* of its process */
     struct watch process;
+    struct watch line; /* says when it has become the program */
     struct helper *helper; /* that asks it something */
     bool asks_to_quit;     /* what the helper says to it */
     struct timer timer;    /* of the state */
@@ -84,6 +85,8 @@ struct mps_launch {
  * anything of it is there. It leads a session and outlives us. Returns 0 or an errno. */
 int mps_launch(const struct mps_launch *launch, struct mps_child *ret_child);
 void mps_let_go(const struct mps_child *child);
+/* Whether it has become the program, once `line` can be read. */
+bool mps_has_begun(const struct mps_child *child);
 /* Takes note of its end if it is ours to wait for, and says what became of it, in a few words. */
 void mps_reap(const struct mps_child *child, struct text *out);
 /* Appends the last line that it printed, or why it could not become the program, after ": ". */

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/newborn.h"
 #include "daemon/last_line.h"
 #include "daemon/mps_control.h"
@@ -111,36 +112,44 @@ static void make_directory(int line, const char *path, uid_t uid, bool is_given)
                 path, (unsigned)uid, (unsigned)status.st_uid);
 }
 
-/* Whether the socket has nobody behind it any more. */
-static bool is_dead_socket(const char *path)
+/* Whether somebody listens at the socket: 1, 0, or -1 where that cannot be known. */
+static int is_alive(const char *path)
 {
+    static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool is_dead;
+    int number = EPROTOTYPE;
 
-    if (socket_ < 0 || strlen(path) >= sizeof(address.sun_path)) {
-        if (socket_ >= 0)
-            close(socket_);
-        return false;
-    }
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -1;
     strcpy(address.sun_path, path);
-    is_dead =
-        connect(socket_, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED;
-    close(socket_);
-    return is_dead;
+    for (size_t i = 0; i < COUNT(types) && number == EPROTOTYPE; i++) {
+        int client = socket(AF_UNIX, types[i] | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (client < 0)
+            return -1;
+        number = connect(client, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+        close(client);
+    }
+    /* One that is full has somebody, too. */
+    if (number == 0 || number == EAGAIN)
+        return 1;
+    return number == ECONNREFUSED || number == ENOENT ? 0 : -1;
 }
 
-/* Removes what a control daemon that was killed has left. */
-static void remove_leftovers(const char *pipe)
+/* Removes what a control daemon that was killed has left. One that lives is somebody else's: it
+ * would answer in the place of ours. */
+static void clear_place(int line, const char *pipe)
 {
     static const char *const names[] = {"control", "control_lock", "control_privileged",
                                         "nvidia-cuda-mps-control.pid"};
     char path[REASON_MOST];
+    int alive;
 
     snprintf(path, sizeof(path), "%s/%s", pipe, names[0]);
-    if (!is_dead_socket(path))
-        return;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    alive = is_alive(path);
+    if (alive > 0)
+        give_up(line, "%s: another MPS control daemon works there", pipe);
+    for (size_t i = 0; alive == 0 && i < COUNT(names); i++) {
         snprintf(path, sizeof(path), "%s/%s", pipe, names[i]);
         unlink(path);
     }
@@ -206,7 +215,7 @@ static _Noreturn void be_child(const struct mps_launch *launch, int line, int ou
                 number == ESRCH ? "the user database does not know it" : strerror(number));
     make_directory(line, site->pipe, uid, site->is_pipe_given);
     make_directory(line, site->log, uid, site->is_log_given);
-    remove_leftovers(site->pipe);
+    clear_place(line, site->pipe);
     environment = make_environment(line, launch, home);
     execve(words[0], words, environment);
     give_up(line, "%s: %s", words[0], strerror(errno));
@@ -284,6 +293,13 @@ void mps_let_go(const struct mps_child *child)
     /* One that is not there any more is seen to have ended. */
     if (send(child->line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     }
+}
+
+bool mps_has_begun(const struct mps_child *child)
+{
+    char byte;
+
+    return recv(child->line, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 void mps_reap(const struct mps_child *child, struct text *out)

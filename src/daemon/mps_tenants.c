@@ -122,7 +122,7 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
     struct text root = {0};
     struct text pipe = {0};
     struct text log = {0};
-    bool is_only_one = view->slot_count == 1;
+    bool is_only_one = mps_is_only_one(request);
     struct mps_site site = {
         .persona = {.uid = job->holder->uid, .gid = PERSONA_NO_GROUP},
         .is_pipe_given = is_only_one && request->mps_pipe_dir != NULL,
@@ -132,8 +132,7 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
     if (job->connection != NULL && job->connection->uid == job->holder->uid)
         site.persona.gid = job->connection->gid;
     mps_append_root(pool, job->holder->uid, &root);
-    mps_directories(&(struct mps_place){text_string(&root), request, is_only_one}, device->id,
-                    &pipe, &log);
+    mps_directories(&(struct mps_place){text_string(&root), request}, device->id, &pipe, &log);
     site.pipe = text_failed(&root) ? NULL : text_take(&pipe);
     site.log = text_failed(&root) ? NULL : text_take(&log);
     text_finish(&root);
