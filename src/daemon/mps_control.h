@@ -41,7 +41,7 @@ struct control {
     struct mps_child child;
     uint64_t started; /* of its process */
     struct watch process;
-    struct watch line; /* says when it has become the program */
+    struct watch line;     /* says when it has become the program */
     struct helper *helper; /* that asks it something */
     bool asks_to_quit;     /* what the helper says to it */
     struct timer timer;    /* of the state */
@@ -63,14 +63,34 @@ struct mps {
     struct text fault; /* why there is none */
 };
 
-/* ---- mps.c: from state to state ---- */
+/* ---- mps.c: all of them ---- */
+
+uint32_t mps_slot(const struct control *control);
+/* NULL: the slot has none, as it had for a daemon before us. */
+const struct device *mps_device(const struct control *control);
+void mps_site_finish(struct mps_site *site);
+
+/* ---- mps_control.c: from state to state ---- */
 
 /* Starts it at this site, which is taken over. */
 void mps_start(struct control *control, struct mps_site *site);
 /* Stops it; the device is blocked until it is gone. */
 void mps_stop(struct control *control);
-uint32_t mps_slot(const struct control *control);
-void mps_site_finish(struct mps_site *site);
+/* Watches that of a daemon before us, or ends what is left of it. */
+void mps_take_over(struct control *control);
+/* Lets it be, for a daemon after us. */
+void mps_leave(struct control *control);
+/* The answer to mps_ask, whose context is the control daemon. */
+void mps_answered(void *context, const struct helper_end *end);
+
+/* ---- mps_ask.c: talking to it ---- */
+
+struct variables;
+
+/* The environment of its program, however that is run. */
+void mps_fill_environment(const struct control *control, struct variables *out);
+/* Runs the control program with these words as its input. Where it cannot, there is no helper. */
+void mps_ask(struct control *control, const char *words, int64_t deadline);
 
 /* ---- mps_launch.c: the child ---- */
 

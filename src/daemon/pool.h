@@ -15,7 +15,7 @@
  *     ending.c      how a lease is taken back
  *     helpers.c     programs that are run from the loop
  *     checks.c      those for devices, before and after leases
- *     mps.c         control daemons of MPS; mps_launch.c, mps_processes.c, mps_tenants.c
+ *     mps.c         control daemons of MPS (mps_control.h lists its files)
  *     persona.c     children that become a user
  *     notices.c     what people should know in time
  *     remains.c     processes that a lease left behind

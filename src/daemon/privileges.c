@@ -303,8 +303,8 @@ static int drop(const struct privileges_user *user)
         return -1;
     if (capabilities_read(&sets) < 0)
         return -1;
-    /* That there is no way back is worth trying. */
-    if (sets.permitted != kept || setresuid(0, 0, 0) == 0) {
+    /* That there is no way back is worth trying, where nothing was kept that is one. */
+    if (sets.permitted != kept || ((kept & BIT(CAP_SETUID)) == 0 && setresuid(0, 0, 0) == 0)) {
         errno = EPERM;
         return -1;
     }

@@ -109,8 +109,7 @@ def test_the_next_holder_waits_for_its_end(pool, mps):
         assert slot["blocks"] == wire.BLOCKS["DIRTY"]
         assert pool.berth("run", "--nonblock", "true").code == 123
         client.granted(waiting)
-        assert not os.path.exists(f"/proc/{control.pid}")
-        assert not os.path.exists(f"/proc/{server}")
+        assert processes.is_ended(control.pid, 0) and processes.is_ended(server, 0)
     # It was asked, and then made to.
     until_states(pool, "starting", "ready", "stopping", "late", "stopped")
 
@@ -392,7 +391,8 @@ def test_it_is_started_again(pool, mps):
         # The second time it takes a second, unless somebody comes.
         kill(other)
         third = mps.until_other(other)
-        assert mps.command(third, "get_server_list")[0] == 0
+        until_state(pool, "ready", 3)
+        assert mps.command(third, "get_server_list") == (0, "")
     until_state(pool, "stopped", 3)
     reasons = [entry.values["reason"] for entry in until_state(pool, "died", 2)]
     assert all(reason.startswith("signal 9 (Killed)") for reason in reasons)
@@ -511,4 +511,4 @@ def test_the_daemon_stays_while_it_is_there(pool_of, mps):
         claim(client)
         control = mps.controls()["nvidia0"]
     assert daemon.wait() == 0
-    assert not os.path.exists(f"/proc/{control.pid}")
+    assert processes.is_ended(control.pid, 0)
