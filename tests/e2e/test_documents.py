@@ -120,9 +120,7 @@ def test_readme_table(sandbox, pool, source_root):
 
 
 def test_example_inventories_are_good(sandbox, source_root):
-    paths = sorted(
-        path for path in (source_root / "examples").glob("*.yaml") if re.search("^devices:", path.read_text(), re.M)
-    )
+    paths = sorted(set((source_root / "examples").glob("*.yaml")) - {source_root / "examples/berth.yaml"})
     assert len(paths) >= 3
     for path in paths:
         done = sandbox.run(["berth", "devices", "--json", "--inventory", path])
