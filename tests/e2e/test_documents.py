@@ -99,6 +99,7 @@ NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DEST
 
 def test_readme_table(sandbox, pool, source_root):
     """Every command of the README's table works, one after the other in one shell."""
+    shutil.copytree(source_root / "examples", sandbox.directory / "examples")
     for name in ("python", "train.sh"):
         program = sandbox.directory / name
         program.write_text('#!/bin/sh\necho "$0 on $BERTH_DEVICES"\n')
