@@ -180,6 +180,8 @@ def test_tiles_of_hardware(machine, machine_pool):
     for device, mask, card in [("intel0", "0", "0"), ("intel1", "1,2", "1"), ("intel2", "3,4", "2")]:
         assert masks(run(machine_pool, f"--device={device}")) == intel(mask)
         assert masks(run(machine_pool, f"--device={device}", env=COMPOSITE)) == intel(card)
+    shell = {**COMPOSITE, "ZE_AFFINITY_MASK": "1.1", "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
+    assert machine_pool.berth("devices", env=shell).stdout.endswith("\n2 devices are hidden by ZE_AFFINITY_MASK\n")
     # Without a word about the order, Level Zero counts what is integrated last.
     shell = {"ZE_AFFINITY_MASK": "4"}
     assert masks(run(machine_pool, env=shell)) == intel("0")
