@@ -81,14 +81,6 @@ static int take_command(struct run_line *line, struct berth_error *error)
     return 0;
 }
 
-static void say_notes(const struct verb *verb, const struct string_list *notes)
-{
-    char *const *note;
-
-    vector_for_each (note, notes)
-        fprintf(stderr, "berth: %s: %s\n", verb->name, *note);
-}
-
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit)
 {
@@ -113,8 +105,6 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
         code = request_options_complete(&line->request, &error);
     if (code < 0)
         *ret_exit = run_fail(verb, &error);
-    else if (line->verbose)
-        say_notes(verb, &line->request.notes);
     return code == 0;
 }
 
