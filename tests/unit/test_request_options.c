@@ -437,7 +437,7 @@ static void choices_agree_with_the_parser(void **state)
             checked++;
         }
     }
-    assert_int_equal(checked, 5);
+    assert_int_equal(checked, 6);
 }
 
 static int attempt(void *context)
