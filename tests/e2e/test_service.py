@@ -67,7 +67,7 @@ def test_the_machines_daemon(machine):
     assert machine.run("berth", "run", "printenv", "BERTH_DEVICES", uid=ALICE) == (0, "nvidia0\n", "")
     assert machine.show("berthd.service", "ActiveState") == "active"
     user = machine.run("id", "-u", "berth").stdout.strip()
-    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody\n")
+    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody mps=everybody\n")
     groups = machine.run("id", "-Gn", "berth").stdout.split()
     assert {"berth", "render", "video"} <= set(groups)
     status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
