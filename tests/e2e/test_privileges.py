@@ -181,14 +181,14 @@ def test_user(machine, nobody):
 
 
 def test_the_probe_has_the_rights_too(machine, nobody):
-    """It looks at everybody's processes."""
+    """It looks at everybody's processes, but becomes nobody."""
     at = machine.options.index("--inventory")
     del machine.options[at : at + 2]
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     [probe] = [pid for pid, _ in processes.descendants(os.getpid()) if "berth-probe" in processes.command_line(pid).split(" ")[0]][:1]
     with open(f"/proc/{probe}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
-    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (KEPT, str(nobody.pw_uid))
+    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (PASSED_ON, str(nobody.pw_uid))
     end(daemon)
 
 
@@ -219,8 +219,10 @@ def test_a_machine_wide_daemon_without_rights_says_so(machine):
         "uid": str(DAEMON),
         "signals": "own",
         "sees": "own",
+        "mps": "own",
         "missing": "cannot signal other users' processes: CAP_KILL; "
-        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
+        "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
     }
     assert run_as(machine, ALICE, "run", "true").code == 0
     end(daemon)
