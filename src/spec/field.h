@@ -26,7 +26,7 @@ struct reading {
 
 /* A kind of value. Scalars give `wanted` and `parse`, all others `read`. */
 struct field_type {
-    const char *wanted; /* for messages: "a size such as 8GiB" */
+    const char *wanted; /* for messages and docs: "a size such as 8GiB" */
     bool bare;          /* quotes are refused: a number in quotes is a text */
 
     /* Parses a scalar that is not null and has no zero bytes into `target`, the member that the
