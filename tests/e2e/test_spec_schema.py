@@ -43,7 +43,9 @@ class Pointed(float):
 class Exact(yaml_core.Reader):
     """Keeps what the schema does not see; `differs` when that made a difference."""
 
-    differs = False
+    def __init__(self):
+        super().__init__()
+        self.differs = False
 
     def text(self, text):
         self.differs = self.differs or len(text) != len(text.encode())
