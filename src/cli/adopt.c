@@ -77,7 +77,7 @@ static int refuse_copies(const struct request_options *options, struct berth_err
 {
     if (options->request.replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID, "--replicas: goes with a command");
-    return run_refuse_commands(&options->request, error);
+    return run_refuse_commands(options, error);
 }
 
 /* Its command line as one; whose it is may have written anything there. */

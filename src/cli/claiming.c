@@ -252,12 +252,3 @@ int claim_wait(struct claim *claim, struct session *session, const struct claim_
     }
     return 0;
 }
-
-const struct device *claim_devices(const struct claim *claim, uint32_t replica, size_t *ret_count)
-{
-    const struct device_list *devices = &claim->grant.devices;
-    size_t each = devices->count / claim->grant.replicas;
-
-    *ret_count = each;
-    return devices->items + replica * each;
-}

@@ -69,7 +69,4 @@ int claim_wait(struct claim *claim, struct session *session, const struct claim_
  * WIRE_GRANTED or WIRE_REFUSED with claim->question.number, is the caller's to receive. */
 int claim_resume(struct claim *claim, struct session *session, struct berth_error *error);
 
-/* The devices of one of the granted replicas. */
-const struct device *claim_devices(const struct claim *claim, uint32_t replica, size_t *ret_count);
-
 #endif

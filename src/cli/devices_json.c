@@ -103,6 +103,7 @@ void devices_write_members(struct json *json, const struct device *device,
     json_string_member(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
     write_number(json, "numa", device->numa);
     json_string_member(json, "cpus", device->cpus);
+    write_number(json, "tiles", device->tiles);
     write_load(json, device);
     write_lists(json, device, pool_says, users);
 }

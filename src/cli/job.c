@@ -21,12 +21,18 @@
 /* How long the last answer is waited for. */
 #define RELEASE_LONGEST (2 * DURATION_SECOND)
 
+/* What is polled. */
+enum { POLL_SUPERVISOR, POLL_DAEMON, POLL_LABELS };
+
+struct poll_list {
+    VECTOR_OF(struct pollfd);
+};
+
 struct job {
-    const char *verb;
-    job_start *start;
-    const void *context;
-    uint32_t count; /* of copies */
+    struct job_copies copies;
+    const struct launch *launch; /* NULL: they run under no lease of ours */
     bool warns;
+    struct poll_list polls;
     struct claim *claim; /* NULL: none */
     struct session *session;
     struct supervisor *supervisor;
@@ -146,24 +152,54 @@ static int poll_timeout(const struct job *job)
 
 static void turn(struct job *job)
 {
-    struct pollfd waiting[] = {
-        {.fd = supervisor_descriptor(job->supervisor), .events = POLLIN},
-        {.fd = job->claim != NULL ? job->session->socket : -1, .events = POLLIN},
-    };
+    struct labels *labels = job->copies.labels;
+    struct pollfd *polls = job->polls.items;
 
-    poll(waiting, 2, poll_timeout(job));
+    polls[POLL_SUPERVISOR] =
+        (struct pollfd){.fd = supervisor_descriptor(job->supervisor), .events = POLLIN};
+    polls[POLL_DAEMON] =
+        (struct pollfd){.fd = job->claim != NULL ? job->session->socket : -1, .events = POLLIN};
+    if (labels != NULL)
+        labels_ask(labels, polls + POLL_LABELS);
+    poll(polls, job->polls.count, poll_timeout(job));
+    /* What was printed before all stopped is seen before we stop. */
+    if (labels != NULL)
+        labels_turn(labels, polls + POLL_LABELS);
     supervisor_turn(job->supervisor);
-    if (job->claim != NULL && waiting[1].revents != 0)
+    if (job->claim != NULL && polls[POLL_DAEMON].revents != 0)
         listen_to_daemon(job);
     if (is_alone(job) && clock_now() >= job->next_call)
         call_again(job);
 }
 
+static int fail(const char *verb, struct berth_error *error)
+{
+    error_wrap(error, error->code, "%s", verb);
+    return output_refusal(error);
+}
+
+/* Starts one copy. Returns 0, or an exit code having said what failed. */
+static int start_copy(struct job *job, uint32_t number)
+{
+    const struct job_copies *copies = &job->copies;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct launch_copy copy = {0};
+    uint32_t label = job->launch == NULL ? number : launch_label(job->launch, number);
+    int code;
+
+    if (copies->labels != NULL && labels_begin(copies->labels, label, &copy, &error) < 0)
+        return fail(copies->verb, &error);
+    code = copies->start(copies->context, job->supervisor, number, &copy);
+    if (copies->labels != NULL)
+        labels_began(copies->labels);
+    return code;
+}
+
 /* Starts one copy after the other. When one cannot be started, the others are stopped. */
 static void start(struct job *job)
 {
-    for (uint32_t number = 0; number < job->count && job->failure == 0; number++)
-        job->failure = job->start(job->context, job->supervisor, number);
+    for (uint32_t number = 0; number < job->copies.count && job->failure == 0; number++)
+        job->failure = start_copy(job, number);
     if (job->failure != 0)
         supervisor_stop(job->supervisor, clock_after(clock_now(), GRACE));
 }
@@ -177,64 +213,102 @@ static int exit_code_of(const struct job *job)
     return supervisor_exit_code(job->supervisor);
 }
 
-static int run(struct job *job)
+/* Makes room for all that is polled. */
+static int prepare_polls(struct job *job, struct berth_error *error)
 {
-    struct berth_error error = BERTH_ERROR_INIT;
-    int code;
+    const struct labels *labels = job->copies.labels;
+    size_t count = POLL_LABELS + (labels == NULL ? 0 : labels_poll_count(labels));
 
-    if (supervisor_create(&job->supervisor, &error) < 0) {
-        error_wrap(&error, error.code, "%s", job->verb);
-        return output_refusal(&error);
-    }
-    start(job);
+    if (vector_reserve(&job->polls, count) < 0)
+        return error_set_memory(error);
+    job->polls.count = count;
+    return 0;
+}
+
+/* Runs what was started to its end. */
+static void watch(struct job *job)
+{
     while (!supervisor_is_done(job->supervisor))
         turn(job);
+    if (job->copies.labels != NULL)
+        labels_collect(job->copies.labels, supervisor_was_told_to_end(job->supervisor));
     /* What failed may have been ended with the lease, if that was faster than its notice. */
     if (job->claim != NULL && supervisor_exit_code(job->supervisor) != EXIT_GOOD)
         listen_to_daemon(job);
-    code = exit_code_of(job);
-    supervisor_destroy(job->supervisor);
+}
+
+static int run(struct job *job)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = prepare_polls(job, &error);
+
+    if (code == 0)
+        code = supervisor_create(&job->supervisor, &error);
+    if (code < 0) {
+        code = fail(job->copies.verb, &error);
+    } else {
+        start(job);
+        watch(job);
+        code = exit_code_of(job);
+        supervisor_destroy(job->supervisor);
+    }
+    vector_finish(&job->polls);
     return code;
 }
 
-int job_run_copies(const char *verb, job_start *start_copy, const void *context, uint32_t count)
+int job_run_copies(const struct job_copies *copies)
 {
-    struct job job = {.verb = verb, .start = start_copy, .context = context, .count = count};
+    struct job job = {.copies = *copies};
 
     return run(&job);
 }
 
-/* A job_start of a launch: one replica with its environment. */
-static int start_replica(const void *context, struct supervisor *supervisor, uint32_t number)
+/* A start of job_copies: one copy of a launch with its environment. */
+static int start_prepared(const void *context, struct supervisor *supervisor, uint32_t number,
+                          struct launch_copy *copy)
 {
     const struct launch *launch = context;
     struct berth_error error = BERTH_ERROR_INIT;
-    struct string_list environment = {0};
-    struct launch_copy copy = {.arguments = launch->words};
+    struct prepared prepared;
     int code = 0;
 
-    if (launch_make_environment(launch, number, &environment, &error) < 0)
+    if (launch_prepare(launch, number, &prepared, &error) < 0)
         return launch_fail(launch, &error);
-    copy.environment = environment.items;
-    if (supervisor_start(supervisor, &copy, &error) < 0)
+    copy->arguments = launch->words;
+    copy->environment = prepared.environment.items;
+    copy->cpus = prepared.is_pinned ? &prepared.cpus : NULL;
+    if (supervisor_start(supervisor, copy, &error) < 0)
         code = launch_fail_start(launch, &error);
-    string_list_finish(&environment);
+    prepared_finish(&prepared);
     return code;
 }
 
-int job_run(const struct launch *launch, struct session *session)
+int job_run(const struct launch *launch, struct labels *labels, struct session *session)
 {
     struct job job = {
-        .verb = launch->verb,
-        .start = start_replica,
-        .context = launch,
-        .count = launch->replicas,
+        .copies =
+            {
+                .verb = launch->verb,
+                .count = launch_copies(launch),
+                .labels = labels,
+                .context = launch,
+                .start = start_prepared,
+            },
+        .launch = launch,
         .warns = launch->warns,
         .claim = launch->claim,
         .session = session,
     };
 
     return run(&job);
+}
+
+void job_finish_labels(const char *verb, struct labels *labels)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (labels_finish(labels, &error) < 0)
+        fail(verb, &error);
 }
 
 void job_release(const struct claim *claim, struct session *session, int exit_code)

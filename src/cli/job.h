@@ -9,19 +9,32 @@
 
 #include "cli/launching.h"
 #include "client/session.h"
+#include "launch/labels.h"
 #include "launch/supervise.h"
 
-/* Starts one copy. Returns 0, or an exit code having said what failed. */
-typedef int job_start(const void *context, struct supervisor *supervisor, uint32_t number);
+/* Copies that run under no lease of ours. */
+struct job_copies {
+    const char *verb; /* for messages */
+    uint32_t count;
+    struct labels *labels; /* NULL: none */
+    const void *context;
 
-/* Runs copies under no lease of ours to their end. Returns the exit code, as job_run; the verb is
- * for messages. */
-int job_run_copies(const char *verb, job_start *start, const void *context, uint32_t count);
+    /* Starts one copy, which it completes. Returns 0, or an exit code having said what failed. */
+    int (*start)(const void *context, struct supervisor *supervisor, uint32_t number,
+                 struct launch_copy *copy);
+};
 
-/* Runs all replicas to their end, and that of everything that they started. Returns the exit code:
+/* Runs them to their end. Returns the exit code, as job_run. */
+int job_run_copies(const struct job_copies *copies);
+
+/* Runs all copies to their end, and that of everything that they started. Returns the exit code:
  * that of the first that failed, what the end of the lease stands for, or what berth failed with,
- * having said so. Without a claim nobody is listened to, and the session may be NULL. */
-int job_run(const struct launch *launch, struct session *session);
+ * having said so. Without a claim nobody is listened to, and the session may be NULL. What labels
+ * have not written yet is the caller's to wait for, with job_finish_labels. */
+int job_run(const struct launch *launch, struct labels *labels, struct session *session);
+
+/* Waits until all is written, and says so where that fails. The verb is for messages. */
+void job_finish_labels(const char *verb, struct labels *labels);
 
 /* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
  */

@@ -14,7 +14,7 @@
 /* A set and the struct that its options fill in. */
 struct option_binding {
     const struct option_set *set;
-    void *target;
+    void *target; /* NULL: the options are read over */
 };
 
 enum options_result {
@@ -22,17 +22,19 @@ enum options_result {
     OPTIONS_HELP, /* -h or --help was there: print help and end */
 };
 
+/* options_parse, or one like it. */
+typedef int options_parser(const struct option_binding *bindings, size_t count, int argc,
+                           char **argv, int *ret_operand, struct berth_error *error);
+
 /* Reads options from argv[1] on: --name VALUE, --name=VALUE, -nVALUE, -n VALUE, -abc for letters
  * without values. Stops at the first operand or after "--" and puts its position into
  * *ret_operand. The strings of argv are not copied. Returns an options_result, or a negative code
  * with a message that names the option and suggests the nearest one. */
-int options_parse(const struct option_binding *bindings, size_t count, int argc, char **argv,
-                  int *ret_operand, struct berth_error *error);
+options_parser options_parse;
 
 /* The same for words that no command follows: options may also stand between and behind the
  * operands, which are moved behind them all. */
-int options_parse_mixed(const struct option_binding *bindings, size_t count, int argc, char **argv,
-                        int *ret_operand, struct berth_error *error);
+options_parser options_parse_mixed;
 
 /* Appends the set as help shows it, `width` columns wide. */
 void options_describe(const struct option_set *set, size_t width, struct text *out);

@@ -75,8 +75,8 @@ static int describe(struct claim *claim, const struct request_options *request, 
                     struct text *out, struct berth_error *error)
 {
     struct claim whole = *claim;
-    const struct launch launch = {.claim = &whole, .uuid = request->uuid, .replicas = 1};
-    struct string_list environment = {0};
+    struct launch launch = {.claim = &whole, .options = request};
+    struct prepared prepared;
     int code;
 
     if (!exports) {
@@ -84,11 +84,14 @@ static int describe(struct claim *claim, const struct request_options *request, 
         return 0;
     }
     whole.grant.replicas = 1; /* the shell sees the devices of all */
-    code = launch_make_environment(&launch, 0, &environment, error);
+    code = launch_init(&launch, error);
+    if (code == 0)
+        code = launch_prepare(&launch, 0, &prepared, error);
     if (code == 0) {
-        exports_write(environ, environment.items, out);
-        string_list_finish(&environment);
+        exports_write(environ, prepared.environment.items, out);
+        prepared_finish(&prepared);
     }
+    launch_finish(&launch);
     return code;
 }
 
@@ -114,6 +117,17 @@ static int claim_devices_for(struct reach *reach, const struct reserve_options *
     return code;
 }
 
+/* With MPS every process has one device, and a shell is one. */
+static int refuse_exports(const struct reserve_options *options, const struct request *request,
+                          struct berth_error *error)
+{
+    if (options->exports && request->sharing == SHARING_MPS && request->replicas > 1)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--export: wanted one replica with sharing mps, found %u",
+                         request->replicas);
+    return 0;
+}
+
 static int reserve(const struct reserve_options *options, struct request_options *request,
                    struct text *out, struct berth_error *error)
 {
@@ -123,7 +137,9 @@ static int reserve(const struct reserve_options *options, struct request_options
     if (code == 0)
         code = request_options_complete(request, error);
     if (code == 0)
-        code = run_refuse_commands(&request->request, error);
+        code = run_refuse_commands(request, error);
+    if (code == 0)
+        code = refuse_exports(options, &request->request, error);
     if (code == 0)
         code = reach_open(&reach, request->inventory, error);
     if (code < 0)

@@ -6,7 +6,6 @@
 #include "cli/run.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/awaiting.h"
@@ -22,30 +21,50 @@ struct replica {
     uint32_t number;
 };
 
-/* Whether somebody has to stay beside the command: to end it, to hear of it, or because there are
- * several. */
+/* Whether somebody has to stay beside the command: to end it, to hear of it, because there are
+ * several, to label what they print, or to hold the port where ranks meet. */
 static bool needs_supervisor(const struct launch *launch, const struct request *request)
 {
-    if (launch->replicas > 1)
+    if (launch_copies(launch) > 1 || launch->plan.ranks || launch->options->label)
         return true;
     return launch->claim != NULL && (request->opportunistic || launch->claim->grant.expires.known ||
                                      launch->claim->grant.stay);
 }
 
-/* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
-static int launch(const struct run_line *line, const struct launch *launch, struct session *session)
+/* Runs the copies and stays beside them. Returns the exit code. */
+static int supervise(const struct launch *launch, struct session *session)
 {
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct labels *labels;
     int code;
 
-    if (line->verbose && launch->claim != NULL)
-        claim_say_granted(launch->claim);
-    else if (line->verbose)
-        fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
-    if (!needs_supervisor(launch, &line->request.request))
-        return launch_exec(launch);
-    code = job_run(launch, session);
+    if (launch_make_labels(launch, &labels, &error) < 0)
+        return launch_fail(launch, &error);
+    code = job_run(launch, labels, session);
+    /* Who has not read all yet does not keep the devices. */
     if (launch->claim != NULL)
         job_release(launch->claim, session, code);
+    job_finish_labels(launch->verb, labels);
+    return code;
+}
+
+/* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
+static int launch(struct launch *launch, struct session *session)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code;
+
+    if (launch->verbose && launch->claim != NULL)
+        claim_say_granted(launch->claim);
+    else if (launch->verbose)
+        fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
+    if (launch_init(launch, &error) < 0)
+        code = launch_fail(launch, &error);
+    else if (needs_supervisor(launch, &launch->options->request))
+        code = supervise(launch, session);
+    else
+        code = launch_exec(launch);
+    launch_finish(launch);
     return code;
 }
 
@@ -80,7 +99,7 @@ static int claim_and_launch(struct run_line *line, struct reach *reach,
     if (code == 0)
         with_claim.claim = &claim;
     if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
-        code = launch(line, &with_claim, &reach->session);
+        code = launch(&with_claim, &reach->session);
     claim_finish(&claim);
     return code;
 }
@@ -90,11 +109,11 @@ static int run_line(const struct verb *verb, struct run_line *line, const struct
     const struct launch how = {
         .verb = verb->name,
         .words = line->words,
-        .uuid = line->request.uuid,
-        .warns = line->verbose || isatty(STDERR_FILENO) == 1,
-        .replicas = line->request.request.replicas,
-        .has_replica = replica->is_one || line->request.request.replicas > 1,
-        .first_replica = replica->number,
+        .options = &line->request,
+        .verbose = line->verbose,
+        .warns = line->warns,
+        .is_replica = replica->is_one,
+        .replica = replica->number,
     };
     struct berth_error error = BERTH_ERROR_INIT;
     struct reach reach;
@@ -126,6 +145,7 @@ int run_replica(struct run_line *line, uint32_t number)
 
     line->request.request.replicas = 1;
     line->request.request.scheduling = SCHEDULING_UNSAID;
+    line->request.label = false; /* whoever has started us does that */
     return run_line(&verb_run, line, &replica);
 }
 

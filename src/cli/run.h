@@ -14,22 +14,24 @@ struct run_line {
     struct request_options request;
     struct notify_options notify;
     bool verbose;
-    char **words; /* CMD..., ended by NULL */
+    bool warns;   /* say what the pool warns of: verbose, or standard error is a terminal */
+    char **words; /* CMD..., ended by NULL; argv's, or of the spec file */
 };
 
 /* -v, --verbose; fills in a struct run_line. */
 extern const struct option_set run_option_set;
 /* Parses it by the verb's sets: of run_option_set, notify_option_set and request_option_set those
  * that it has. Returns true when
- * the verb is to go on, with the request complete and only what this version can run; else
- * *ret_exit is the exit code. The caller finishes the line either way. */
+ * the verb is to go on, with the request complete; else *ret_exit is the exit code. The caller
+ * finishes the line either way. */
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit);
 void run_line_finish(struct run_line *line);
 
-/* Refuses what is about a command and cannot be asked for without one. Fails with
+/* Refuses what is about a command and cannot be asked for without one, but for what a spec file
+ * says, which may be meant for run. Fails with
  * BERTH_ERROR_INVALID. */
-int run_refuse_commands(const struct request *request, struct berth_error *error);
+int run_refuse_commands(const struct request_options *options, struct berth_error *error);
 
 /* Whether each replica is a claim of its own. */
 bool run_line_is_best_effort(const struct run_line *line);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/count.h"
 #include "base/error.h"
 #include "cli/output.h"
@@ -25,36 +28,36 @@ int run_fail(const struct verb *verb, struct berth_error *error)
     return output_refusal(error);
 }
 
-/* What can be asked for but not run yet. */
-static int refuse_later_capabilities(const struct request_options *options,
-                                     struct berth_error *error)
+int run_refuse_commands(const struct request_options *options, struct berth_error *error)
 {
+    const struct request *request = &options->request;
+    bool is_file = options->spec != NULL; /* which may be meant for run, and speak of its command */
     const char *option = NULL;
 
-    if (options->request.ranks)
-        option = "--ranks";
-    else if (options->label)
-        option = "--label";
-    else if (options->request.sharing == SHARING_MPS)
-        option = "--sharing mps";
-    return option == NULL
-               ? 0
-               : error_set(error, BERTH_ERROR_INVALID, "%s: not in this version yet", option);
-}
-
-int run_refuse_commands(const struct request *request, struct berth_error *error)
-{
-    const char *option = NULL;
-
-    if (request->or_cpu)
+    if (request->or_cpu && !is_file)
         option = "--or-cpu";
-    else if (request->ranks)
+    else if (request->ranks && !is_file)
         option = "--ranks";
+    else if (options->label && !is_file)
+        option = "--label";
+    else if (options->pin && !is_file)
+        option = "--pin";
     else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
         option = "--scheduling best-effort";
     return option == NULL
                ? 0
                : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
+}
+
+/* What the spec file says in vain. */
+static void say_notes(const struct run_line *line)
+{
+    char *const *note;
+
+    vector_for_each (note, &line->request.notes) {
+        if (line->verbose)
+            fprintf(stderr, "berth: %s\n", *note);
+    }
 }
 
 /* What the options of a set go to. */
@@ -63,6 +66,19 @@ static void *target_of(const struct option_set *set, struct run_line *line)
     if (set == &run_option_set)
         return line;
     return set == &notify_option_set ? (void *)&line->notify : (void *)&line->request;
+}
+
+/* The command of the spec file, as the line has none. */
+static int take_command(struct run_line *line, struct berth_error *error)
+{
+    struct string_list *command = &line->request.command;
+
+    if (command->count == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a command, found none");
+    if (vector_append(command) == NULL)
+        return error_set_memory(error);
+    line->words = command->items;
+    return 0;
 }
 
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
@@ -81,13 +97,12 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
             (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
+    say_notes(line);
+    line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
     line->words = argv + operand;
-    if (operand == argc)
-        code = error_set(&error, BERTH_ERROR_INVALID, "wanted a command, found none");
-    else
-        code = request_options_complete(&line->request, &error);
+    code = operand < argc ? 0 : take_command(line, &error);
     if (code == 0)
-        code = refuse_later_capabilities(&line->request, &error);
+        code = request_options_complete(&line->request, &error);
     if (code < 0)
         *ret_exit = run_fail(verb, &error);
     return code == 0;

@@ -43,8 +43,13 @@ static int ask_first(struct run_line *line, struct berth_error *error)
     return code;
 }
 
-struct copy {
+struct copies {
     struct run_line *line;
+    struct labels *labels; /* NULL: none */
+};
+
+struct copy {
+    const struct copies *all;
     uint32_t number;
 };
 
@@ -52,24 +57,41 @@ static int run_copy(void *context)
 {
     const struct copy *copy = context;
 
-    return run_replica(copy->line, copy->number);
+    if (copy->all->labels != NULL)
+        labels_abandon(copy->all->labels);
+    return run_replica(copy->all->line, copy->number);
 }
 
-/* A job_start: the context is the line. */
-static int start_copy(const void *context, struct supervisor *supervisor, uint32_t number)
+/* A start of job_copies: the context is a struct copies. */
+static int start_copy(const void *context, struct supervisor *supervisor, uint32_t number,
+                      struct launch_copy *launch)
 {
-    struct copy copy = {*(struct run_line *const *)context, number};
-    const struct launch_copy launch = {.run = run_copy, .context = &copy};
+    struct copy copy = {context, number};
     struct berth_error error = BERTH_ERROR_INIT;
 
-    return supervisor_start(supervisor, &launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
+    launch->run = run_copy;
+    launch->context = &copy;
+    return supervisor_start(supervisor, launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
 }
 
 int run_replicas(struct run_line *line)
 {
+    struct copies all = {.line = line};
+    struct job_copies copies = {
+        .verb = verb_run.name,
+        .count = line->request.request.replicas,
+        .context = &all,
+        .start = start_copy,
+    };
     struct berth_error error = BERTH_ERROR_INIT;
+    int code = ask_first(line, &error);
 
-    if (ask_first(line, &error) < 0)
+    if (code == 0 && line->request.label)
+        code = labels_create(copies.count, copies.count, &all.labels, &error);
+    if (code < 0)
         return run_fail(&verb_run, &error);
-    return job_run_copies(verb_run.name, start_copy, &line, line->request.request.replicas);
+    copies.labels = all.labels;
+    code = job_run_copies(&copies);
+    job_finish_labels(copies.verb, all.labels);
+    return code;
 }

@@ -31,6 +31,12 @@ struct job_report {
     struct berth_error error;
 };
 
+/* One of several that are jobs of their own. */
+struct replica {
+    uint32_t number;
+    uint32_t count; /* 0: it is none */
+};
+
 /* The job's process. */
 struct submission {
     const struct run_line *line;
@@ -123,25 +129,33 @@ static int claim(struct submission *submission, struct berth_error *error)
 }
 
 /* Claims and runs. Returns the exit code, or a negative error code. */
-static int claim_and_run(struct submission *submission, uint32_t replica, bool is_replica,
+static int claim_and_run(struct submission *submission, const struct replica *replica,
                          struct berth_error *error)
 {
-    const struct request_options *options = &submission->line->request;
     struct launch launch = {
         .verb = verb_submit.name,
         .claim = &submission->claim,
         .words = submission->line->words,
-        .uuid = options->uuid,
+        .options = &submission->line->request,
         .warns = true,
-        .replicas = options->request.replicas,
-        .has_replica = is_replica || options->request.replicas > 1,
-        .first_replica = replica,
+        .is_replica = replica->count > 0,
+        .replica = replica->number,
+        .replica_count = replica->count,
     };
+    struct labels *labels;
     int code = claim(submission, error);
 
     if (code < 0)
         return code;
-    return job_run(&launch, &submission->reach.session);
+    code = launch_init(&launch, error);
+    if (code == 0)
+        code = launch_make_labels(&launch, &labels, error);
+    if (code == 0) {
+        code = job_run(&launch, labels, &submission->reach.session);
+        job_finish_labels(launch.verb, labels);
+    }
+    launch_finish(&launch);
+    return code;
 }
 
 /* The job is over: leaves its exit code, and gives the lease back. */
@@ -156,7 +170,7 @@ static void leave(struct submission *submission, int exit_code)
 }
 
 /* The job's process, from its beginning to its end. Returns its exit code. */
-static int work(const struct run_line *line, uint32_t replica, bool is_replica)
+static int work(const struct run_line *line, const struct replica *replica)
 {
     struct submission submission = {.line = line};
     struct job_report report = {0};
@@ -164,7 +178,7 @@ static int work(const struct run_line *line, uint32_t replica, bool is_replica)
     int exit_code = code;
 
     if (code == 0) {
-        exit_code = claim_and_run(&submission, replica, is_replica, &report.error);
+        exit_code = claim_and_run(&submission, replica, &report.error);
         if (exit_code < 0 && submission.reported)
             exit_code = run_fail(&verb_submit, &report.error);
         if (submission.reported)
@@ -224,7 +238,7 @@ static int hear(int from, pid_t job)
 }
 
 /* Submits one job. Returns the exit code. */
-static int submit(const struct run_line *line, uint32_t replica, bool is_replica)
+static int submit(const struct run_line *line, const struct replica *replica)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int ends[2];
@@ -238,7 +252,7 @@ static int submit(const struct run_line *line, uint32_t replica, bool is_replica
     job = fork();
     if (job == 0) {
         close(ends[0]);
-        _exit(detach(ends[1]) ? work(line, replica, is_replica) : EXIT_BERTH);
+        _exit(detach(ends[1]) ? work(line, replica) : EXIT_BERTH);
     }
     close(ends[1]);
     if (job < 0) {
@@ -255,15 +269,16 @@ static int submit(const struct run_line *line, uint32_t replica, bool is_replica
 static int submit_all(struct run_line *line)
 {
     struct request *request = &line->request.request;
-    uint32_t replicas = request->replicas;
+    struct replica replica = {0};
     int code = EXIT_GOOD;
 
     if (!run_line_is_best_effort(line))
-        return submit(line, 0, false);
+        return submit(line, &replica);
+    replica.count = request->replicas;
     request->replicas = 1;
     request->scheduling = SCHEDULING_UNSAID;
-    for (uint32_t replica = 0; replica < replicas && code == EXIT_GOOD; replica++)
-        code = submit(line, replica, true);
+    for (; replica.number < replica.count && code == EXIT_GOOD; replica.number++)
+        code = submit(line, &replica);
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "cli/spec_option.h"
 
 const struct verb *const verbs[] = {
     &verb_run,    &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve, &verb_adopt,
@@ -63,22 +64,29 @@ static bool goes_on(const struct verb *verb, int parsed, struct berth_error *err
     }
 }
 
+/* Parses the words, and those of a spec file that they name. */
+static bool begin(const struct verb *verb, options_parser *parse,
+                  const struct option_binding *bindings, size_t count, int argc, char **argv,
+                  int *ret_operand, int *ret_exit)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int parsed = parse(bindings, count, argc, argv, ret_operand, &error);
+
+    if (parsed == OPTIONS_GO_ON)
+        parsed = spec_option_apply(bindings, count, parse, argc, argv, &error);
+    return goes_on(verb, parsed, &error, ret_exit);
+}
+
 bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
                          size_t count, int argc, char **argv, int *ret_operand, int *ret_exit)
 {
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    return goes_on(verb, options_parse(bindings, count, argc, argv, ret_operand, &error), &error,
-                   ret_exit);
+    return begin(verb, options_parse, bindings, count, argc, argv, ret_operand, ret_exit);
 }
 
 bool verb_begin_mixed(const struct verb *verb, const struct option_binding *bindings, size_t count,
                       int argc, char **argv, int *ret_operand, int *ret_exit)
 {
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    return goes_on(verb, options_parse_mixed(bindings, count, argc, argv, ret_operand, &error),
-                   &error, ret_exit);
+    return begin(verb, options_parse_mixed, bindings, count, argc, argv, ret_operand, ret_exit);
 }
 
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,

@@ -18,6 +18,7 @@
 #include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/users.h"
+#include "model/tiles.h"
 
 /* Asking for all that test took long; how much longer the pause after it is. */
 #define TESTS_LONG  (DURATION_SECOND / 10000)
@@ -89,6 +90,29 @@ static void log_grant(struct pool *pool, const struct job *job, const struct lea
     log_end(&pool->log);
 }
 
+/* What launching needs to know of a device; who wants to know more looks. */
+static struct device granted_device(const struct machine *machine, size_t slot)
+{
+    const struct device *device = &machine->devices.items[slot];
+    struct device granted = {
+        .id = device->id,
+        .uuid = device->uuid,
+        .parent = device->parent,
+        .cpus = device->cpus,
+        .pci = device->pci,
+        .nodes = device->nodes,
+    };
+
+    if (device->id.vendor == VENDOR_INTEL) {
+        struct tiles_place place = tiles_find_place(machine, slot);
+
+        granted.tiles = device->tiles;
+        granted.ordinal = optional_number_of(place.ordinal);
+        granted.first_tile = optional_number_of(place.first_tile);
+    }
+    return granted;
+}
+
 /* Puts as many of the lease's devices into `devices` as one message takes. */
 static uint32_t fill_grant(const struct machine *machine, const struct lease_view *view,
                            uint32_t start, struct device devices[WIRE_GRANT_DEVICES])
@@ -98,17 +122,7 @@ static uint32_t fill_grant(const struct machine *machine, const struct lease_vie
 
     while (count < WIRE_GRANT_DEVICES && start + count < view->slot_count &&
            size < WIRE_MESSAGE_MOST / 2) {
-        const struct device *device = &machine->devices.items[view->slots[start + count]];
-
-        /* What launching needs; who wants to know more looks. */
-        devices[count] = (struct device){
-            .id = device->id,
-            .uuid = device->uuid,
-            .parent = device->parent,
-            .cpus = device->cpus,
-            .pci = device->pci,
-            .nodes = device->nodes,
-        };
+        devices[count] = granted_device(machine, view->slots[start + count]);
         size += look_device_size(&devices[count++]);
     }
     return count;

@@ -161,6 +161,7 @@ void engine_destroy(struct engine *engine)
     list_for_each (link, &engine->accounts)
         free(container_of(link, struct account, in_engine));
     records_finish(engine);
+    vector_finish(&engine->domains);
     walk_finish(&engine->walk);
     search_finish(&engine->search);
     vector_finish(&engine->times);

@@ -34,6 +34,15 @@ static const struct {
     {FILTER_LOW_ON_MEMORY, "has too little free memory or an unknown amount",
      "have too little free memory or an unknown amount"},
     {FILTER_BUSY, "is busy", "are busy"},
+    {FILTER_SHARED_OUT, "has too small a share left", "have too small a share left"},
+    {FILTER_TENANTS, "has as many tenants as may be", "have as many tenants as may be"},
+    {FILTER_MEMORY_TAKEN, "has too little memory left beside what its tenants reserved",
+     "have too little memory left beside what their tenants reserved"},
+    {FILTER_OTHER_USER, "is shared by mps of another user", "are shared by mps of other users"},
+    {FILTER_OTHER_MPS, "is shared by mps in another directory",
+     "are shared by mps in other directories"},
+    {FILTER_NOT_OF_MPS, "is not where mps runs in that directory",
+     "are not where mps runs in that directory"},
     {FILTER_SQUATTED, "is used without a lease", "are used without a lease"},
     {FILTER_DIRTY, "is not clean yet", "are not clean yet"},
     {FILTER_DRAINED, "is drained", "are drained"},
@@ -61,6 +70,15 @@ bool filter_has_free(const struct request *request, const struct device *device)
                                         (uint64_t)free_memory->value >= request->min_free.value);
 }
 
+/* Whether the memory could ever be free that is asked for. */
+static bool could_have_free(const struct request *request, const struct device *device,
+                            const struct filter_terms *terms)
+{
+    struct optional_number bound = filter_memory_bound(request, device, terms);
+
+    return !request->min_free.known || !bound.known || bound.value >= request->min_free.value;
+}
+
 enum filter_verdict filter_facts(const struct request *request, const struct device *device,
                                  const struct filter_terms *terms)
 {
@@ -74,8 +92,7 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
         return FILTER_MODEL;
     if (!has_at_least(device->memory_total, request->min_memory))
         return FILTER_MEMORY;
-    if (device->memory_total.known && request->min_free.known &&
-        device->memory_total.value < request->min_free.value)
+    if (!could_have_free(request, device, terms))
         return FILTER_MEMORY;
     if (request->min_cap.known && !capability_is_at_least(device->cap, request->min_cap))
         return FILTER_CAPABILITY;
@@ -149,21 +166,48 @@ uint32_t filter_share(const struct request *request, const struct filter_terms *
     return request->share.known ? (uint32_t)request->share.value : even > 0 ? even : 1;
 }
 
+uint64_t filter_memory(const struct request *request)
+{
+    if (request->sharing == SHARING_EXCLUSIVE)
+        return 0;
+    if (request->memory.known)
+        return request->memory.value;
+    return request->min_free.known ? request->min_free.value : 0;
+}
+
+uint64_t filter_fitting(const struct request *request, uint64_t left)
+{
+    uint64_t each = filter_memory(request);
+    uint64_t found =
+        request->min_free.known && request->min_free.value > each ? request->min_free.value : each;
+
+    if (left < found)
+        return 0;
+    return each == 0 ? UINT64_MAX : 1 + (left - found) / each;
+}
+
+struct optional_number filter_memory_bound(const struct request *request,
+                                           const struct device *device,
+                                           const struct filter_terms *terms)
+{
+    /* A lease that reserved none has none to give on, but may see what is free. */
+    if (!terms->memory.known || (terms->memory.value == 0 && !request->memory.known))
+        return device->memory_total;
+    return terms->memory;
+}
+
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms)
 {
     uint64_t tenants = tenants_most(request, terms);
-    struct optional_number memory = terms->memory.known ? terms->memory : device->memory_total;
+    struct optional_number bound = filter_memory_bound(request, device, terms);
+    uint64_t fitting = bound.known ? filter_fitting(request, bound.value) : UINT64_MAX;
 
     if (request->sharing == SHARING_EXCLUSIVE)
         return 1;
     if (terms->share / filter_share(request, terms) < tenants)
         tenants = terms->share / filter_share(request, terms);
-    if (!request->memory.known)
-        return (uint32_t)tenants;
-    if (!memory.known)
+    if (request->memory.known && !bound.known)
         return 0;
-    if (memory.value / request->memory.value < tenants)
-        tenants = memory.value / request->memory.value;
-    return (uint32_t)tenants;
+    return (uint32_t)(fitting < tenants ? fitting : tenants);
 }

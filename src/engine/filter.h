@@ -32,6 +32,12 @@ enum filter_verdict {
     FILTER_SICK,
     FILTER_LOW_ON_MEMORY,
     FILTER_BUSY,
+    FILTER_SHARED_OUT,
+    FILTER_TENANTS,
+    FILTER_MEMORY_TAKEN,
+    FILTER_OTHER_USER,
+    FILTER_OTHER_MPS,
+    FILTER_NOT_OF_MPS,
     FILTER_SQUATTED,
     FILTER_DIRTY,
     FILTER_DRAINED,
@@ -62,7 +68,8 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
 enum filter_verdict filter_device(const struct request *request, const struct device *device,
                                   const struct filter_terms *terms);
 
-/* Whether the device has the free memory that is asked for; unknown does not pass. */
+/* Whether the device has the free memory that is asked for, by what was sampled; unknown does not
+ * pass. */
 bool filter_has_free(const struct request *request, const struct device *device);
 
 /* Whether a device with this verdict may pass later. */
@@ -79,6 +86,20 @@ void filter_describe(const size_t *counts, struct text *out);
  * share, memory and the number of tenants allow (0: it is too small). */
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms);
+
+/* The bytes that a claim which shares devices counts with on each: what it reserves or, where it
+ * reserves none, what it wants to find free, since it means to use that. 0: none. */
+uint64_t filter_memory(const struct request *request);
+
+/* How many such claims fit one after the other into so much memory, each finding as much of it
+ * left as it asks for; UINT64_MAX: it does not matter. */
+uint64_t filter_fitting(const struct request *request, uint64_t left);
+
+/* The memory of each device that such a claim has its part of; unknown does not bound one that
+ * reserves none. */
+struct optional_number filter_memory_bound(const struct request *request,
+                                           const struct device *device,
+                                           const struct filter_terms *terms);
 
 /* Whether a request shares devices and names no share: it takes an even part of each. */
 bool filter_shares_evenly(const struct request *request);

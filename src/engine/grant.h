@@ -53,6 +53,7 @@ SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t 
         ledger->usage.brief = (struct usage_brief){0};
         if (!swift) {
             ledger->usage.memory = 0;
+            ledger->usage.unreserved = 0;
             ledger->holder = 0;
         }
         if (ledger->usable)

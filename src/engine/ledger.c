@@ -18,56 +18,125 @@ uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
                                                          : tenants;
 }
 
+static uint32_t smaller(uint64_t one, uint32_t other)
+{
+    return one < other ? (uint32_t)one : other;
+}
+
+static uint64_t beyond(uint64_t all, uint64_t part)
+{
+    return all > part ? all - part : 0;
+}
+
+/* How many fit into what was sampled as free, of which those have theirs yet to take who counted
+ * with memory. Where all tenants did, that tells nothing which their reservations do not: what is
+ * used is theirs. But who did not may have taken any of it. */
+static uint64_t fitting_in_sample(const struct engine_request *request, const struct device *device,
+                                  const struct usage *usage)
+{
+    const struct figure *sample = &device->load.memory_free;
+
+    if (!sample->known || (usage->unreserved == 0 && device->memory_total.known))
+        return UINT64_MAX;
+    return filter_fitting(&request->what,
+                          beyond(sample->value > 0 ? (uint64_t)sample->value : 0, usage->memory));
+}
+
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const struct usage *usage)
 {
     const struct device *device = &request->engine->machine.devices.items[slot];
+    uint32_t room;
 
-    return filter_has_free(&request->what, device) ? ledger_room_beside(request, slot, usage) : 0;
+    if (!filter_has_free(&request->what, device))
+        return 0;
+    room = ledger_room_beside(request, slot, usage);
+    if (room == 0 || request->memory == 0)
+        return room;
+    return smaller(fitting_in_sample(request, device, usage), room);
+}
+
+static uint32_t tenants_most(const struct engine_request *request)
+{
+    const struct filter_terms *terms = &request->scope->terms;
+
+    return request->what.sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants;
+}
+
+/* How many fit by the memory that is reserved. */
+static uint64_t fitting_beside(const struct engine_request *request, uint32_t slot,
+                               const struct usage *usage)
+{
+    const struct device *device = &request->engine->machine.devices.items[slot];
+    struct optional_number bound =
+        filter_memory_bound(&request->what, device, &request->scope->terms);
+
+    if (request->memory == 0)
+        return UINT64_MAX;
+    if (!bound.known)
+        return request->what.memory.known ? 0 : UINT64_MAX;
+    return filter_fitting(&request->what, beyond(bound.value, usage->memory));
 }
 
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage)
 {
     const struct scope *scope = request->scope;
-    const struct device *device = &scope->engine->machine.devices.items[slot];
-    struct optional_number memory =
-        scope->terms.memory.known ? scope->terms.memory : device->memory_total;
-    uint32_t most = request->what.sharing == SHARING_MPS ? scope->terms.mps_tenants
-                                                         : scope->terms.time_slice_tenants;
-    uint64_t room;
+    uint32_t most = tenants_most(request);
+    uint32_t room;
 
     if (usage->brief.tenants == 0)
         return ledger_tenants(request, slot);
     if (request->what.sharing == SHARING_EXCLUSIVE ||
         usage->brief.sharing != request->what.sharing ||
-        (usage->brief.sharing == SHARING_MPS && usage->uid != request->uid) ||
+        (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain) ||
         usage->brief.tenants >= most || usage->brief.share >= scope->terms.share)
         return 0;
-    room = most - usage->brief.tenants;
-    if ((scope->terms.share - usage->brief.share) / request->share < room)
-        room = (scope->terms.share - usage->brief.share) / request->share;
-    if (request->memory == 0)
-        return (uint32_t)room;
-    if (!memory.known || usage->memory >= memory.value)
-        return 0;
-    if ((memory.value - usage->memory) / request->memory < room)
-        room = (memory.value - usage->memory) / request->memory;
-    return (uint32_t)room;
+    room = smaller((scope->terms.share - usage->brief.share) / request->share,
+                   most - usage->brief.tenants);
+    return smaller(fitting_beside(request, slot, usage), room);
+}
+
+enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,
+                                   const struct usage *usage)
+{
+    const struct scope *scope = request->scope;
+
+    if (ledger_room(request, slot, usage) > 0)
+        return FILTER_PASSES;
+    if (request->what.sharing == SHARING_EXCLUSIVE || usage->brief.tenants == 0 ||
+        usage->brief.sharing != request->what.sharing)
+        return FILTER_BUSY;
+    if (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain)
+        return domain_uid(scope->engine, usage->domain) == request->uid ? FILTER_OTHER_MPS
+                                                                        : FILTER_OTHER_USER;
+    if (usage->brief.tenants >= tenants_most(request))
+        return FILTER_TENANTS;
+    if (beyond(scope->terms.share, usage->brief.share) < request->share)
+        return FILTER_SHARED_OUT;
+    return FILTER_MEMORY_TAKEN;
+}
+
+/* What has a device alone counts with all of it. */
+static bool is_unreserved(const struct engine_request *request)
+{
+    return request->memory == 0 && request->what.sharing != SHARING_EXCLUSIVE;
 }
 
 void usage_add(struct usage *usage, const struct engine_request *request)
 {
     usage->brief.tenants++;
     usage->brief.share += request->share;
-    usage->memory += request->memory;
     usage->brief.sharing = (uint16_t)request->what.sharing;
-    usage->uid = request->uid;
+    usage->unreserved += is_unreserved(request);
+    usage->memory += request->memory;
+    usage->domain = request->domain;
 }
 
 void usage_subtract(struct usage *usage, const struct engine_request *request)
 {
     usage->brief.tenants--;
     usage->brief.share -= request->share;
+    usage->unreserved -= is_unreserved(request);
     usage->memory -= request->memory;
     if (usage->brief.tenants == 0)
         usage->brief.sharing = SHARING_EXCLUSIVE;

@@ -127,7 +127,7 @@ void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *r
         .tenants = usage->brief.tenants,
         .share_used = usage->brief.share,
         .memory_used = usage->memory,
-        .uid = usage->uid,
+        .uid = domain_uid(engine, usage->domain),
         .lease = ledger_holder(&engine->root.ledger[slot]),
     };
 }

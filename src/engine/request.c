@@ -21,7 +21,7 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
     if (scope->parent != NULL &&
         (!bitset_has(&scope->members, slot) ||
          (scope->only_sharing != SHARING_EXCLUSIVE && request->what.sharing != SHARING_EXCLUSIVE &&
-          request->what.sharing != scope->only_sharing)))
+          (request->what.sharing != scope->only_sharing || request->domain != scope->only_domain))))
         return FILTER_OUTSIDE;
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
@@ -160,7 +160,7 @@ int request_compile(struct engine_request *request)
     /* Once for all: what a lease was granted does not change with the rules. */
     if (request->share == 0)
         request->share = filter_share(&request->what, &request->scope->terms);
-    request->memory = request->what.memory.known ? request->what.memory.value : 0;
+    request->memory = filter_memory(&request->what);
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
     usage_add(&request->alone, request);
@@ -181,6 +181,7 @@ int request_compile(struct engine_request *request)
 void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
+    domain_leave(request);
     request_finish(&request->what);
     vector_finish(&request->mask);
     bitset_finish(&request->accepts);
@@ -259,7 +260,8 @@ static int fill_in(struct engine_request *request, const struct request *what,
     size_t size = request->engine->size;
 
     if (request_copy(&request->what, what) < 0 || copy_party(request, party) < 0 ||
-        bitset_init(&request->accepts, size) < 0 || bitset_init(&request->avoided, size) < 0)
+        bitset_init(&request->accepts, size) < 0 || bitset_init(&request->avoided, size) < 0 ||
+        domain_join(request) < 0)
         return error_set_memory(error);
     request->replicas =
         what->scheduling == SCHEDULING_BEST_EFFORT && !what->ranks ? 1 : what->replicas;

@@ -25,6 +25,9 @@ static void set_terms(struct scope *scope)
     scope->only_sharing = parent->request->what.sharing == SHARING_EXCLUSIVE
                               ? parent->request->scope->only_sharing
                               : parent->request->what.sharing;
+    scope->only_domain = parent->request->what.sharing == SHARING_EXCLUSIVE
+                             ? parent->request->scope->only_domain
+                             : parent->request->domain;
 }
 
 void scope_apply_rules(struct scope *scope)

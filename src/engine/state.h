@@ -76,8 +76,9 @@ struct usage {
         uint16_t tenants;
         uint16_t sharing; /* enum sharing */
     } brief;
-    uint32_t uid;    /* of MPS tenants; no matter otherwise */
-    uint64_t memory; /* 0 without tenants */
+    uint32_t domain;     /* of MPS tenants; no matter otherwise */
+    uint32_t unreserved; /* tenants that count with no memory */
+    uint64_t memory;     /* that the others count with; 0 without tenants */
 };
 
 /* One slot of a scope: what is on it, and what it remembers. One cache line. */
@@ -139,9 +140,10 @@ struct engine_request {
     struct account **accounts; /* that limit it; room for 1 + group_count */
     size_t least;              /* devices of each replica */
     size_t most;
-    uint64_t memory; /* that it takes of each device, 0 when it reserves none */
+    uint64_t memory; /* that it counts with on each device, 0 when with none */
     uint32_t share;  /* the same */
     uint32_t uid;
+    uint32_t domain; /* 0: does not share by MPS */
     struct bitset accepts;
     struct bitset avoided;
     const struct policy *policy;
@@ -155,6 +157,17 @@ struct engine_request {
     bool usual_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
+};
+
+/* Who may share a device by MPS with each other; numbered from 1. */
+struct mps_domain {
+    size_t references; /* requests; 0: spare */
+    uint32_t uid;
+    struct request what; /* only what says its directories */
+};
+
+struct domain_list {
+    VECTOR_OF(struct mps_domain);
 };
 
 struct lane_list {
@@ -186,6 +199,7 @@ struct scope {
     struct bitset members; /* the parent's slots; not used for the whole pool */
     struct filter_terms terms;
     enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
+    uint32_t only_domain;      /* of MPS, where that is what it allows */
     struct list_link in_engine;
 };
 
@@ -262,6 +276,7 @@ struct engine {
     struct slot_people *people; /* by slot */
     size_t ranked;              /* slots that are preferred to others */
     struct list accounts;
+    struct domain_list domains;
     struct list orphans; /* requests within leases that ended */
     struct chunk_list claim_chunks;
     struct chunk_list lease_chunks;
@@ -344,6 +359,18 @@ int request_keep(struct engine *engine, const struct request *what, const struct
 /* Finds the accounts that limit the request now, and what follows from them. */
 void request_apply_limits(struct engine_request *request);
 
+/* ---- domains.c ---- */
+
+enum { DOMAIN_ANY_SLOT = UINT32_MAX, DOMAIN_NO_SLOT = UINT32_MAX - 1 };
+
+/* Gives the request its domain, and takes it back. Returns 0 or BERTH_ERROR_MEMORY. */
+int domain_join(struct engine_request *request);
+void domain_leave(struct engine_request *request);
+uint32_t domain_uid(const struct engine *engine, uint32_t domain);
+/* A directory that is named as it is serves one device at a time. The only slot that the request
+ * may have by that, beside what is there by this usage (of the ledger when NULL). */
+uint32_t domain_only_slot(const struct engine_request *request, const struct usage *usage);
+
 /* ---- people.c ---- */
 
 /* Whether the slot is reserved, and not for whoever makes the request. */
@@ -377,6 +404,9 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
 /* The same beside its leases alone, whatever memory is free. */
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage);
+/* The first reason against a slot with this usage that has enough memory free. */
+enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,
+                                   const struct usage *usage);
 /* A lease that is on a slot: one that has it alone is the last that it served; 0: none. */
 static inline uint64_t ledger_holder(const struct ledger_slot *ledger)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "hardware/drm_gpu.h"
@@ -18,7 +19,6 @@
 #define HERTZ_PER_MEGAHERTZ 1000000
 /* More than any GPU runs at, or has: larger numbers are lies. */
 #define MEGAHERTZ_MOST 100000
-#define TILES_MOST     64
 
 static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
 {
@@ -30,7 +30,7 @@ static struct optional_number tiles_memory(const struct root *root, const char *
 {
     struct optional_number total = {0};
 
-    for (unsigned tile = 0; tile < TILES_MOST; tile++) {
+    for (unsigned tile = 0; tile < DEVICE_TILES_MOST; tile++) {
         struct optional_number size =
             root_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
 
@@ -41,6 +41,39 @@ static struct optional_number tiles_memory(const struct root *root, const char *
         total = optional_number_of(total.value + size.value);
     }
     return total;
+}
+
+/* Ponte Vecchio, which i915 gives one GT for each tile. Others have two on one tile: the second is
+ * for media. */
+static bool has_gt_of_each_tile(const struct root *root, const char *path)
+{
+    static const uint16_t others[] = {0x0be0, 0x0be1, 0x0be5};
+    struct optional_number id = root_number(root, "%s/device", path);
+
+    if (!id.known)
+        return false;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (id.value == others[i])
+            return true;
+    }
+    return id.value >= 0x0bd0 && id.value <= 0x0bdb;
+}
+
+static struct optional_number count_tiles(const struct root *root, const struct drm_device *drm)
+{
+    unsigned count = 0;
+
+    if (drm->driver != NULL && strcmp(drm->driver, "xe") == 0) {
+        while (count < DEVICE_TILES_MOST && root_has(root, "%s/tile%u", drm->path, count))
+            count++;
+    } else if (drm->driver != NULL && strcmp(drm->driver, "i915") == 0) {
+        if (!has_gt_of_each_tile(root, drm->path))
+            return optional_number_of(1);
+        while (drm->card != NULL && count < DEVICE_TILES_MOST &&
+               root_has(root, "%s/drm/%s/gt/gt%u", drm->path, drm->card, count))
+            count++;
+    }
+    return (struct optional_number){.known = count > 0, .value = count};
 }
 
 /* Local memory: by the files that some versions of the drivers have, else by asking the driver.
@@ -123,6 +156,7 @@ static int read_device(struct vendor_context *context, const struct found *wante
         return code;
     device->name = pci_name(root, drm.path);
     device->kind = kind_by_place(device->pci);
+    device->tiles = count_tiles(root, &drm);
     if (!device->asleep) {
         read_memory(root, &drm, device);
         read_frequency(root, &drm, &device->load);

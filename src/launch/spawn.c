@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "launch/become.h"
+#include "launch/pin.h"
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */
 
@@ -21,13 +22,20 @@ void signals_restore(const struct signals_before *before)
 }
 
 /* What every child does first. */
-static void prepare_child(const struct signals_before *before, pid_t parent)
+static void prepare_child(const struct launch_copy *copy, const struct signals_before *before,
+                          pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* Had it died before that, nobody would tell us. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
     signals_restore(before);
+    if (copy->output > 0)
+        dup2(copy->output, STDOUT_FILENO);
+    if (copy->error > 0)
+        dup2(copy->error, STDERR_FILENO);
+    if (copy->cpus != NULL)
+        pin_apply(copy->cpus);
 }
 
 /* The child's part: becomes the command, or writes why not. */
@@ -36,7 +44,7 @@ static _Noreturn void be_child(const struct launch_copy *copy, const struct sign
 {
     int number;
 
-    prepare_child(before, parent);
+    prepare_child(copy, before, parent);
     number = become(copy->arguments, copy->environment);
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
         ;
@@ -72,7 +80,7 @@ static int spawn_run(const struct launch_copy *copy, const struct signals_before
     pid_t pid = fork();
 
     if (pid == 0) {
-        prepare_child(before, parent);
+        prepare_child(copy, before, parent);
         _exit(copy->run(copy->context));
     }
     if (pid < 0)

@@ -50,6 +50,7 @@ struct supervisor {
     size_t living;             /* copies */
     bool has_children;         /* of ours, copies or what they left behind */
     bool has_failed;
+    bool told_to_end; /* by a signal from outside */
     int exit_code;
     int64_t grace;
     bool stopping; /* everything, for good */
@@ -260,6 +261,11 @@ static void pass_on(struct supervisor *supervisor, int signal)
     }
 }
 
+static bool is_to_end(int signal)
+{
+    return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
+}
+
 static void hear_signals(struct supervisor *supervisor)
 {
     struct signalfd_siginfo signal;
@@ -272,6 +278,8 @@ static void hear_signals(struct supervisor *supervisor)
     while (read(supervisor->descriptor, &signal, sizeof(signal)) == sizeof(signal)) {
         /* Children first: what they did may be the answer to the same signal. */
         hear_children(supervisor);
+        if (is_to_end((int)signal.ssi_signo))
+            supervisor->told_to_end = true;
         if (signal.ssi_signo != SIGCHLD && is_for_copies(supervisor, &signal))
             pass_on(supervisor, (int)signal.ssi_signo);
     }
@@ -344,6 +352,11 @@ void supervisor_turn(struct supervisor *supervisor)
     }
     if (!supervisor->stopping && all_stopped(supervisor) && is_job())
         kill(getpid(), SIGSTOP);
+}
+
+bool supervisor_was_told_to_end(const struct supervisor *supervisor)
+{
+    return supervisor->told_to_end;
 }
 
 int64_t supervisor_next_time(const struct supervisor *supervisor)

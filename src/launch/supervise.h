@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/bitset.h"
+
 struct launch_copy {
     char *const *arguments;   /* ended by NULL; found by PATH of the copy's environment */
     char *const *environment; /* ended by NULL */
@@ -24,6 +26,11 @@ struct launch_copy {
      * code. */
     int (*run)(void *context);
     void *context;
+
+    /* What its standard output and error are, above the standard descriptors; 0: as ours. */
+    int output;
+    int error;
+    const struct bitset *cpus; /* that it is kept on; NULL: as we are */
 };
 
 /* Copies being run. Only one supervisor in a process, which has one thread and starts no other
@@ -59,6 +66,9 @@ void supervisor_set_grace(struct supervisor *supervisor, int64_t nanoseconds);
 /* Ends all that runs, for good: SIGTERM (and SIGCONT) to every process below us, SIGKILL at
  * `force_at` (CLOCK_MONOTONIC nanoseconds). A second call can only bring the force nearer. */
 void supervisor_stop(struct supervisor *supervisor, int64_t force_at);
+
+/* Whether a signal came that ends what does not catch it. */
+bool supervisor_was_told_to_end(const struct supervisor *supervisor);
 
 /* When supervisor_turn has something to do by itself (CLOCK_MONOTONIC nanoseconds); INT64_MAX:
  * never. */

@@ -65,7 +65,8 @@ bool device_facts_equal(const struct device *one, const struct device *other)
            same_text(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
            same_number(one->memory_total, other->memory_total) &&
            same_number(one->numa, other->numa) && same_number(one->minor, other->minor) &&
-           same_cap(one->cap, other->cap) && one->kind == other->kind && one->host == other->host &&
+           same_number(one->tiles, other->tiles) && same_cap(one->cap, other->cap) &&
+           one->kind == other->kind && one->host == other->host &&
            one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes);
 }
 

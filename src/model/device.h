@@ -36,6 +36,9 @@ enum device_kind {
 /* integrated and discrete; unknown has no name. */
 extern const struct choice device_kind_names[];
 
+/* More tiles than any GPU has. */
+#define DEVICE_TILES_MOST 16
+
 struct device {
     struct device_id id;
     char *name;   /* the model, NULL: unknown */
@@ -46,6 +49,11 @@ struct device {
     struct optional_number memory_total; /* bytes */
     struct optional_number numa;
     struct optional_number minor; /* of /dev/nvidia<minor> */
+    struct optional_number tiles; /* of Intel's, which Level Zero may show one by one */
+    /* The numbers by which Level Zero calls it and its first tile among the host's; only what is
+     * leased says so. */
+    struct optional_number ordinal;
+    struct optional_number first_tile;
     struct capability cap;
     enum device_kind kind;
     enum health health;
@@ -67,7 +75,7 @@ struct device_list {
 void device_finish(struct device *device);
 
 /* Whether all is the same of both that stays while nobody changes the hardware: everything but
- * health, sleep, load and processes. */
+ * health, sleep, load, processes and what only a lease says. */
 bool device_facts_equal(const struct device *one, const struct device *other);
 
 void device_list_finish(struct device_list *list);

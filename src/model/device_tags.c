@@ -98,6 +98,9 @@ static const struct tagged_field device_fields[] = {
     [DEVICE_TAG_FREQUENCY] = {TAGGED_MEMBER(device, load.frequency, figure)},
     [DEVICE_TAG_PROCESSES] = {TAGGED_MEMBER(device, processes, items),
                               .most = DEVICE_PROCESSES_MOST, .inner = &process_tagged},
+    [DEVICE_TAG_TILES] = {TAGGED_MEMBER(device, tiles, maybe), .most = UINT32_MAX},
+    [DEVICE_TAG_ORDINAL] = {TAGGED_MEMBER(device, ordinal, maybe), .most = UINT32_MAX},
+    [DEVICE_TAG_FIRST_TILE] = {TAGGED_MEMBER(device, first_tile, maybe), .most = UINT32_MAX},
 };
 _Static_assert(COUNT(device_fields) <= 64, "tags seen are bits of 64");
 

@@ -32,6 +32,9 @@ enum device_tag {
     DEVICE_TAG_KIND = 21,          /* number: enum device_kind; unknown ones are kept */
     DEVICE_TAG_FREQUENCY = 22,     /* figure: hertz */
     DEVICE_TAG_PROCESSES = 23,     /* items: enum process_tag */
+    DEVICE_TAG_TILES = 24,         /* maybe */
+    DEVICE_TAG_ORDINAL = 25,       /* maybe; only of what is leased */
+    DEVICE_TAG_FIRST_TILE = 26,    /* maybe; only of what is leased */
 };
 
 /* Of a process that uses the device; never renumber, only append. */

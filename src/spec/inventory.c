@@ -135,6 +135,7 @@ static const struct field device_fields[] = {
     {"parent", &field_text, .offset = DEVICE(parent)},
     {"pci", &type_pci, .offset = DEVICE(pci)},
     {"minor", &field_number, .offset = DEVICE(minor), .most = MINOR_MOST},
+    {"tiles", &field_number, .offset = DEVICE(tiles), .least = 1, .most = DEVICE_TILES_MOST},
     {"memory", &field_size, .offset = DEVICE(memory_total)},
     {"free", &type_free, .offset = DEVICE(load.memory_free)},
     {"cap", &type_capability, .offset = DEVICE(cap)},

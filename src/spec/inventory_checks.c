@@ -207,6 +207,10 @@ int check_device(const struct reading *reading, const struct node *node, void *t
                               BERTH_ERROR_SYNTAX, "free: wanted at most the memory, %s, found %s",
                               node_describe(record_value(node, "memory")).text,
                               node_describe(record_value(node, "free")).text);
+    if (device->tiles.known && device->id.vendor != VENDOR_INTEL)
+        return document_error(reading->document, record_value(node, "tiles"), reading->error,
+                              BERTH_ERROR_SYNTAX, "tiles: go with vendor intel, found vendor %s",
+                              vendor_name(device->id.vendor));
     if (device->id.mig == DEVICE_NO_MIG)
         return 0;
     if (device->id.vendor != VENDOR_NVIDIA)

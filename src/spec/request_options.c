@@ -308,7 +308,7 @@ static const struct option request_rows[] = {
      .take = take_interface},
     {.name = "label",
      .command_only = true,
-     .help = "begin each line of output with its rank",
+     .help = "begin each line of output with its rank, or with its replica",
      OPTIONS(label),
      .take = option_flag},
     {.name = "inventory",
@@ -341,6 +341,27 @@ void request_options_finish(struct request_options *options)
     options->count_model = options->interface = NULL;
 }
 
+/* Refuses what is about ranks where there are none. */
+static int check_ranks(const struct request_options *options, struct berth_error *error)
+{
+    const char *option = NULL;
+
+    if (options->rank_mask != RANK_MASK_ALL)
+        option = "rank-mask";
+    else if (options->backend != BACKEND_UNSAID)
+        option = "backend";
+    else if (options->master_port != 0)
+        option = "master-port";
+    else if (options->interface != NULL)
+        option = "interface";
+    if (!options->request.ranks && option != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with ranks, found none", option);
+    if (!options->request.ranks && options->request.replicas <= 1 && options->label)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "label: goes with ranks or several replicas, found neither");
+    return 0;
+}
+
 int request_options_resolve(const struct request_options *options, struct request *ret_request,
                             struct berth_error *error)
 {
@@ -354,11 +375,9 @@ int request_options_resolve(const struct request_options *options, struct reques
                          quote(options->count_model).text, quote(request.model).text);
     if (request.model == NULL)
         request.model = options->count_model;
-    if (!request.ranks && options->rank_mask != RANK_MASK_ALL)
-        return error_set(error, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none");
-    if (!request.ranks && request.replicas == 1 && options->label)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "label: goes with ranks or several replicas, found neither");
+    code = check_ranks(options, error);
+    if (code < 0)
+        return code;
     if (!request.ranks && request.scheduling == SCHEDULING_UNSAID)
         request.scheduling = options->usual_scheduling;
     code = request_validate(&request, error);

@@ -183,6 +183,9 @@ const struct field_type workload_size = {
     .parse = parse_size,
 };
 
+/* Of seconds without a unit. */
+enum { SECONDS_DIGITS = 9 };
+
 const struct workload_part workload_parts[] = {
     {"d", WORKLOAD_DAYS_DIGITS}, {"h", WORKLOAD_HOURS_DIGITS}, {"m", 7}, {"s", 9}, {"ms", 12}, {0},
 };
@@ -210,9 +213,9 @@ static bool duration_is_long(const char *text)
 {
     if (strchr(text, ':') != NULL)
         return strspn(text, digits) >
-               (strchr(text, '-') != NULL ? WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS);
+               (strchr(text, '-') != NULL ? (size_t)WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS);
     if (text[strspn(text, digits)] == '\0')
-        return strlen(text) > 9;
+        return strlen(text) > SECONDS_DIGITS;
     return parts_are_long(text);
 }
 

@@ -19,7 +19,7 @@ OK, SICK = 1, 2
 NVLINK, PIX, SYS = 0, 3, 7
 
 MEMBERS = (
-    "id slot vendor index name kind uuid pci parent memory_total memory_free cap numa cpus utilization"
+    "id slot vendor index name kind uuid pci parent memory_total memory_free cap numa cpus tiles utilization"
     " temperature_c power_w frequency_hz health health_reason asleep old sampled_at nodes processes"
 )
 PROCESS_MEMBERS = "pid user command memory lease container uid since squats"

@@ -120,7 +120,9 @@ def test_readme_table(sandbox, pool, source_root):
 
 
 def test_example_inventories_are_good(sandbox, source_root):
-    paths = sorted(set((source_root / "examples").glob("*.yaml")) - {source_root / "examples/berth.yaml"})
+    paths = sorted(
+        path for path in (source_root / "examples").glob("*.yaml") if re.search("^devices:", path.read_text(), re.M)
+    )
     assert len(paths) >= 3
     for path in paths:
         done = sandbox.run(["berth", "devices", "--json", "--inventory", path])

@@ -49,6 +49,9 @@ static void walk_device(const struct device *device)
     if (device->cap.known)
         require(capability_parse(capability_format(device->cap).text, &capability, NULL) == 0 &&
                 capability.major == device->cap.major && capability.minor == device->cap.minor);
+    require(!device->tiles.known ||
+            (device->id.vendor == VENDOR_INTEL && device->tiles.value >= 1 &&
+             device->tiles.value <= DEVICE_TILES_MOST));
     walk_figure(&device->load.memory_free, INT64_MAX);
     walk_figure(&device->load.utilization, 1000);
     walk_figure(&device->load.temperature, 1000000);

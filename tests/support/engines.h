@@ -295,6 +295,10 @@ static inline void world_set(struct request *request, const char *word)
         request->share = optional_number_of(number * 1000);
     else if (WORD("memory"))
         request->memory = optional_number_of(number);
+    else if (WORD("pipe"))
+        request->mps_pipe_dir = copy_of(value);
+    else if (WORD("log"))
+        request->mps_log_dir = copy_of(value);
     else if (WORD("min-free"))
         request->min_free = optional_number_of(number);
     else if (WORD("cpus"))

@@ -60,16 +60,16 @@ class Sandbox:
                 clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"
         return clean
 
-    def _options(self, env):
+    def _options(self, env, cwd=None):
         """The environment with changes; None takes a variable out."""
         merged = {**self.environment, **(env or {})}
         return {
             "env": {name: str(value) for name, value in merged.items() if value is not None},
-            "cwd": self.directory,
+            "cwd": cwd or self.directory,
         }
 
-    def run(self, args, timeout=TIMEOUT, input=None, env=None):
-        """Runs a program to its end, and of its output's end."""
+    def run(self, args, timeout=TIMEOUT, input=None, env=None, cwd=None):
+        """Runs a program to its end, and of its output's end; in the sandbox's directory or another."""
         with subprocess.Popen(
             [str(arg) for arg in args],
             stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
@@ -77,7 +77,7 @@ class Sandbox:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            **self._options(env),
+            **self._options(env, cwd),
         ) as process:
             try:
                 out, err = process.communicate(input, timeout)

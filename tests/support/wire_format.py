@@ -284,6 +284,9 @@ DEVICE = {
     "kind": (21, NUMBER),
     "frequency": (22, FIGURE),
     "processes": (23, items_of(PROCESS)),
+    "tiles": (24, MAYBE),
+    "ordinal": (25, MAYBE),
+    "first_tile": (26, MAYBE),
 }
 
 PROBLEM = {

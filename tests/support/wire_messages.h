@@ -84,6 +84,8 @@ static inline bool same_device(const struct device *one, const struct device *ot
            same_text(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
            same_maybe(one->memory_total, other->memory_total) &&
            same_maybe(one->numa, other->numa) && same_maybe(one->minor, other->minor) &&
+           same_maybe(one->tiles, other->tiles) && same_maybe(one->ordinal, other->ordinal) &&
+           same_maybe(one->first_tile, other->first_tile) &&
            same_capability(one->cap, other->cap) && one->health == other->health &&
            one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes) &&
            same_load(&one->load, &other->load) &&

@@ -21,6 +21,9 @@ static void furnish(struct device *device)
     device->memory_total = optional_number_of(80 * GIB);
     device->numa = optional_number_of(3);
     device->minor = optional_number_of(0);
+    device->tiles = optional_number_of(2);
+    device->ordinal = optional_number_of(1);
+    device->first_tile = optional_number_of(4);
     device->cap = (struct capability){true, 8, 0};
     device->health = HEALTH_OK;
     device->partitioned = true;
@@ -40,6 +43,9 @@ static void check_nothing_known(const struct device *device)
     assert_false(device->memory_total.known);
     assert_false(device->numa.known);
     assert_false(device->minor.known);
+    assert_false(device->tiles.known);
+    assert_false(device->ordinal.known);
+    assert_false(device->first_tile.known);
     assert_false(device->cap.known);
     assert_int_equal(device->health, HEALTH_UNKNOWN);
     assert_false(device->partitioned);
@@ -205,6 +211,9 @@ static void facts_are_what_stays(void **state)
     check_fact(memory_total, optional_number_of(1), true);
     check_fact(numa, unknown, true);
     check_fact(minor.value, 3, true);
+    check_fact(tiles, optional_number_of(1), true);
+    check_fact(ordinal, unknown, false);
+    check_fact(first_tile, unknown, false);
     check_fact(cap.minor, 6, true);
     check_fact(cap.known, false, true);
     check_fact(kind, DEVICE_KIND_DISCRETE, true);

@@ -213,6 +213,33 @@ static void memory_to_reserve_must_be_there(void **state)
                      FILTER_TOO_SMALL_TO_SHARE);
 }
 
+static void who_comes_later_finds_what_is_left(void **state)
+{
+    static const struct {
+        uint64_t left, min_free, memory, fitting; /* 0: unsaid */
+    } cases[] = {
+        {80, 0, 0, UINT64_MAX}, {80, 0, 30, 2},        {80, 30, 0, 2},
+        {80, 80, 0, 1},         {80, 81, 0, 0},        {80, 0, 81, 0},
+        {80, 60, 20, 2},        {80, 61, 20, 1},       {80, 20, 60, 1},
+        {0, 1, 0, 0},           {0, 0, 0, UINT64_MAX}, {UINT64_MAX, 1, 1, UINT64_MAX},
+    };
+    struct request *request = *state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        request->sharing = SHARING_TIME_SLICE;
+        request->min_free = (struct optional_number){cases[i].min_free > 0, cases[i].min_free};
+        request->memory = (struct optional_number){cases[i].memory > 0, cases[i].memory};
+        assert_true(filter_fitting(request, cases[i].left) == cases[i].fitting);
+    }
+    request->min_free = optional_number_of(0);
+    request->memory = (struct optional_number){0};
+    assert_true(filter_fitting(request, 0) == UINT64_MAX);
+    request->min_free = optional_number_of(50);
+    assert_int_equal(filter_memory(request), 50);
+    request->sharing = SHARING_EXCLUSIVE;
+    assert_int_equal(filter_memory(request), 0);
+}
+
 static void the_sick_may_recover(void **state)
 {
     struct device device = good_device();
@@ -314,6 +341,16 @@ static void every_reason_has_words(void **state)
         {FILTER_LOW_ON_MEMORY, "1 has too little free memory or an unknown amount",
          "2 have too little free memory or an unknown amount"},
         {FILTER_BUSY, "1 is busy", "2 are busy"},
+        {FILTER_SHARED_OUT, "1 has too small a share left", "2 have too small a share left"},
+        {FILTER_TENANTS, "1 has as many tenants as may be", "2 have as many tenants as may be"},
+        {FILTER_MEMORY_TAKEN, "1 has too little memory left beside what its tenants reserved",
+         "2 have too little memory left beside what their tenants reserved"},
+        {FILTER_OTHER_USER, "1 is shared by mps of another user",
+         "2 are shared by mps of other users"},
+        {FILTER_OTHER_MPS, "1 is shared by mps in another directory",
+         "2 are shared by mps in other directories"},
+        {FILTER_NOT_OF_MPS, "1 is not where mps runs in that directory",
+         "2 are not where mps runs in that directory"},
         {FILTER_MASKED, "1 is hidden by the inherited mask", "2 are hidden by the inherited mask"},
         {FILTER_GONE, "1 is gone", "2 are gone"},
         {FILTER_OUTSIDE, "1 is outside the lease", "2 are outside the lease"},
@@ -478,6 +515,7 @@ int main(void)
         request_test(capability_is_a_fixed_fact),
         request_test(only_nvidia_is_shared_by_mps),
         request_test(memory_to_reserve_must_be_there),
+        request_test(who_comes_later_finds_what_is_left),
         request_test(the_sick_may_recover),
         request_test(the_first_reason_counts),
         cmocka_unit_test(what_may_change_is_told_from_facts),

@@ -4,6 +4,7 @@
 #include "support/assert_error.h"
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/quantity.h"
 #include "hardware/pci_names.h"
 
@@ -116,6 +117,8 @@ static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
     assert_int_equal(device->memory_total.value, 34359738368);
     assert_false(device->load.memory_free.known);
     assert_sampled(device->load.frequency, 2400000000);
+    assert_true(device->tiles.known);
+    assert_int_equal(device->tiles.value, 2);
     assert_sampled(device->load.temperature, 51000);
     assert_false(device->load.power.known); /* one look at the energy is none at the power */
     assert_int_equal(device->numa.value, 0);
@@ -217,6 +220,72 @@ static void the_kind_is_unknown_where_nothing_tells(void **state)
     sight_finish(&sight);
 }
 
+static void make_card(const char *ids, const char *driver)
+{
+    machine_pci(CARD, ids);
+    machine_driver(CARD, "pci", driver);
+    machine_drm_node(CARD, "card0");
+    machine_drm_node(CARD, "renderD128");
+}
+
+/* 0: it is not known. */
+static void check_tiles(uint64_t wanted)
+{
+    struct sight sight = vendor_read(&intel_table, 1, 0);
+    struct optional_number tiles = sight.found.items[0].device->tiles;
+
+    assert_int_equal(tiles.known, wanted > 0);
+    if (wanted > 0)
+        assert_int_equal(tiles.value, wanted);
+    sight_finish(&sight);
+}
+
+static void i915_has_a_gt_for_each_tile_of_ponte_vecchio(void **state)
+{
+    static const char *const ids[] = {"0x0bd0", "0x0bdb", "0x0be0", "0x0be1", "0x0be5"};
+
+    (void)state;
+    make_card("8086:0bd0", "i915");
+    check_tiles(0);
+    machine_value(CARD, "drm/card0/gt/gt0/id", "0");
+    machine_value(CARD, "drm/card0/gt/gt1/id", "1");
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        machine_value(CARD, "device", ids[i]);
+        check_tiles(2);
+    }
+}
+
+static void the_second_gt_of_others_is_for_media(void **state)
+{
+    static const char *const ids[] = {"0x7d55", "0x0bcf", "0x0bdc", "0x0be2"};
+
+    (void)state;
+    make_card("8086:7d55", "i915");
+    machine_value(CARD, "drm/card0/gt/gt0/id", "0");
+    machine_value(CARD, "drm/card0/gt/gt1/id", "1");
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        machine_value(CARD, "device", ids[i]);
+        check_tiles(1);
+    }
+}
+
+static void xe_shows_its_tiles(void **state)
+{
+    char name[32];
+
+    (void)state;
+    make_card("8086:e20b", "xe");
+    check_tiles(0);
+    machine_value(CARD, "tile0/gt0/name", "");
+    machine_value(CARD, "tile0/gt1/name", "");
+    check_tiles(1);
+    for (unsigned tile = 0; tile < 99; tile++) {
+        snprintf(name, sizeof(name), "tile%u/gt0/name", tile);
+        machine_value(CARD, name, "");
+    }
+    check_tiles(DEVICE_TILES_MOST);
+}
+
 /* Files that would wake the device, and would wait for ever. */
 static void make_fifo(const char *path)
 {
@@ -243,6 +312,7 @@ static void a_sleeping_card_is_left_asleep(void **state)
     assert_string_equal(device->name, "Intel Arc A770");
     assert_int_equal(device->numa.value, 0);
     assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
+    assert_int_equal(device->tiles.value, 1);
     assert_false(device->memory_total.known);
     assert_false(device->load.frequency.known);
     assert_int_equal(device->health, HEALTH_UNKNOWN);
@@ -310,6 +380,9 @@ int main(void)
         MACHINE_TEST(a_card_of_i915_may_tell_what_is_free),
         MACHINE_TEST(lies_are_unknown),
         MACHINE_TEST(the_kind_is_unknown_where_nothing_tells),
+        MACHINE_TEST(i915_has_a_gt_for_each_tile_of_ponte_vecchio),
+        MACHINE_TEST(the_second_gt_of_others_is_for_media),
+        MACHINE_TEST(xe_shows_its_tiles),
         MACHINE_TEST(a_sleeping_card_is_left_asleep),
         MACHINE_TEST(a_container_shows_what_it_was_given),
         MACHINE_TEST(one_that_is_gone_cannot_be_read),

@@ -74,6 +74,18 @@ static void the_example_of_the_contract_is_read(void **state)
     machine_finish(&machine);
 }
 
+static void tiles_are_intels(void **state)
+{
+    struct machine machine = parse_inventory("devices:\n"
+                                             "- {vendor: intel, index: 0, tiles: 2}\n"
+                                             "- {vendor: intel, index: 1}\n");
+
+    (void)state;
+    check_optional(machine.devices.items[0].tiles, 2);
+    assert_false(machine.devices.items[1].tiles.known);
+    machine_finish(&machine);
+}
+
 static void every_field_has_its_member(void **state)
 {
     struct machine machine =
@@ -386,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_of_the_contract_is_read),
+        cmocka_unit_test(tiles_are_intels),
         cmocka_unit_test(every_field_has_its_member),
         cmocka_unit_test(what_is_left_out_is_unknown),
         cmocka_unit_test(every_vendor_is_known),

@@ -394,6 +394,111 @@ static void what_is_none_of_ours_stays(void **state)
     launched_finish(&launched);
 }
 
+static const char *const of_another_job[] = {
+    "CUDA_MPS_PIPE_DIRECTORY=/old",
+    "CUDA_MPS_LOG_DIRECTORY=/old",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=7",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=7M",
+    "RANK=7",
+    "WORLD_SIZE=8",
+    "LOCAL_RANK=7",
+    "LOCAL_WORLD_SIZE=8",
+    "GROUP_RANK=7",
+    "MASTER_ADDR=old",
+    "MASTER_PORT=7",
+    "BERTH_BACKEND=old",
+    "NCCL_SOCKET_IFNAME=old",
+    "GLOO_SOCKET_IFNAME=old",
+    NULL,
+};
+
+static void check_mps(struct optional_number share, struct optional_number memory,
+                      const char *percentage, const char *limit)
+{
+    struct mps_facts mps = {
+        .pipe_dir = "/run/pipe", .log_dir = "/run/log", .share = share, .memory = memory};
+    struct launched launched = leased("nvidia1", NVIDIA);
+
+    give_uuid(&launched, "nvidia1", "GPU-b");
+    launched.facts.mps = &mps;
+    launch(&launched, of_another_job);
+    check_value(&launched, "CUDA_VISIBLE_DEVICES", "GPU-b");
+    check_value(&launched, "NVIDIA_VISIBLE_DEVICES", "GPU-b");
+    check_value(&launched, "CUDA_MPS_PIPE_DIRECTORY", "/run/pipe");
+    check_value(&launched, "CUDA_MPS_LOG_DIRECTORY", "/run/log");
+    check_value(&launched, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage);
+    check_value(&launched, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", limit);
+    check_value(&launched, "RANK", "7");
+    launched_finish(&launched);
+}
+
+static void sharing_by_mps(void **state)
+{
+    struct optional_number unknown = {0};
+
+    (void)state;
+    check_mps(unknown, unknown, NULL, NULL);
+    check_mps(optional_number_of(250000), unknown, "25", NULL);
+    check_mps(optional_number_of(125000), unknown, "12.5", NULL);
+    check_mps(optional_number_of(333333), unknown, "33.3333", NULL);
+    check_mps(optional_number_of(1000000), unknown, "100", NULL);
+    check_mps(optional_number_of(1), unknown, "0.0001", NULL);
+    check_mps(unknown, optional_number_of(UINT64_C(40) << 30), NULL, "0=40960M");
+    check_mps(unknown, optional_number_of((UINT64_C(3) << 20) - 1), NULL, "0=2M");
+    check_mps(unknown, optional_number_of(1), NULL, "0=1M");
+    check_mps(unknown, optional_number_of(UINT64_MAX), NULL, "0=17592186044415M");
+}
+
+static void without_mps_or_ranks_their_variables_are_as_inherited(void **state)
+{
+    struct launched launched = leased("nvidia1", NVIDIA);
+
+    (void)state;
+    launch(&launched, of_another_job);
+    for (size_t i = 0; of_another_job[i] != NULL; i++)
+        assert_string_equal(launched.environment.items[i], of_another_job[i]);
+    launched_finish(&launched);
+}
+
+static void a_rank_is_told_its_place(void **state)
+{
+    struct rank_facts rank = {
+        .rank = 5,
+        .world_size = 6,
+        .local_rank = 1,
+        .local_world_size = 2,
+        .group_rank = 2,
+        .address = "127.0.0.1",
+        .port = 65535,
+        .backend = "gloo",
+    };
+    static const struct setting settings[] = {
+        {"RANK", "5"},
+        {"WORLD_SIZE", "6"},
+        {"LOCAL_RANK", "1"},
+        {"GROUP_RANK", "2"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", "65535"},
+        {"BERTH_BACKEND", "gloo"},
+    };
+    struct launched launched = leased("amd1", AMD);
+
+    (void)state;
+    launched.facts.rank = &rank;
+    launch(&launched, of_another_job);
+    for (size_t i = 0; i < COUNT(settings); i++)
+        check_value(&launched, settings[i].name, settings[i].value);
+    check_value(&launched, "NCCL_SOCKET_IFNAME", "old");
+    check_value(&launched, "GLOO_SOCKET_IFNAME", "old");
+    check_value(&launched, "CUDA_MPS_PIPE_DIRECTORY", "/old");
+    rank.interface = "ib0";
+    launch(&launched, of_another_job);
+    check_value(&launched, "NCCL_SOCKET_IFNAME", "ib0");
+    check_value(&launched, "GLOO_SOCKET_IFNAME", "ib0");
+    launched_finish(&launched);
+}
+
 static int attempt(void *context)
 {
     struct launched *launched = context;
@@ -431,6 +536,9 @@ int main(void)
         cmocka_unit_test(a_shared_device_file_is_named_once),
         cmocka_unit_test(cpus_are_merged),
         cmocka_unit_test(what_is_none_of_ours_stays),
+        cmocka_unit_test(sharing_by_mps),
+        cmocka_unit_test(without_mps_or_ranks_their_variables_are_as_inherited),
+        cmocka_unit_test(a_rank_is_told_its_place),
         cmocka_unit_test(no_memory),
     };
 

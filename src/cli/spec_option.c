@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/spec_option.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "spec/workload.h"
+
+/* More sets than any verb has. */
+enum { BINDINGS_MOST = 8 };
+
+static void forget(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+/* Before the line is read over the file: makes way for what would be added to what the file says,
+ * or would contradict it. */
+static void make_way(struct request *file, const struct request_options *line)
+{
+    const struct request *said = &line->request;
+
+    if (said->wanted.count > 0)
+        file->wanted.count = 0;
+    if (said->avoided.count > 0)
+        file->avoided.count = 0;
+    if (said->model != NULL || line->count_model != NULL)
+        forget(&file->model);
+    if (said->nonblock)
+        file->wait.known = false;
+    if (said->opportunistic)
+        file->priority = PRIORITY_UNSAID;
+    if (said->priority != PRIORITY_UNSAID)
+        file->opportunistic = false;
+}
+
+/* And afterwards: what the file says about sharing does not go with another mode. */
+static void drop_sharing(struct request *request, const struct request *said)
+{
+    if (request->sharing == SHARING_EXCLUSIVE && !said->share.known)
+        request->share.known = false;
+    if (request->sharing == SHARING_EXCLUSIVE && !said->memory.known)
+        request->memory.known = false;
+    if (request->sharing != SHARING_MPS && said->mps_pipe_dir == NULL)
+        forget(&request->mps_pipe_dir);
+    if (request->sharing != SHARING_MPS && said->mps_log_dir == NULL)
+        forget(&request->mps_log_dir);
+}
+
+/* Puts the file below the options of the line, which parsed well before. */
+static int apply(const struct option_binding *bindings, size_t count, size_t which,
+                 options_parser *parse, int argc, char **argv, struct berth_error *error)
+{
+    struct request_options *line = bindings[which].target;
+    struct option_binding again[BINDINGS_MOST];
+    struct request_options both;
+    int operand;
+    int code = workload_read(line->spec, &both, error);
+
+    if (code < 0)
+        return error_wrap(error, code, "--spec");
+    assert(count <= BINDINGS_MOST);
+    for (size_t i = 0; i < count; i++)
+        again[i] = (struct option_binding){bindings[i].set, i == which ? &both : NULL};
+    make_way(&both.request, line);
+    code = parse(again, count, argc, argv, &operand, error);
+    drop_sharing(&both.request, &line->request);
+    if (code >= 0) {
+        struct request_options said = *line;
+
+        *line = both;
+        both = said;
+    }
+    request_options_finish(&both);
+    return code;
+}
+
+int spec_option_apply(const struct option_binding *bindings, size_t count, options_parser *parse,
+                      int argc, char **argv, struct berth_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct request_options *line = bindings[i].target;
+
+        if (bindings[i].set == &request_option_set && line->spec != NULL)
+            return apply(bindings, count, i, parse, argc, argv, error);
+    }
+    return OPTIONS_GO_ON;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/environment_masks.h"
+
+#include "base/count.h"
+#include "base/error.h"
+
+/* How a mask calls a device. */
+enum naming {
+    NAMING_INDEX,       /* all that the vendor understands */
+    NAMING_AS_WANTED,   /* the index, but UUIDs with --uuid, for MPS and, as it has none, for MIG */
+    NAMING_UUID_IF_ALL, /* the UUID, or the index where one of the devices has none known */
+};
+
+static const struct vendor_masks {
+    struct mask_rule {
+        enum variable variable;
+        enum naming naming;
+        const char *hidden; /* what leaves no device; an empty mask means all to some */
+    } masks[2];
+    /* What makes the masks count as we do. */
+    enum variable order;
+    const char *order_value;
+    /* The vendor's runtime also reads this mask, which is another vendor's, unless the other
+     * variable is there; that one counts within the vendor's own mask. */
+    enum variable also_read;
+    enum variable read_before;
+} vendor_masks[VENDOR_DRI + 1] = {
+    [VENDOR_NVIDIA] = {.masks = {{CUDA_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1"},
+                                 {NVIDIA_VISIBLE_DEVICES, NAMING_UUID_IF_ALL, "void"}},
+                       .order = CUDA_DEVICE_ORDER,
+                       .order_value = "PCI_BUS_ID"},
+    [VENDOR_AMD] = {.masks = {{ROCR_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1"}},
+                    .also_read = CUDA_VISIBLE_DEVICES,
+                    .read_before = HIP_VISIBLE_DEVICES},
+    [VENDOR_INTEL] = {.masks = {{ZE_AFFINITY_MASK, NAMING_INDEX, "99999"}},
+                      .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
+                      .order_value = "1"},
+    /* The others have none. */
+};
+
+/* These would narrow or replace our masks. */
+static const enum variable never_inherited[] = {
+    HIP_VISIBLE_DEVICES,
+    GPU_DEVICE_ORDINAL,
+    ONEAPI_DEVICE_SELECTOR,
+};
+
+struct masking {
+    const struct launch_facts *facts;
+    const struct device *devices;
+    const struct device *devices_end;
+    struct changes *changes;
+};
+
+/* Whether the masks of this rule hold UUIDs. */
+static bool uses_uuids(const struct masking *masking, enum vendor vendor, enum naming naming)
+{
+    bool all_known = true;
+    bool has_partition = false;
+
+    for (const struct device *device = masking->devices; device < masking->devices_end; device++) {
+        if (device->id.vendor != vendor)
+            continue;
+        all_known = all_known && device->uuid != NULL;
+        has_partition = has_partition || device->id.mig != DEVICE_NO_MIG;
+    }
+    if (naming == NAMING_AS_WANTED)
+        return masking->facts->uuid || masking->facts->mps != NULL || has_partition;
+    return naming == NAMING_UUID_IF_ALL && all_known;
+}
+
+static int set_mask(struct masking *masking, enum vendor vendor, const struct mask_rule *rule,
+                    struct berth_error *error)
+{
+    bool by_uuid = uses_uuids(masking, vendor, rule->naming);
+    struct text *value = changes_begin(masking->changes, rule->variable);
+    const char *separator = "";
+
+    for (const struct device *device = masking->devices; device < masking->devices_end; device++) {
+        if (device->id.vendor != vendor)
+            continue;
+        text_append(value, separator);
+        separator = ",";
+        if (!by_uuid)
+            text_append_number(value, device->id.index);
+        else if (device->uuid != NULL)
+            text_append(value, device->uuid);
+        else
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "wanted the UUID of %s for %s, found none known",
+                             device_id_format(device->id).text, variable_name(rule->variable));
+    }
+    return 0;
+}
+
+static size_t count_of_vendor(const struct masking *masking, enum vendor vendor)
+{
+    size_t count = 0;
+
+    for (const struct device *device = masking->devices; device < masking->devices_end; device++)
+        count += device->id.vendor == vendor;
+    return count;
+}
+
+static int set_vendor(struct masking *masking, enum vendor vendor, struct berth_error *error)
+{
+    const struct vendor_masks *rule = &vendor_masks[vendor];
+    bool is_leased = count_of_vendor(masking, vendor) > 0;
+
+    if (!is_leased && (masking->facts->vendors & UINT32_C(1) << vendor) == 0)
+        return 0;
+    for (size_t i = 0; i < COUNT(rule->masks) && rule->masks[i].variable != VARIABLE_NONE; i++) {
+        int code = 0;
+
+        if (is_leased)
+            code = set_mask(masking, vendor, &rule->masks[i], error);
+        else
+            changes_set(masking->changes, rule->masks[i].variable, rule->masks[i].hidden);
+        if (code < 0)
+            return code;
+    }
+    if (is_leased && rule->order != VARIABLE_NONE)
+        changes_set(masking->changes, rule->order, rule->order_value);
+    return 0;
+}
+
+/* Keeps another vendor's mask, ours or inherited, from narrowing this vendor's. */
+static void shield_vendor(struct masking *masking, enum vendor vendor)
+{
+    const struct vendor_masks *rule = &vendor_masks[vendor];
+    size_t count = count_of_vendor(masking, vendor);
+    struct text *value;
+
+    if (rule->also_read == VARIABLE_NONE || count == 0)
+        return;
+    if (!changes_is_set(masking->changes, rule->also_read)) {
+        changes_remove(masking->changes, rule->also_read);
+        return;
+    }
+    value = changes_begin(masking->changes, rule->read_before);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            text_append_char(value, ',');
+        text_append_number(value, i);
+    }
+}
+
+int environment_masks_set(const struct launch_facts *facts, struct changes *changes,
+                          struct berth_error *error)
+{
+    struct masking masking = {.facts = facts, .changes = changes};
+
+    if (facts->lease != 0 && facts->device_count > 0) {
+        masking.devices = facts->devices;
+        masking.devices_end = facts->devices + facts->device_count;
+    }
+    for (size_t i = 0; i < COUNT(never_inherited); i++)
+        changes_remove(changes, never_inherited[i]);
+    for (enum vendor vendor = 0; vendor < COUNT(vendor_masks); vendor++) {
+        int code = set_vendor(&masking, vendor, error);
+
+        if (code < 0)
+            return code;
+    }
+    for (enum vendor vendor = 0; vendor < COUNT(vendor_masks); vendor++)
+        shield_vendor(&masking, vendor);
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Output of several commands, line by line, each with the number of who wrote it: " 3: line". The
+ * commands write into pipes; what comes out of them goes on to our own standard output and error,
+ * each to its own, whole lines at a time. A last line that does not end is given an end; one longer
+ * than LABELS_LINE_LONGEST is broken into several.
+ *
+ * Who reads slowly slows the commands down, as without labels, but never us: nothing here blocks,
+ * but for labels_finish. When nobody reads any more, the pipes are closed, so that the commands
+ * find out as they would without labels.
+ */
+#ifndef LAUNCH_LABELS_H
+#define LAUNCH_LABELS_H
+
+#include <berth/error.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launch/supervise.h"
+
+#define LABELS_LINE_LONGEST 65536
+
+struct labels;
+
+/* For so many commands, of which the numbers are below `numbers`. Fails with BERTH_ERROR_MEMORY. */
+int labels_create(uint32_t count, uint32_t numbers, struct labels **ret_labels,
+                  struct berth_error *error);
+
+/* Makes the pipes of the next command and points the copy to them; the copy is to be started then.
+ * Where we have no standard output or error, it has none either. Fails with BERTH_ERROR_LIMIT. */
+int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *copy,
+                 struct berth_error *error);
+/* The copy has been started, or not: closes its ends of the pipes. */
+void labels_began(struct labels *labels);
+/* In a process that was forked and goes on by itself: closes all pipes. */
+void labels_abandon(struct labels *labels);
+
+/* Fills in what to poll for, labels_poll_count entries; those that do not matter now are empty. */
+size_t labels_poll_count(const struct labels *labels);
+void labels_ask(const struct labels *labels, struct pollfd *polls);
+/* Does what can be done now, by what the poll said of them. */
+void labels_turn(struct labels *labels, const struct pollfd *polls);
+
+/* The commands have ended: reads what they left in the pipes. With `hurry`, whoever does not read
+ * for a while is not waited for any longer. */
+void labels_collect(struct labels *labels, bool hurry);
+
+/* Writes what is left, waiting for whoever reads, and ends the whole. Returns 0, or BERTH_ERROR_IO
+ * or _MEMORY when something was lost, unless because nobody reads any more. NULL does nothing. */
+int labels_finish(struct labels *labels, struct berth_error *error);
+
+#endif

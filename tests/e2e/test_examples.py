@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples are run, each as its first lines say, on the virtual machine of examples/dgx-a100.yaml."""
+import re
+import shutil
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def project(sandbox, source_root):
+    """A directory with the examples, of which nobody else has a pool."""
+    directory = sandbox.directory / "project"
+    shutil.copytree(source_root / "examples", directory / "examples")
+    return directory
+
+
+@pytest.fixture
+def dgx(pool_of, source_root):
+    return pool_of((source_root / "examples/dgx-a100.yaml").read_text())
+
+
+def specs(directory):
+    """The spec files among the examples."""
+    return sorted(
+        path.name for path in directory.glob("*.yaml") if {"gpu", "resources"} & set(yaml.safe_load(path.read_text()))
+    )
+
+
+def said_command(project, name):
+    """What the example's own comment says to type."""
+    commands = re.findall(r"^# {5}berth (.*)$", (project / "examples" / name).read_text(), re.MULTILINE)
+    assert len(commands) == 1, name
+    return commands[0].split()
+
+
+def run(dgx, project, name, **options):
+    return dgx.berth(*said_command(project, name), cwd=project, **options)
+
+
+def test_every_spec_is_good(dgx, project):
+    found = specs(project / "examples")
+    assert len(found) >= 6
+    done = dgx.berth("spec", "check", *(f"examples/{name}" for name in found), cwd=project)
+    assert done.code == 0 and done.stderr == ""
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [f"examples/{name}" for name in found]
+
+
+def test_every_spec_is_tried(source_root):
+    here = (source_root / "tests/e2e/test_examples.py").read_text()
+    for name in specs(source_root / "examples"):
+        assert f'"{name}"' in here, name
+
+
+def test_sweep(dgx, project):
+    done = run(dgx, project, "sweep.yaml")
+    assert (done.code, done.stderr) == (0, "")
+    lines = sorted(done.stdout.splitlines())
+    assert [line.split()[1] for line in lines] == list("01234567")
+    assert len({line.split()[4] for line in lines}) == 8  # leases of their own
+
+
+def test_distributed(dgx, project):
+    done = run(dgx, project, "distributed.yaml")
+    assert (done.code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert sorted(line.split(": ")[0] for line in lines) == list("0123")
+    for device in range(4):
+        assert f"nvidia{device}" in done.stdout
+
+
+def test_or_cpu(dgx, project):
+    done = run(dgx, project, "or-cpu.yaml")
+    assert (done.code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "no GPU: on the CPU"
+    assert "CUDA_VISIBLE_DEVICES=-1" in lines
+
+
+def test_pinned(dgx, project):
+    done = run(dgx, project, "pinned.yaml")
+    assert (done.code, done.stderr) == (0, "")
+    assert re.fullmatch(r"nvidia\d,nvidia\d: on \d+ CPUs, near: .*\n", done.stdout)
+
+
+def test_show_lease(dgx, project):
+    done = run(dgx, project, "show-lease.sh")
+    assert (done.code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "lease 1: nvidia0,nvidia1"
+    assert {"BERTH_DEVICES=nvidia0,nvidia1", "CUDA_VISIBLE_DEVICES=0,1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"} <= set(lines)
