@@ -19,6 +19,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
+#include "daemon/mps.h"
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/process.h"
@@ -111,6 +112,8 @@ int claim_open(struct connection *connection, struct wire_message *message,
         code = check_inventory(pool, message->inventory, error);
     if (code == 0)
         code = check_rights(connection, message->request, error);
+    if (code == 0 && !claimant->adopted)
+        code = mps_check(pool, message->request, claimant->uid, error);
     if (code == 0 && message->masks.count > 0)
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
@@ -208,6 +211,16 @@ static struct holder *holder_of(struct connection *connection, const struct wire
     return holder;
 }
 
+/* Whether something has to be done for its devices before its holder is told of them. */
+static bool needs_preparing(const struct pool *pool, const struct wire_message *message,
+                            const struct claimant *claimant)
+{
+    if (claimant->adopted)
+        return false;
+    return message->request->sharing == SHARING_MPS ||
+           (message->parent == 0 && pool->rules.prolog.words.count > 0);
+}
+
 struct job *claim_new_job(struct connection *connection, const struct wire_message *message,
                           const struct claimant *claimant)
 {
@@ -225,8 +238,7 @@ struct job *claim_new_job(struct connection *connection, const struct wire_messa
     job->token_low = message->token[1];
     job->hold = message->hold;
     job->adopted = claimant->adopted;
-    job->unprepared = message->parent == 0 && !claimant->adopted &&
-                      connection->pool->rules.prolog.words.count > 0;
+    job->unprepared = needs_preparing(connection->pool, message, claimant);
     job->since = pool_now(connection->pool);
     job->kib = (uint8_t)(connection->pool->packet_length / KIB);
     return job;

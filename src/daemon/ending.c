@@ -13,6 +13,7 @@
 #include "daemon/handover.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/mps.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
 #include "daemon/settle.h"
@@ -229,6 +230,7 @@ void ending_done(struct pool *pool, struct job *job)
 {
     handover_begin(pool, job);
     checks_end(pool, job);
+    mps_end(pool, job);
     engine_vacated(pool->engine, job->by_lease.id, NULL);
 }
 

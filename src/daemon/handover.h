@@ -2,7 +2,8 @@
  *
  * From one lease of a device to the next: it is not granted (BLOCK_DIRTY) before it is known that
  * nothing of the lease before is left on it, as far as its vendor can tell, and before the epilog
- * has been run. Leases within others are not handed over: the device stays the outer lease's.
+ * has been run and its MPS control daemon has ended. Leases within others are not handed over: the
+ * device stays the outer lease's.
  */
 #ifndef DAEMON_HANDOVER_H
 #define DAEMON_HANDOVER_H
@@ -14,6 +15,7 @@ enum handover {
     HANDOVER_LOOK = 1 << 0,    /* nobody has looked since the lease ended */
     HANDOVER_LINGERS = 1 << 1, /* processes of it are on it */
     HANDOVER_EPILOG = 1 << 2,  /* the epilog runs, or waits for its turn */
+    HANDOVER_MPS = 1 << 3,     /* its MPS control daemon has not ended */
 };
 
 int handover_init(struct pool *pool, struct berth_error *error);

@@ -26,6 +26,10 @@ struct helper {
     struct string_list environment;
     int64_t deadline;
     bool is_patient;
+    bool has_persona;
+    struct persona persona;
+    const char *input;
+    char *awaited; /* NULL: nothing */
     void (*done)(void *context, const struct helper_end *end);
     void *context;
 
@@ -83,6 +87,7 @@ static void helper_free(struct helper *helper)
     list_remove(&helper->in_list);
     string_list_finish(&helper->words);
     string_list_finish(&helper->environment);
+    free(helper->awaited);
     free(helper);
 }
 
@@ -157,8 +162,14 @@ static void close_output(struct helper *helper)
 static int start(struct helper *helper)
 {
     struct loop *loop = &helper->pool->loop;
-    int number =
-        offspring_start(&helper->offspring, helper->words.items, helper->environment.items);
+    int number = offspring_start(&helper->offspring,
+                                 &(struct offspring_order){
+                                     .words = helper->words.items,
+                                     .environment = helper->environment.items,
+                                     .persona = helper->has_persona ? &helper->persona : NULL,
+                                     .input = helper->input,
+                                     .awaited = helper->awaited,
+                                 });
 
     if (number != 0)
         return number;
@@ -351,6 +362,10 @@ static int copy_order(struct helper *helper, const struct helper_order *order)
         code = string_list_append(&helper->environment, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
     if (code == 0)
         code = copy_list(&helper->environment, order->environment);
+    if (code == 0 && order->awaited != NULL) {
+        helper->awaited = strdup(order->awaited);
+        code = helper->awaited == NULL ? BERTH_ERROR_MEMORY : 0;
+    }
     return code < 0 ? code : end_list(&helper->environment);
 }
 
@@ -364,6 +379,10 @@ struct helper *helper_start(struct pool *pool, const struct helper_order *order)
     helper->pool = pool;
     helper->deadline = order->deadline;
     helper->is_patient = order->is_patient;
+    helper->input = order->input;
+    helper->has_persona = order->persona != NULL;
+    if (order->persona != NULL)
+        helper->persona = *order->persona;
     helper->done = order->done;
     helper->context = order->context;
     helper->output.descriptor = -1;

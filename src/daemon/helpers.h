@@ -7,6 +7,7 @@
 #ifndef DAEMON_HELPERS_H
 #define DAEMON_HELPERS_H
 
+#include "daemon/persona.h"
 #include "daemon/pool.h"
 
 /* How many run at once, and how many of them may be such that others can wait for. */
@@ -32,6 +33,9 @@ struct helper_order {
     const struct string_list *environment; /* NAME=VALUE, beside PATH */
     int64_t deadline;                      /* how long it may take once it has started */
     bool is_patient;                       /* nobody waits for it: others go first */
+    const struct persona *persona;         /* whom it is run as; NULL: as us */
+    const char *input;                     /* what it reads, a few words; NULL: nothing */
+    const char *awaited; /* a file that it is not begun without, for a second; NULL: none */
     /* It is over; called from the loop, never from within helper_start. The helper is gone then,
      * and the pool is not settled. Processes that it left may be there yet after HELPER_LATE. */
     void (*done)(void *context, const struct helper_end *end);
@@ -47,8 +51,8 @@ void helpers_finish(struct pool *pool);
 /* Whether any runs or waits for its turn. */
 bool helpers_are_busy(const struct pool *pool);
 
-/* Runs the program when it is its turn: in the order in which they came. Everything is copied.
- * NULL: no memory. */
+/* Runs the program when it is its turn: in the order in which they came. Everything is copied, but
+ * for `input`, which stays. NULL: no memory. */
 struct helper *helper_start(struct pool *pool, const struct helper_order *order);
 
 /* Kills it, or takes it out of the queue; `done` is called as if somebody else had killed it. */

@@ -209,6 +209,7 @@ static void guard_free(struct pool *pool, struct guard *guard)
     timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
     list_remove(&guard->in_warnings);
     remains_free(pool, guard->remains);
+    free(guard->refusal);
     free(guard);
 }
 

@@ -11,6 +11,8 @@
 #include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/jobs.h"
+#include "daemon/mps.h"
+#include "daemon/persona.h"
 #include "model/device_tags.h"
 
 enum { BOOT_ID_MOST = 128 };
@@ -176,6 +178,37 @@ const struct tagged_table kept_epilog_tagged = {
     .size = sizeof(struct kept_epilog),
 };
 
+enum kept_mps_tag {
+    KEPT_MPS_SLOT = 1,
+    KEPT_MPS_IS_THERE = 2,
+    KEPT_MPS_UID = 3,
+    KEPT_MPS_GID = 4,
+    KEPT_MPS_PID = 5,
+    KEPT_MPS_STARTED = 6,
+    KEPT_MPS_PIPE = 7,
+    KEPT_MPS_LOG = 8,
+};
+
+static const struct tagged_field mps_fields[] = {
+    [KEPT_MPS_SLOT] = {TAGGED_NUMBER(kept_mps, slot, UINT32_MAX)},
+    [KEPT_MPS_IS_THERE] = {TAGGED_NUMBER(kept_mps, is_there, true)},
+    [KEPT_MPS_UID] = {TAGGED_NUMBER(kept_mps, uid, UINT32_MAX)},
+    [KEPT_MPS_GID] = {TAGGED_NUMBER(kept_mps, gid, UINT32_MAX), .by_default = PERSONA_NO_GROUP},
+    [KEPT_MPS_PID] = {TAGGED_NUMBER(kept_mps, pid, INT32_MAX)},
+    [KEPT_MPS_STARTED] = {TAGGED_NUMBER(kept_mps, started, UINT64_MAX)},
+    [KEPT_MPS_PIPE] = {TAGGED_MEMBER(kept_mps, pipe, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_MPS_LOG] = {TAGGED_MEMBER(kept_mps, log, text), .most = WIRE_TEXT_LONGEST},
+};
+
+static struct tagged_digest kept_mps_tagged_digest;
+
+const struct tagged_table kept_mps_tagged = {
+    .digest = &kept_mps_tagged_digest,
+    .fields = mps_fields,
+    .count = COUNT(mps_fields),
+    .size = sizeof(struct kept_mps),
+};
+
 char *keep_boot_id(void)
 {
     struct text content = {0};
@@ -306,6 +339,20 @@ void keep_epilog(struct pool *pool, uint32_t slot)
     write_record(pool, encode_epilog(pool, &kept, &pool->record));
 }
 
+static int encode_mps(struct pool *pool, const struct kept_mps *kept, struct text *out)
+{
+    return journal_encode_door(KEEP_MPS, pool_now(pool), &kept_mps_tagged, kept, out);
+}
+
+void keep_mps(struct pool *pool, uint32_t slot)
+{
+    struct kept_mps kept;
+
+    mps_kept(pool, slot, &kept);
+    text_clear(&pool->record);
+    write_record(pool, encode_mps(pool, &kept, &pool->record));
+}
+
 /* ---- Making it anew ---- */
 
 struct dumping {
@@ -357,6 +404,7 @@ static int dump_all(struct pool *pool, struct text *out)
     struct event_sink sink = {.tell = dump_event, .context = &dumping, .wanted = EVENT_ALL};
     size_t devices = engine_machine(pool->engine)->devices.count;
     struct kept_epilog epilog;
+    struct kept_mps mps;
 
     if (dumping.code == 0 && pool->hardware != NULL && devices > 0)
         dumping.code = encode_devices(pool, 0, devices, out);
@@ -372,6 +420,10 @@ static int dump_all(struct pool *pool, struct text *out)
             dumping.code = encode_drain(pool, slot, out);
         if (dumping.code == 0 && checks_kept(pool, slot, &epilog))
             dumping.code = encode_epilog(pool, &epilog, out);
+    }
+    for (uint32_t slot = 0; slot < engine_slots_most(pool->engine) && dumping.code == 0; slot++) {
+        if (mps_kept(pool, slot, &mps))
+            dumping.code = encode_mps(pool, &mps, out);
     }
     for (size_t i = 0; i < ENDED_RINGS && dumping.code == 0; i++)
         dumping.code = dump_ended(pool, &pool->ended[i], out);

@@ -17,6 +17,7 @@ enum keep_type {
     KEEP_DEVICES,
     KEEP_DRAIN,
     KEEP_EPILOG,
+    KEEP_MPS,
 };
 
 /* The first record: which boot and which devices it is about. */
@@ -70,9 +71,22 @@ struct kept_epilog {
     char *name;
 };
 
+/* The MPS control daemon of a device, or that there is none. */
+struct kept_mps {
+    uint32_t slot;
+    bool is_there;
+    uint32_t uid;
+    uint32_t gid; /* PERSONA_NO_GROUP by default */
+    int32_t pid;  /* 0: it is to be started again */
+    uint64_t started;
+    char *pipe;
+    char *log;
+};
+
 extern const struct tagged_table kept_devices_tagged;
 extern const struct tagged_table kept_drain_tagged;
 extern const struct tagged_table kept_epilog_tagged;
+extern const struct tagged_table kept_mps_tagged;
 extern const struct tagged_table kept_pool_tagged;
 extern const struct tagged_table kept_job_tagged;
 extern const struct tagged_table kept_ended_tagged; /* struct ended */
@@ -88,6 +102,9 @@ void keep_drain(struct pool *pool, uint32_t slot);
 
 /* Whether the epilog of a device is due has changed. */
 void keep_epilog(struct pool *pool, uint32_t slot);
+
+/* The MPS control daemon of a device has changed. */
+void keep_mps(struct pool *pool, uint32_t slot);
 
 /* Makes the journal anew from what is there now. */
 int keep_anew(struct pool *pool, struct berth_error *error);

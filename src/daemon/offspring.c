@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/newborn.h"
@@ -18,32 +20,58 @@
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the program */
 
-/* The child's part. */
-static _Noreturn void be_child(char *const *words, char *const *environment, pid_t parent,
-                               int output, int report)
+/* Waits for the file, but not for ever. */
+static void await_file(const char *path)
 {
-    enum { KEPT = 3 };
-    int nothing;
-    int number;
+    enum { TRIES = 500 };
+    const struct timespec moment = {.tv_nsec = 2 * 1000 * 1000};
+
+    for (int i = 0; i < TRIES && access(path, F_OK) < 0; i++)
+        nanosleep(&moment, NULL);
+}
+
+/* Becomes whom it is to be run as. That it dies with us has to be said afterwards. */
+static int become(const struct offspring_order *order, pid_t parent)
+{
+    const char *home;
+    int number = order->persona == NULL ? 0 : persona_become(order->persona, &home);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* Had it died before that, nobody would tell us. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
+    errno = number;
+    return number == 0 ? 0 : -1;
+}
+
+/* The child's part; `input` -1: nothing. */
+static _Noreturn void be_child(const struct offspring_order *order, pid_t parent, int input,
+                               int output, int report)
+{
+    enum { KEPT = 3 };
+    int number;
+
     setsid();
     umask(S_IRWXG | S_IRWXO);
     /* Ours may be among 0 to 3 themselves when we were started without some of these. */
     output = fcntl(output, F_DUPFD_CLOEXEC, KEPT + 1);
     report = fcntl(report, F_DUPFD_CLOEXEC, KEPT + 1);
-    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (chdir("/") == 0 && output >= 0 && report >= 0 && nothing >= 0 &&
-        (nothing == STDIN_FILENO ? fcntl(nothing, F_SETFD, 0) : dup2(nothing, STDIN_FILENO)) >= 0 &&
+    if (input >= 0)
+        input = fcntl(input, F_DUPFD_CLOEXEC, KEPT + 1);
+    else
+        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (chdir("/") == 0 && output >= 0 && report >= 0 && input >= 0 &&
+        (input == STDIN_FILENO ? fcntl(input, F_SETFD, 0) : dup2(input, STDIN_FILENO)) >= 0 &&
         dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
         dup3(report, KEPT, O_CLOEXEC) >= 0) {
         report = KEPT;
         newborn_close_from(KEPT + 1);
         newborn_reset_signals();
-        execve(words[0], words, environment);
+        if (become(order, parent) == 0) {
+            if (order->awaited != NULL)
+                await_file(order->awaited);
+            execve(order->words[0], order->words, order->environment);
+        }
     }
     number = errno;
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
@@ -91,7 +119,7 @@ void offspring_undo(struct offspring *offspring)
 
 /* Makes the child; fork and not vfork, which would wait for the disk that the program is on.
  * Returns 0 or an errno. */
-static int make_child(struct offspring *made, char *const *words, char *const *environment,
+static int make_child(struct offspring *made, const struct offspring_order *order, int input,
                       int output, int report)
 {
     pid_t parent = getpid();
@@ -99,7 +127,7 @@ static int make_child(struct offspring *made, char *const *words, char *const *e
 
     made->pid = fork();
     if (made->pid == 0)
-        be_child(words, environment, parent, output, report);
+        be_child(order, parent, input, output, report);
     if (made->pid < 0)
         return errno;
     made->process = (int)syscall(SYS_pidfd_open, made->pid, 0);
@@ -110,11 +138,50 @@ static int make_child(struct offspring *made, char *const *words, char *const *e
     return number;
 }
 
-int offspring_start(struct offspring *offspring, char *const *words, char *const *environment)
+/* What the program reads, as the end of a pipe; -1: nothing. Returns 0 or an errno. */
+static int open_input(const char *text, int *ret_input)
+{
+    int ends[2];
+    bool is_whole;
+
+    *ret_input = -1;
+    if (text == NULL)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    /* An empty pipe takes a page at once. */
+    is_whole = write(ends[1], text, strlen(text)) == (ssize_t)strlen(text);
+    close(ends[1]);
+    if (!is_whole) {
+        close(ends[0]);
+        return EIO;
+    }
+    *ret_input = ends[0];
+    return 0;
+}
+
+/* Makes the child with both pipes there. */
+static int start_with(struct offspring *offspring, const struct offspring_order *order, int input,
+                      const int output[2], const int report[2])
 {
     struct offspring made = {0};
+    int number = make_child(&made, order, input, output[1], report[1]);
+
+    if (number != 0)
+        return number;
+    close(output[1]);
+    close(report[1]);
+    made.output = output[0];
+    made.report = report[0];
+    *offspring = made;
+    return 0;
+}
+
+int offspring_start(struct offspring *offspring, const struct offspring_order *order)
+{
     int output[2];
     int report[2];
+    int input;
     int number = open_pipe(output);
 
     if (number != 0)
@@ -124,18 +191,16 @@ int offspring_start(struct offspring *offspring, char *const *words, char *const
         close_pipe(output);
         return number;
     }
-    number = make_child(&made, words, environment, output[1], report[1]);
+    number = open_input(order->input, &input);
+    if (number == 0)
+        number = start_with(offspring, order, input, output, report);
+    if (input >= 0)
+        close(input);
     if (number != 0) {
         close_pipe(output);
         close_pipe(report);
-        return number;
     }
-    close(output[1]);
-    close(report[1]);
-    made.output = output[0];
-    made.report = report[0];
-    *offspring = made;
-    return 0;
+    return number;
 }
 
 bool offspring_reap(const struct offspring *offspring, struct offspring_end *ret_end)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A program as a child of the daemon: started without waiting for anything, in a session of its
- * own, with /dev/null as input and a pipe as output. It is killed when the daemon dies.
+ * own, with a pipe as output and a few words as input or none. It is killed when the daemon dies.
  */
 #ifndef DAEMON_OFFSPRING_H
 #define DAEMON_OFFSPRING_H
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "daemon/persona.h"
 
 struct offspring {
     pid_t pid;   /* leads its process group; 0: it was not started */
@@ -22,9 +24,17 @@ struct offspring_end {
     int number;
 };
 
-/* Starts the program of this path with these words and variables, both ended by NULL. Returns 0 or
- * an errno with nothing left open. Whether it could become the program, its end says. */
-int offspring_start(struct offspring *offspring, char *const *words, char *const *environment);
+struct offspring_order {
+    char *const *words;            /* the program by its path, and arguments; ended by NULL */
+    char *const *environment;      /* ended by NULL */
+    const struct persona *persona; /* whom it is run as; NULL: as us, with our rights */
+    const char *input;             /* what it reads, less than a page; NULL: nothing */
+    const char *awaited; /* a file that it is not begun without, for a second; NULL: none */
+};
+
+/* Starts the program. Returns 0 or an errno with nothing left open. Whether it could become the
+ * program, its end says. */
+int offspring_start(struct offspring *offspring, const struct offspring_order *order);
 
 /* Kills it with all of its process group. */
 void offspring_kill(const struct offspring *offspring);

@@ -27,6 +27,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listener.h"
+#include "daemon/mps.h"
 #include "daemon/names.h"
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
@@ -79,7 +80,7 @@ static void journal_is_due(struct timer *timer)
 static bool is_idle(const struct pool *pool)
 {
     return pool->settings.own && pool->job_count == 0 && pool->connection_count == 0 &&
-           !helpers_are_busy(pool);
+           !helpers_are_busy(pool) && !mps_is_busy(pool);
 }
 
 static void idle_is_over(struct timer *timer)
@@ -242,9 +243,11 @@ static int restore(struct pool *pool, struct berth_error *error)
     handover_restored(pool);
     hardware_take_first(pool);
     checks_restored(pool);
+    mps_restored(pool);
     code = restore_holders(pool, error);
     if (code < 0)
         return code;
+    mps_review(pool);
     engine_resume(pool->engine);
     engine_close_restored(pool->engine);
     pool_settle(pool);
@@ -255,6 +258,7 @@ static int start(struct pool *pool, struct berth_error *error)
 {
     int code = watch_signals(pool, error);
 
+    privileges_keep_private();
     raise_limits(pool);
     pool->owner = geteuid();
     pool->pid = getpid();
@@ -280,6 +284,8 @@ static int start(struct pool *pool, struct berth_error *error)
         code = helpers_init(pool, error);
     if (code == 0)
         code = checks_init(pool, error);
+    if (code == 0)
+        code = mps_init(pool, error);
     if (code == 0)
         code = notices_init(pool, error);
     if (code == 0)
@@ -312,6 +318,7 @@ static void finish(struct pool *pool)
     jobs_finish(pool);
     notices_finish(pool);
     helpers_finish(pool);
+    mps_finish(pool);
     checks_finish(pool);
     users_finish(pool);
     drains_finish(pool);

@@ -15,6 +15,8 @@
  *     ending.c      how a lease is taken back
  *     helpers.c     programs that are run from the loop
  *     checks.c      those for devices, before and after leases
+ *     mps.c         control daemons of MPS (mps_control.h lists its files)
+ *     persona.c     children that become a user
  *     notices.c     what people should know in time
  *     remains.c     processes that a lease left behind
  *     strangers.c   processes that are of no lease
@@ -168,12 +170,13 @@ struct job {
     int16_t exit_code; /* that its holder reported, or NO_EXIT_CODE */
     enum job_state state : 8;
     enum wire_hold hold : 8;
-    enum wire_end end : 8; /* why it is being ended; 0: it is not */
-    bool restored : 1;     /* from the journal, and its client has not come back */
-    bool adopted : 1;      /* its process was there before it */
-    bool unprepared : 1;   /* its devices are to be checked before its holder is told of them */
-    bool waits : 1;        /* and is counted among what its user waits for */
-    uint32_t kib : 8;      /* that it is counted with */
+    enum wire_end end : 8;  /* why it is being ended; 0: it is not */
+    bool restored : 1;      /* from the journal, and its client has not come back */
+    bool adopted : 1;       /* its process was there before it */
+    bool unprepared : 1;    /* its devices are to be checked before its holder is told of them */
+    bool waits_for_mps : 1; /* a control daemon of it does not answer yet */
+    bool waits : 1;         /* and is counted among what its user waits for */
+    uint32_t kib : 8;       /* that it is counted with */
 };
 
 /* What only some jobs need: the process that holds it, the end that comes, what is left of it. */
@@ -190,6 +193,7 @@ struct guard {
     int64_t used_at;              /* when it was last seen to be used; 0: nobody looked yet */
     bool is_idle;                 /* it was not at the last look */
     bool idle_warned;
+    char *refusal; /* why there will be no lease, when its end does not say so; NULL */
 };
 
 /* What is known of one that is over. */
@@ -296,6 +300,7 @@ struct pool {
     struct squatters *squatters;
     struct helpers *helpers;
     struct check *checks; /* by slot */
+    struct mps *mps;
     struct notices *notices;
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;

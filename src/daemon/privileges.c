@@ -21,6 +21,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "daemon/listener.h"
+#include "daemon/mps.h"
 
 /* All capabilities that matter here are among the first 32, one word of a set. */
 #define BIT(capability) (UINT32_C(1) << (capability))
@@ -31,10 +32,18 @@ static const struct right {
     const char *key;
     uint32_t capabilities;
     const char *lack;
+    bool is_private; /* programs that we start do not get it */
 } rights[] = {
-    {"signals", BIT(CAP_KILL), "cannot signal other users' processes: CAP_KILL"},
-    {"sees", BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH),
-     "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
+    {.key = "signals",
+     .capabilities = BIT(CAP_KILL),
+     .lack = "cannot signal other users' processes: CAP_KILL"},
+    {.key = "sees",
+     .capabilities = BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH),
+     .lack = "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
+    {.key = "mps",
+     .capabilities = BIT(CAP_SETUID) | BIT(CAP_SETGID),
+     .lack = "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
+     .is_private = true},
 };
 
 /* ---- Whom to become ---- */
@@ -102,13 +111,21 @@ static int open_directory(const char *path, int *ret_directory, struct berth_err
     return 0;
 }
 
-/* Whether a daemon may have left it: the files beside the socket, and logs. */
-static bool is_left(const char *name, const char *stem)
+static bool is_of_mps(const char *name)
 {
-    return strncmp(name, stem, strlen(stem)) == 0 || strncmp(name, "log", strlen("log")) == 0;
+    return strcmp(name, MPS_BASE) == 0;
 }
 
-/* Gives a file of root's to the user. One with a second name somewhere may be anything. */
+/* Whether a daemon may have left it: the files beside the socket, logs, and the directory with
+ * those of MPS. */
+static bool is_left(const char *name, const char *stem)
+{
+    return strncmp(name, stem, strlen(stem)) == 0 || strncmp(name, "log", strlen("log")) == 0 ||
+           is_of_mps(name);
+}
+
+/* Gives a file of root's to the user, or the directory of MPS, in which users have their own. A
+ * file with a second name somewhere may be anything. */
 static void give_file(const struct privileges_user *user, int directory, const char *name)
 {
     struct stat status;
@@ -117,7 +134,9 @@ static void give_file(const struct privileges_user *user, int directory, const c
     if (file < 0)
         return;
     /* What fails is told when it is needed. */
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+    if (fstat(file, &status) == 0 &&
+        (is_of_mps(name) ? S_ISDIR(status.st_mode)
+                         : S_ISREG(status.st_mode) && status.st_nlink == 1) &&
         status.st_uid == 0 && fchownat(file, "", user->uid, user->gid, AT_EMPTY_PATH) < 0) {
     }
     close(file);
@@ -217,16 +236,26 @@ static int capabilities_read(struct capability_sets *ret_sets)
     return 0;
 }
 
-/* Nothing but these, for us and what we start. */
-static int capabilities_set(uint32_t kept)
+/* Those that are for us alone. */
+static uint32_t private_rights(void)
+{
+    uint32_t set = 0;
+
+    for (size_t i = 0; i < COUNT(rights); i++)
+        set |= rights[i].is_private ? rights[i].capabilities : 0;
+    return set;
+}
+
+/* Nothing but `kept` for us, and nothing but `passed` of it for what we start. */
+static int capabilities_set(uint32_t kept, uint32_t passed)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, kept}};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, passed}};
 
     if (syscall(SYS_capset, &header, data) < 0)
         return -1;
     for (int i = 0; i < 32; i++) {
-        if ((kept & BIT(i)) != 0 &&
+        if ((passed & BIT(i)) != 0 &&
             prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, (unsigned long)i, 0UL, 0UL) < 0)
             return -1;
     }
@@ -267,14 +296,15 @@ static int drop(const struct privileges_user *user)
     if (initgroups(user->name, user->gid) < 0 || bound_capabilities(kept) < 0 ||
         prctl(PR_SET_KEEPCAPS, 1UL, 0UL, 0UL, 0UL) < 0 ||
         setresgid(user->gid, user->gid, user->gid) < 0 ||
-        setresuid(user->uid, user->uid, user->uid) < 0 || capabilities_set(kept) < 0 ||
+        setresuid(user->uid, user->uid, user->uid) < 0 ||
+        capabilities_set(kept, kept & ~private_rights()) < 0 ||
         prctl(PR_SET_KEEPCAPS, 0UL, 0UL, 0UL, 0UL) < 0 ||
         prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL) < 0)
         return -1;
     if (capabilities_read(&sets) < 0)
         return -1;
-    /* That there is no way back is worth trying. */
-    if (sets.permitted != kept || setresuid(0, 0, 0) == 0) {
+    /* That there is no way back is worth trying, where nothing was kept that is one. */
+    if (sets.permitted != kept || ((kept & BIT(CAP_SETUID)) == 0 && setresuid(0, 0, 0) == 0)) {
         errno = EPERM;
         return -1;
     }
@@ -286,6 +316,37 @@ int privileges_become(const struct privileges_user *user, struct berth_error *er
     return drop(user) < 0 ? error_set_errno(error, errno, "--user %s: cannot become that user",
                                             quote(user->name).text)
                           : 0;
+}
+
+void privileges_keep_private(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    /* What is not inheritable is not ambient either. What root starts has all anyway. */
+    if (syscall(SYS_capget, &header, data) < 0 || (data[0].inheritable & private_rights()) == 0)
+        return;
+    data[0].inheritable &= ~private_rights();
+    syscall(SYS_capset, &header, data);
+}
+
+bool privileges_may_become_others(void)
+{
+    const uint32_t wanted = BIT(CAP_SETUID) | BIT(CAP_SETGID);
+    struct capability_sets sets;
+
+    return capabilities_read(&sets) == 0 && (sets.effective & wanted) == wanted;
+}
+
+int privileges_give_up(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1UL, 0UL, 0UL, 0UL) < 0 ||
+                   syscall(SYS_capset, &header, data) < 0
+               ? -1
+               : 0;
 }
 
 /* ---- Saying so ---- */

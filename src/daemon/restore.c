@@ -14,6 +14,7 @@
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/mps.h"
 #include "daemon/notices.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
@@ -140,6 +141,18 @@ static int take_epilog(struct reading *reading, const struct journal_record *rec
     return code;
 }
 
+static int take_mps(struct reading *reading, const struct journal_record *record,
+                    struct berth_error *error)
+{
+    struct kept_mps kept = {0};
+    int code = journal_decode_door(record, &kept_mps_tagged, &kept, error);
+
+    if (code == 0)
+        mps_restore(reading->pool, &kept);
+    tagged_finish(&kept_mps_tagged, &kept);
+    return code;
+}
+
 /* Does what a record says. */
 static int take_record(struct reading *reading, const struct journal_record *record,
                        struct berth_error *error)
@@ -160,6 +173,8 @@ static int take_record(struct reading *reading, const struct journal_record *rec
         code = take_drain(reading, record, error);
     else if ((int)record->event.type == KEEP_EPILOG)
         code = take_epilog(reading, record, error);
+    else if ((int)record->event.type == KEEP_MPS)
+        code = take_mps(reading, record, error);
     return code < 0 ? code : 1;
 }
 

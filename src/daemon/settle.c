@@ -14,6 +14,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/messages.h"
+#include "daemon/mps.h"
 #include "daemon/names.h"
 #include "daemon/notices.h"
 #include "daemon/process.h"
@@ -132,10 +133,13 @@ void settle_send_grant(struct pool *pool, struct job *job)
 {
     struct device devices[WIRE_GRANT_DEVICES];
     struct lease_view view;
+    struct text mps_root = {0};
     uint32_t count;
 
     if (job->connection == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
         return;
+    if (engine_request_what(view.request)->sharing == SHARING_MPS)
+        mps_append_root(pool, job->holder->uid, &mps_root);
     for (uint32_t start = 0; start < view.slot_count; start += count) {
         struct wire_message message = {
             .type = WIRE_GRANTED,
@@ -147,6 +151,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
             .stay = notices_may_come(pool, job),
             .socket = (char *)pool->settings.socket,
             .pool = pool->name,
+            .mps_root = mps_root.bytes,
         };
 
         count = fill_grant(engine_machine(pool->engine), &view, start, devices);
@@ -157,6 +162,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
             message.expires = optional_number_of((uint64_t)view.expires);
         connection_send(job->connection, &message);
     }
+    text_finish(&mps_root);
 }
 
 void settle_granted(struct pool *pool, struct job *job)
@@ -183,10 +189,10 @@ void settle_granted(struct pool *pool, struct job *job)
             return;
         }
     }
-    if (checks_prepare(pool, job))
-        settle_send_waiting(job);
-    else
+    if (!checks_prepare(pool, job) && !mps_prepare(pool, job))
         settle_told(pool, job);
+    else if (job->end == 0)
+        settle_send_waiting(job);
 }
 
 void settle_send_waiting(const struct job *job)
@@ -201,6 +207,8 @@ void settle_send_waiting(const struct job *job)
 
 void settle_told(struct pool *pool, struct job *job)
 {
+    if (mps_prepare(pool, job))
+        return;
     if (job->unprepared) {
         job->unprepared = false;
         keep_job(pool, job);
@@ -263,7 +271,10 @@ static void refuse(const struct job *job, enum wire_end end)
 
     if (job->connection == NULL)
         return;
-    error_set(&error, code != 0 ? code : BERTH_ERROR_CANCELLED, "%s", wire_end_describe(end));
+    if (job->guard != NULL && job->guard->refusal != NULL)
+        error_set(&error, BERTH_ERROR_IO, "%s", job->guard->refusal);
+    else
+        error_set(&error, code != 0 ? code : BERTH_ERROR_CANCELLED, "%s", wire_end_describe(end));
     connection_refuse(job->connection, job->number, &error);
 }
 

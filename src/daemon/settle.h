@@ -17,7 +17,7 @@ void pool_settle(struct pool *pool);
 
 /* A claim became a lease: its holder is watched and, once its devices have been checked, told. */
 void settle_granted(struct pool *pool, struct job *job);
-/* They have been. */
+/* They have been; it is told as soon as its MPS control daemons answer, too. */
 void settle_told(struct pool *pool, struct job *job);
 
 /* Tells the client of a job, if it is there, that it has no devices yet. */

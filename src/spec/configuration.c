@@ -63,6 +63,7 @@ static const struct field configuration_fields[] = {
     {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .least = 1,
      .most = TENANTS_MOST},
     {"mps_tenants", &field_number32, MEMBER(mps_tenants), .least = 1, .most = TENANTS_MOST},
+    {"mps_control", &configuration_program, MEMBER(mps_control)},
     {"default_time", &field_duration, MEMBER(default_time), .least = DURATION_SECOND},
     {"longest_time", &field_duration, MEMBER(longest_time), .least = DURATION_SECOND},
     {"time_warning", &field_duration, MEMBER(time_warning)},
@@ -195,6 +196,7 @@ void configuration_finish(struct configuration *configuration)
     struct reserved_device *reserved;
 
     free(configuration->policy.name);
+    free(configuration->mps_control);
     people_finish(&configuration->admins);
     people_finish(&configuration->high);
     vector_finish(&configuration->limits);

@@ -7,6 +7,8 @@
  *     age_step: 1h                  # waiting that raises a claim one class
  *     time_slice_tenants: 4         # on one device
  *     mps_tenants: 8
+ *     mps_control: /usr/bin/nvidia-cuda-mps-control # the program that MPS needs, where it is not
+ *                                   # in one of the usual directories
  *     default_time: 8h              # of requests that name none
  *     longest_time: 2d              # of anybody but root and the pool's owner
  *     time_warning: 5m              # holders are told so long before their time limit; 0s: never
@@ -132,6 +134,7 @@ struct configuration {
     int64_t age_step;
     uint32_t time_slice_tenants;
     uint32_t mps_tenants;
+    char *mps_control;    /* NULL: where it usually is */
     int64_t default_time; /* 0: none */
     int64_t longest_time; /* 0: any */
     int64_t time_warning; /* 0: none */
@@ -166,10 +169,14 @@ int configuration_parse(const char *file, const char *text, size_t length,
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error);
 
-/* Whether the programs of prolog, epilog and notify are there and can be run by somebody, in a file
- * that configuration_read has accepted (NULL, or not there: they are). What may not be looked at is
- * not called missing. Fails with BERTH_ERROR_INVALID (file:line:column: key: path: what is wrong),
- * and as configuration_read does. */
+/* What keeps anybody from running the program of this path; NULL: nothing that is known. A text of
+ * ours, or of the C library until it is asked again. */
+const char *configuration_program_fault(const char *path);
+
+/* Whether the programs of mps_control, prolog, epilog and notify are there and can be run by
+ * somebody, in a file that configuration_read has accepted (NULL, or not there: they are). What may
+ * not be looked at is not called missing. Fails with BERTH_ERROR_INVALID (file:line:column: key:
+ * path: what is wrong), and as configuration_read does. */
 int configuration_check_programs(const char *path, struct berth_error *error);
 
 /* Frees what it holds; zeroed memory is fine. */

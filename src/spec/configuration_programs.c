@@ -72,6 +72,16 @@ static int read_word(const struct reading *reading, const struct field *field,
     return field_read(reading, list->count == 1 ? &type_program : &field_text, &row, node, word);
 }
 
+static int read_program(const struct reading *reading, const struct field *field,
+                        const struct node *node, void *target)
+{
+    struct field row = {.name = field->name, .most = WORD_LONGEST};
+
+    return field_read(reading, &type_program, &row, node, target);
+}
+
+const struct field_type configuration_program = {.read = read_program};
+
 static int read_command(const struct reading *reading, const struct field *field,
                         const struct node *node, void *target)
 {
@@ -112,8 +122,7 @@ const struct record configuration_epilog = {
 
 /* ---- Whether they are there ---- */
 
-/* What keeps anybody from running the program; NULL: nothing that is known. */
-static const char *find_fault(const char *path)
+const char *configuration_program_fault(const char *path)
 {
     struct stat status;
 
@@ -142,13 +151,13 @@ static const struct node *find_program(const struct node *root, const char *key)
 
 static int check_programs(const struct document *document, struct berth_error *error)
 {
-    static const char *const keys[] = {"prolog", "epilog", "notify"};
+    static const char *const keys[] = {"mps_control", "prolog", "epilog", "notify"};
 
     if (document->root == NULL || document->root->kind != NODE_MAPPING)
         return 0;
     for (size_t i = 0; i < COUNT(keys); i++) {
         const struct node *program = find_program(document->root, keys[i]);
-        const char *fault = program == NULL ? NULL : find_fault(program->text);
+        const char *fault = program == NULL ? NULL : configuration_program_fault(program->text);
 
         if (fault != NULL)
             return document_error(document, program, error, BERTH_ERROR_INVALID, "%s: %s: %s",

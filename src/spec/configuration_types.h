@@ -27,6 +27,9 @@ extern const struct field_type configuration_reserved;
 /* struct string_list, names of programs. */
 extern const struct field_type configuration_program_names;
 
+/* char *, the absolute path of a program. */
+extern const struct field_type configuration_program;
+
 /* struct string_list, a command. */
 extern const struct field_type configuration_command;
 

@@ -89,3 +89,10 @@ def test_show_lease(dgx, project):
     lines = done.stdout.splitlines()
     assert lines[0] == "lease 1: nvidia0,nvidia1"
     assert {"BERTH_DEVICES=nvidia0,nvidia1", "CUDA_VISIBLE_DEVICES=0,1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"} <= set(lines)
+
+
+def test_rendezvous(dgx, project):
+    done = run(dgx, project, "rendezvous.py", timeout=30)
+    assert (done.code, done.stderr) == (0, "")
+    met = " ".join(f"{rank}=nvidia0,nvidia1,nvidia2,nvidia3" for rank in range(4))
+    assert sorted(done.stdout.splitlines()) == [f"{rank}: rank {rank} of 4 met {met}" for rank in range(4)]

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The child that becomes a control daemon: it makes its directories as the user that they are for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/newborn.h"
+#include "daemon/last_line.h"
+#include "daemon/mps_control.h"
+#include "model/mps.h"
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* What is kept of its output, and the longest reason why there is none. */
+enum { OUTPUT_MOST = 16 * 1024, REASON_MOST = 512 };
+
+enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the program */
+
+/* Its group, which is ours, makes directories in it; everybody goes through it to their own. */
+enum { BASE_MODE = 0731, PRIVATE_MODE = 0700 };
+
+/* ---- In the child ---- */
+
+static _Noreturn void give_up(int line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static _Noreturn void give_up(int line, const char *format, ...)
+{
+    char reason[REASON_MOST];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    /* Who is not there to be told does not wait for it either. */
+    if (send(line, reason, strlen(reason), MSG_NOSIGNAL) < 0) {
+    }
+    _exit(NEVER_SEEN);
+}
+
+/* Makes the directory if it is not there, and wants it to be one of this user. */
+static void want_directory(int line, const char *path, uid_t owner, mode_t mode)
+{
+    struct stat status;
+    bool is_made = mkdir(path, mode) == 0;
+
+    if (!is_made && errno != EEXIST)
+        give_up(line, "%s: cannot make it: %s", path, strerror(errno));
+    if (lstat(path, &status) < 0)
+        give_up(line, "%s: %s", path, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        give_up(line, "%s: wanted a directory, found %s", path,
+                S_ISLNK(status.st_mode) ? "a symlink" : "something else");
+    if (status.st_uid != owner)
+        give_up(line, "%s: wanted a directory of user %u, found one of user %u", path,
+                (unsigned)owner, (unsigned)status.st_uid);
+    if ((status.st_mode & 07777) != mode && chmod(path, mode) < 0)
+        give_up(line, "%s: wanted mode %04o, found %04o", path, (unsigned)mode,
+                (unsigned)(status.st_mode & 07777));
+}
+
+/* Makes the pool's own directories for the user. The user's own is made by the user, but with our
+ * group, which may write there: so it takes no right to give files away. */
+static void make_own(int line, const struct mps_launch *launch)
+{
+    uid_t uid = launch->site->persona.uid;
+    char path[REASON_MOST];
+
+    want_directory(line, launch->base, geteuid(), BASE_MODE);
+    snprintf(path, sizeof(path), "%s/%u", launch->base, (unsigned)uid);
+    setfsuid(uid);
+    want_directory(line, path, uid, PRIVATE_MODE);
+    setfsuid(geteuid());
+}
+
+/* Makes a directory with the user's rights alone; `is_given`: not the one above it. */
+static void make_directory(int line, const char *path, uid_t uid, bool is_given)
+{
+    char above[REASON_MOST];
+    struct stat status;
+
+    if (mkdir(path, PRIVATE_MODE) < 0 && errno == ENOENT && !is_given) {
+        snprintf(above, sizeof(above), "%s", path);
+        *strrchr(above, '/') = '\0';
+        if (mkdir(above, PRIVATE_MODE) < 0 && errno != EEXIST)
+            give_up(line, "%s: cannot make it: %s", above, strerror(errno));
+        mkdir(path, PRIVATE_MODE);
+    }
+    if (stat(path, &status) < 0)
+        give_up(line, "%s: cannot make it: %s", path, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        give_up(line, "%s: wanted a directory, found something else", path);
+    if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
+        give_up(line, "%s: wanted a directory that user %u may write to, found one of user %u",
+                path, (unsigned)uid, (unsigned)status.st_uid);
+}
+
+/* Whether somebody listens at the socket: 1, 0, or -1 where that cannot be known. */
+static int is_alive(const char *path)
+{
+    static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int number = EPROTOTYPE;
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        return -1;
+    strcpy(address.sun_path, path);
+    for (size_t i = 0; i < COUNT(types) && number == EPROTOTYPE; i++) {
+        int client = socket(AF_UNIX, types[i] | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (client < 0)
+            return -1;
+        number = connect(client, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+        close(client);
+    }
+    /* One that is full has somebody, too. */
+    if (number == 0 || number == EAGAIN)
+        return 1;
+    return number == ECONNREFUSED || number == ENOENT ? 0 : -1;
+}
+
+/* Removes what a control daemon that was killed has left. One that lives is somebody else's: it
+ * would answer in the place of ours. */
+static void clear_place(int line, const char *pipe)
+{
+    static const char *const names[] = {"control", "control_lock", "control_privileged",
+                                        "nvidia-cuda-mps-control.pid"};
+    char path[REASON_MOST];
+    int alive;
+
+    snprintf(path, sizeof(path), "%s/%s", pipe, names[0]);
+    alive = is_alive(path);
+    if (alive > 0)
+        give_up(line, "%s: another MPS control daemon works there", pipe);
+    for (size_t i = 0; alive == 0 && i < COUNT(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", pipe, names[i]);
+        unlink(path);
+    }
+}
+
+/* What it is started with, and the home of its user. */
+static char **make_environment(int line, const struct mps_launch *launch, const char *home)
+{
+    const struct string_list *given = launch->environment;
+    char **environment = calloc(given->count + 2, sizeof(*environment));
+    size_t count = 0;
+
+    if (environment == NULL)
+        give_up(line, "%s", strerror(ENOMEM));
+    for (; count < given->count; count++)
+        environment[count] = given->items[count];
+    /* What has no home can do without. */
+    if (home != NULL && asprintf(&environment[count], "HOME=%s", home) < 0)
+        environment[count] = NULL;
+    return environment;
+}
+
+static void take_descriptors(int *line, int output)
+{
+    enum { KEPT = 3 };
+    int nothing;
+
+    /* Ours may be among 0 to 3 themselves when we were started without some of these. */
+    output = fcntl(output, F_DUPFD_CLOEXEC, KEPT + 1);
+    *line = fcntl(*line, F_DUPFD_CLOEXEC, KEPT + 1);
+    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (output < 0 || *line < 0 || nothing < 0 ||
+        (nothing == STDIN_FILENO ? fcntl(nothing, F_SETFD, 0) : dup2(nothing, STDIN_FILENO)) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
+        dup3(*line, KEPT, O_CLOEXEC) < 0)
+        _exit(NEVER_SEEN);
+    *line = KEPT;
+    newborn_close_from(KEPT + 1);
+}
+
+static _Noreturn void be_child(const struct mps_launch *launch, int line, int output)
+{
+    const struct mps_site *site = launch->site;
+    const uid_t uid = site->persona.uid;
+    char *words[] = {(char *)launch->program, (char *)"-f", NULL};
+    const char *home = NULL;
+    char **environment;
+    char byte;
+    int number;
+
+    setsid();
+    umask(S_IRWXG | S_IRWXO);
+    take_descriptors(&line, output);
+    newborn_reset_signals();
+    /* Nobody lets us go: whoever made us is gone. */
+    if (recv(line, &byte, sizeof(byte), 0) != sizeof(byte) || chdir("/") < 0)
+        _exit(NEVER_SEEN);
+    if (!site->is_pipe_given || !site->is_log_given)
+        make_own(line, launch);
+    number = persona_become(&site->persona, &home);
+    if (number != 0)
+        give_up(line, "cannot become user %u: %s", (unsigned)uid,
+                number == ESRCH ? "the user database does not know it" : strerror(number));
+    make_directory(line, site->pipe, uid, site->is_pipe_given);
+    make_directory(line, site->log, uid, site->is_log_given);
+    clear_place(line, site->pipe);
+    environment = make_environment(line, launch, home);
+    execve(words[0], words, environment);
+    give_up(line, "%s: %s", words[0], strerror(errno));
+}
+
+/* ---- Around it ---- */
+
+/* A file in memory that it prints into: it may go on printing when we are gone, and does not fill
+ * the memory. Returns it, or -1 with errno. */
+static int open_output(void)
+{
+    int output = memfd_create("mps", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (output < 0 || (ftruncate(output, OUTPUT_MOST) == 0 &&
+                       fcntl(output, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0))
+        return output;
+    close(output);
+    return -1;
+}
+
+/* It has only just begun, so it is gone at once. */
+static void kill_and_reap(const struct mps_child *child)
+{
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* Makes the process. Returns 0 or an errno. */
+static int make_process(const struct mps_launch *launch, int line, struct mps_child *child)
+{
+    int number;
+
+    child->pid = fork();
+    if (child->pid == 0)
+        be_child(launch, line, child->output);
+    if (child->pid < 0)
+        return errno;
+    child->process = (int)syscall(SYS_pidfd_open, child->pid, 0);
+    if (child->process >= 0)
+        return 0;
+    number = errno;
+    kill_and_reap(child);
+    return number;
+}
+
+int mps_launch(const struct mps_launch *launch, struct mps_child *ret_child)
+{
+    struct mps_child child = {.process = -1, .output = open_output(), .line = -1};
+    int ends[2] = {-1, -1};
+    int number = child.output < 0 ? errno : 0;
+
+    if (number == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        number = errno;
+    if (number == 0)
+        number = make_process(launch, ends[1], &child);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    child.line = ends[0];
+    if (number != 0)
+        mps_child_close(&child);
+    else
+        *ret_child = child;
+    return number;
+}
+
+void mps_undo(struct mps_child *child)
+{
+    kill_and_reap(child);
+    mps_child_close(child);
+}
+
+void mps_let_go(const struct mps_child *child)
+{
+    /* One that is not there any more is seen to have ended. */
+    if (send(child->line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    }
+}
+
+bool mps_has_begun(const struct mps_child *child)
+{
+    char byte;
+
+    return recv(child->line, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+void mps_reap(const struct mps_child *child, struct text *out)
+{
+    siginfo_t info = {0};
+
+    /* That of a daemon before us is not ours to wait for. */
+    if (waitid((idtype_t)P_PIDFD, (id_t)child->process, &info, WEXITED | WNOHANG) < 0 ||
+        info.si_pid == 0)
+        text_append(out, "it ended");
+    else if (info.si_code == CLD_EXITED)
+        text_append_format(out, "exit code %d", info.si_status);
+    else
+        text_append_format(out, "signal %d (%s)", info.si_status, strsignal(info.si_status));
+}
+
+void mps_append_words(const struct mps_child *child, struct text *out)
+{
+    struct last_line last = {0};
+    char bytes[OUTPUT_MOST];
+    ssize_t length = child->line < 0 ? -1 : recv(child->line, bytes, REASON_MOST, MSG_DONTWAIT);
+
+    if (length > 0) {
+        text_clear(out);
+    } else if (child->output >= 0) {
+        length = pread(child->output, bytes, sizeof(bytes), 0);
+        if (length > 0)
+            length = (ssize_t)strnlen(bytes, (size_t)length);
+    }
+    if (length > 0)
+        last_line_add(&last, bytes, (size_t)length);
+    if (last.length == 0)
+        return;
+    text_append(out, out->length > 0 ? ": " : "");
+    last_line_append(&last, out);
+}
+
+void mps_child_close(struct mps_child *child)
+{
+    if (child->process >= 0)
+        close(child->process);
+    if (child->output >= 0)
+        close(child->output);
+    if (child->line >= 0)
+        close(child->line);
+    *child = (struct mps_child){.process = -1, .output = -1, .line = -1};
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A double of nvidia-cuda-mps-control. What it follows stands in NVIDIA's "Multi-Process Service"
+ * (docs.nvidia.com/deploy/mps) and in nvidia-cuda-mps-control(1):
+ *
+ * - `-d` starts the control daemon in the background, `-f` in the foreground; without either,
+ *   commands are read from standard input, one a line, and answered on standard output.
+ * - CUDA_MPS_PIPE_DIRECTORY has its pipes and sockets, CUDA_MPS_LOG_DIRECTORY its control.log and
+ *   server.log; /tmp/nvidia-mps and /var/log/nvidia-mps where they are not set.
+ * - A second one in the same directory says that an instance is already running.
+ * - A client makes the control daemon start a server as the client's user; one that is not root's
+ *   serves its own user only.
+ * - get_server_list, start_server -uid UID, get_client_list PID, shutdown_server PID [-f],
+ *   get_/set_default_active_thread_percentage, get_/set_default_device_pinned_mem_limit, and
+ *   quit [-t TIMEOUT], which waits for the clients, or for TIMEOUT seconds.
+ * - Without a control daemon a command fails: "Cannot find MPS control daemon process".
+ * - The lines of the log are worded as drivers of 2024 and later word theirs.
+ *
+ * It is stricter than the original about what a dead one left: a socket in its place means that an
+ * instance is running. `--client` is no part of the original: it does what a CUDA program does when
+ * it begins, says "server PID", and stays connected until its input ends.
+ *
+ * Faults stand in a file beside the program, its path with ".faults" after it, one a line:
+ * "fail TEXT" and "hang" at the start, "ignore-quit", "refuse-quit" and "crash COMMAND" later.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CLIENTS_MOST = 48, LINE_MOST = 512, PATH_MOST = 512, DEVICES_MOST = 8 };
+
+/* Somebody who is connected: a client of the device, or who gives a command. */
+struct peer {
+    int socket; /* -1: none */
+    pid_t pid;
+    bool is_client;
+    bool waits_for_end; /* said quit */
+};
+
+static struct control {
+    const char *faults;
+    const char *pipes;
+    const char *logs;
+    char path[PATH_MOST]; /* of the socket */
+    int listener;
+    struct peer peers[CLIENTS_MOST];
+    pid_t server; /* 0: none */
+    char percentage[32];
+    char limits[DEVICES_MOST][32];
+    bool is_ending;
+    int64_t end_at; /* 0: when the last client is gone */
+} control = {.percentage = "100.0"};
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static const char *variable(const char *name, const char *usual)
+{
+    const char *value = getenv(name);
+
+    return value == NULL || *value == '\0' ? usual : value;
+}
+
+/* Whether the file of faults has a line that begins with these words; what follows them goes into
+ * `rest`. */
+static bool has_fault(const char *words, char rest[LINE_MOST])
+{
+    FILE *file = fopen(control.faults, "re");
+    char line[LINE_MOST];
+    bool found = false;
+
+    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        found = strncmp(line, words, strlen(words)) == 0 &&
+                (line[strlen(words)] == '\0' || line[strlen(words)] == ' ');
+        if (found)
+            snprintf(rest, LINE_MOST, "%s", line + strlen(words) + (line[strlen(words)] == ' '));
+    }
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+/* A line in a log, and on standard output where that is somebody's. */
+static void say(const char *file, const char *who, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(const char *file, const char *who, const char *format, ...)
+{
+    char path[PATH_MOST];
+    char words[LINE_MOST + PATH_MOST];
+    char date[32];
+    struct tm parts;
+    struct timespec time;
+    FILE *log;
+    va_list arguments;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", localtime_r(&time.tv_sec, &parts));
+    va_start(arguments, format);
+    vsnprintf(words, sizeof(words), format, arguments);
+    va_end(arguments);
+    snprintf(path, sizeof(path), "%s/%s", control.logs, file);
+    log = fopen(path, "ae");
+    if (log != NULL) {
+        fprintf(log, "[%s.%03ld %s %5d] %s\n", date, time.tv_nsec / 1000000, who, (int)getpid(),
+                words);
+        fclose(log);
+    }
+    printf("[%s.%03ld %s %5d] %s\n", date, time.tv_nsec / 1000000, who, (int)getpid(), words);
+    fflush(stdout);
+}
+
+/* ---- Servers ---- */
+
+static void be_server(void)
+{
+    prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
+    close(control.listener);
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (control.peers[i].socket >= 0)
+            close(control.peers[i].socket);
+    }
+    say("server.log", "Server", "Start");
+    for (;;)
+        pause();
+}
+
+static void start_server(unsigned uid)
+{
+    if (control.server != 0 && kill(control.server, 0) == 0)
+        return;
+    control.server = fork();
+    if (control.server == 0)
+        be_server();
+    say("control.log", "Control", "Starting new server %d for user %u", (int)control.server, uid);
+}
+
+static void end_server(void)
+{
+    if (control.server != 0)
+        kill(control.server, SIGTERM);
+    while (control.server != 0 && kill(control.server, 0) == 0)
+        usleep(1000);
+    control.server = 0;
+}
+
+static int count_clients(void)
+{
+    int count = 0;
+
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        count += control.peers[i].socket >= 0 && control.peers[i].is_client;
+    return count;
+}
+
+/* ---- Commands ---- */
+
+static void answer(struct peer *peer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void answer(struct peer *peer, const char *format, ...)
+{
+    char words[LINE_MOST];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(words, sizeof(words), format, arguments);
+    va_end(arguments);
+    if (send(peer->socket, words, strlen(words), MSG_NOSIGNAL) < 0)
+        say("control.log", "Control", "cannot answer: %s", strerror(errno));
+}
+
+static void hang_up(struct peer *peer)
+{
+    close(peer->socket);
+    *peer = (struct peer){.socket = -1};
+}
+
+static void list_clients(struct peer *peer, pid_t server)
+{
+    if (server != control.server || server == 0) {
+        answer(peer, "Server %d not found\n", (int)server);
+        return;
+    }
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (control.peers[i].socket >= 0 && control.peers[i].is_client)
+            answer(peer, "%d\n", (int)control.peers[i].pid);
+    }
+}
+
+static void set_limit(struct peer *peer, const char *arguments)
+{
+    unsigned device;
+    char size[sizeof(control.limits[0])];
+
+    if (sscanf(arguments, "%u %31s", &device, size) != 2 || device >= DEVICES_MOST)
+        answer(peer, "Invalid arguments\n");
+    else
+        memcpy(control.limits[device], size, sizeof(size));
+}
+
+static void quit(struct peer *peer, const char *arguments)
+{
+    char rest[LINE_MOST];
+    int seconds;
+
+    if (has_fault("refuse-quit", rest)) {
+        answer(peer, "failed %s\n", rest);
+        hang_up(peer);
+        return;
+    }
+    peer->waits_for_end = true;
+    if (has_fault("ignore-quit", rest))
+        return;
+    control.is_ending = true;
+    if (sscanf(arguments, " -t %d", &seconds) == 1)
+        control.end_at = now() + 1000 * (int64_t)seconds;
+}
+
+/* What comes after the words, if the line begins with them. */
+static const char *after(const char *line, const char *words)
+{
+    size_t length = strlen(words);
+
+    if (strncmp(line, words, length) != 0 || (line[length] != '\0' && line[length] != ' '))
+        return NULL;
+    return line[length] == ' ' ? line + length + 1 : line + length;
+}
+
+static void obey(struct peer *peer, const char *line)
+{
+    char rest[LINE_MOST];
+    const char *words;
+
+    if (has_fault("crash", rest) && after(line, rest) != NULL)
+        abort();
+    if (after(line, "get_server_list") != NULL) {
+        if (control.server != 0 && kill(control.server, 0) == 0)
+            answer(peer, "%d\n", (int)control.server);
+    } else if ((words = after(line, "start_server -uid")) != NULL) {
+        start_server((unsigned)strtoul(words, NULL, 10));
+    } else if ((words = after(line, "get_client_list")) != NULL) {
+        list_clients(peer, (pid_t)strtol(words, NULL, 10));
+    } else if (after(line, "get_default_active_thread_percentage") != NULL) {
+        answer(peer, "%s\n", control.percentage);
+    } else if ((words = after(line, "set_default_active_thread_percentage")) != NULL) {
+        snprintf(control.percentage, sizeof(control.percentage), "%.1f", strtod(words, NULL));
+        answer(peer, "%s\n", control.percentage);
+    } else if ((words = after(line, "get_default_device_pinned_mem_limit")) != NULL) {
+        answer(peer, "%s\n", control.limits[strtoul(words, NULL, 10) % DEVICES_MOST]);
+    } else if ((words = after(line, "set_default_device_pinned_mem_limit")) != NULL) {
+        set_limit(peer, words);
+    } else if (after(line, "shutdown_server") != NULL) {
+        end_server();
+    } else if ((words = after(line, "quit")) != NULL) {
+        quit(peer, words);
+        return;
+    } else {
+        answer(peer, "Unrecognized command\n");
+    }
+    hang_up(peer);
+}
+
+/* ---- The daemon ---- */
+
+static void take_line(struct peer *peer, char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    if (strcmp(line, "client") != 0) {
+        obey(peer, line);
+        return;
+    }
+    peer->is_client = true;
+    say("control.log", "Control", "NEW CLIENT %d from user %u", (int)peer->pid,
+        (unsigned)geteuid());
+    start_server((unsigned)geteuid());
+    answer(peer, "server %d\n", (int)control.server);
+}
+
+static void accept_peer(void)
+{
+    int socket = accept4(control.listener, NULL, NULL, SOCK_CLOEXEC);
+    struct ucred credentials = {0};
+    socklen_t length = sizeof(credentials);
+
+    if (socket < 0)
+        return;
+    say("control.log", "Control", "Accepting connection...");
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0 ||
+        (geteuid() != 0 && credentials.uid != geteuid()) || control.is_ending) {
+        say("control.log", "Control", "User did not send valid credentials");
+        close(socket);
+        return;
+    }
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (control.peers[i].socket < 0) {
+            control.peers[i] = (struct peer){.socket = socket, .pid = credentials.pid};
+            return;
+        }
+    }
+    close(socket);
+}
+
+static void read_peer(struct peer *peer)
+{
+    char line[LINE_MOST];
+    ssize_t length = recv(peer->socket, line, sizeof(line) - 1, 0);
+
+    if (length <= 0) {
+        hang_up(peer);
+        return;
+    }
+    line[length] = '\0';
+    take_line(peer, line);
+}
+
+static void end(void)
+{
+    end_server();
+    unlink(control.path);
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (control.peers[i].socket >= 0 && control.peers[i].waits_for_end)
+            answer(&control.peers[i], "ended\n");
+    }
+    say("control.log", "Control", "Exit");
+    exit(EXIT_SUCCESS);
+}
+
+static void serve(void)
+{
+    for (;;) {
+        struct pollfd polled[CLIENTS_MOST + 1] = {{.fd = control.listener, .events = POLLIN}};
+
+        if (control.is_ending &&
+            (count_clients() == 0 || (control.end_at != 0 && now() >= control.end_at)))
+            end();
+        for (int i = 0; i < CLIENTS_MOST; i++)
+            polled[i + 1] = (struct pollfd){.fd = control.peers[i].socket, .events = POLLIN};
+        poll(polled, CLIENTS_MOST + 1, control.is_ending ? 20 : -1);
+        for (int i = 0; i < CLIENTS_MOST; i++) {
+            if (polled[i + 1].fd >= 0 && polled[i + 1].revents != 0)
+                read_peer(&control.peers[i]);
+        }
+        if (polled[0].revents != 0)
+            accept_peer();
+    }
+}
+
+static void write_pid(void)
+{
+    char path[PATH_MOST];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/nvidia-cuda-mps-control.pid", control.pipes);
+    file = fopen(path, "we");
+    if (file == NULL)
+        return;
+    fprintf(file, "%d\n", (int)getpid());
+    fclose(file);
+}
+
+static int listen_there(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(control.path) >= sizeof(address.sun_path))
+        return -1;
+    strcpy(address.sun_path, control.path);
+    control.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(control.listener, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return -1;
+    return listen(control.listener, CLIENTS_MOST);
+}
+
+static int run_daemon(bool in_background)
+{
+    char rest[LINE_MOST];
+
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        control.peers[i].socket = -1;
+    if (has_fault("fail", rest)) {
+        fprintf(stderr, "%s\n", rest);
+        return EXIT_FAILURE;
+    }
+    if (has_fault("hang", rest)) {
+        for (;;)
+            pause();
+    }
+    if (listen_there() < 0) {
+        printf(errno == EADDRINUSE ? "An instance of this daemon is already running\n"
+                                   : "Failed to start the control daemon\n");
+        return EXIT_FAILURE;
+    }
+    if (in_background && fork() != 0)
+        return EXIT_SUCCESS;
+    if (in_background)
+        setsid();
+    signal(SIGCHLD, SIG_IGN);
+    write_pid();
+    say("control.log", "Control", "Starting control daemon using socket %s", control.path);
+    say("control.log", "Control",
+        "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=%s",
+        control.pipes);
+    serve();
+    return EXIT_SUCCESS;
+}
+
+/* ---- Those who talk to it ---- */
+
+static int dial(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int daemon = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.107s", control.path);
+    if (connect(daemon, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return daemon;
+    close(daemon);
+    return -1;
+}
+
+/* Gives one command and shows the answer. */
+static int command(const char *line)
+{
+    int daemon = dial();
+    char words[LINE_MOST];
+    ssize_t length;
+    int code = EXIT_SUCCESS;
+
+    if (daemon < 0) {
+        printf("Cannot find MPS control daemon process\n");
+        return EXIT_FAILURE;
+    }
+    if (send(daemon, line, strlen(line), MSG_NOSIGNAL) < 0)
+        code = EXIT_FAILURE;
+    while ((length = recv(daemon, words, sizeof(words), 0)) > 0) {
+        if (strncmp(words, "failed", strlen("failed")) == 0)
+            code = EXIT_FAILURE;
+        if (strncmp(words, "ended", strlen("ended")) != 0)
+            fwrite(words, 1, (size_t)length, stdout);
+    }
+    close(daemon);
+    return length < 0 ? EXIT_FAILURE : code;
+}
+
+static int be_client(void)
+{
+    int daemon = dial();
+    char words[LINE_MOST];
+    ssize_t length;
+
+    if (daemon < 0 || send(daemon, "client\n", strlen("client\n"), MSG_NOSIGNAL) < 0 ||
+        (length = recv(daemon, words, sizeof(words), 0)) <= 0) {
+        printf("refused\n");
+        return EXIT_FAILURE;
+    }
+    fwrite(words, 1, (size_t)length, stdout);
+    fflush(stdout);
+    while (read(STDIN_FILENO, words, sizeof(words)) > 0) {
+    }
+    close(daemon);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static char faults[PATH_MOST];
+    char line[LINE_MOST];
+    int code = EXIT_SUCCESS;
+
+    snprintf(faults, sizeof(faults), "%s.faults", argv[0]);
+    control.faults = faults;
+    control.pipes = variable("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps");
+    control.logs = variable("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps");
+    snprintf(control.path, sizeof(control.path), "%s/control", control.pipes);
+    if (argc == 2 && (strcmp(argv[1], "-d") == 0 || strcmp(argv[1], "-f") == 0))
+        return run_daemon(argv[1][1] == 'd');
+    if (argc == 2 && strcmp(argv[1], "--client") == 0)
+        return be_client();
+    if (argc != 1) {
+        fprintf(stderr, "usage: %s [-d | -f]\n", argv[0]);
+        return 2;
+    }
+    while (fgets(line, sizeof(line), stdin) != NULL && code == EXIT_SUCCESS)
+        code = command(line);
+    return code;
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPS control daemons in a sandbox: of the double (doubles/mps_control.c), and what there is of them."""
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+import processes
+import pytest
+from waiting import until
+
+SHARING_MPS = 1
+
+
+class Control(NamedTuple):
+    """One that runs, by what the kernel knows of it."""
+
+    pid: int
+    environment: dict
+    status: dict
+
+    @property
+    def uid(self):
+        return int(self.status["Uid"].split()[0])
+
+    @property
+    def pipe(self):
+        return Path(self.environment["CUDA_MPS_PIPE_DIRECTORY"])
+
+    @property
+    def log(self):
+        return Path(self.environment["CUDA_MPS_LOG_DIRECTORY"])
+
+    @property
+    def device(self):
+        return self.environment["BERTH_MPS"]
+
+
+def read_control(pid):
+    """None when it is gone, or not yet what it will be."""
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    environment = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    if "BERTH_MPS" not in environment or status["State"].startswith("Z"):
+        return None
+    return Control(pid, environment, status)
+
+
+class Mps:
+    """The sandbox's daemons run the double, by the path of a copy in the sandbox, which has its faults beside it."""
+
+    def __init__(self, sandbox):
+        built = Path(os.environ["BERTH_BUILD_ROOT"]) / "tests/nvidia-cuda-mps-control"
+        if not built.exists():
+            pytest.skip("no double of the MPS control program was built")
+        self.sandbox = sandbox
+        self.program = sandbox.directory / "nvidia-cuda-mps-control"
+        shutil.copy(built, self.program)
+        self.program.chmod(0o755)
+        sandbox.environment["BERTH_MPS_CONTROL"] = str(self.program)
+
+    def faults(self, *lines):
+        path = Path(f"{self.program}.faults")
+        new = path.with_suffix(".new")
+        new.write_text("".join(line + "\n" for line in lines))
+        new.chmod(0o644)
+        new.rename(path)
+
+    def controls(self):
+        """Those that run, by device."""
+        found = [read_control(pid) for pid in self._pids(" -f")]
+        return {control.device: control for control in found if control is not None}
+
+    def servers(self, control):
+        """Servers of a control daemon, dead or alive."""
+        return [pid for pid in self._pids(" -f") if pid != control.pid and os.getsid(pid) == control.pid]
+
+    def _pids(self, ending):
+        line = f"{self.program}{ending}"
+        return [
+            pid
+            for pid, zombie in processes.descendants(os.getpid())
+            if not zombie and processes.command_line(pid) == line
+        ]
+
+    def until_gone(self, *devices, timeout=10):
+        """Waits until there is no control daemon (of these devices)."""
+
+        def gone():
+            running = self.controls()
+            return not (running if not devices else set(devices) & set(running))
+
+        until(gone, lambda: f"the end of control daemons, of which there are {self.controls()}", timeout)
+
+    def until_other(self, former):
+        """Waits for one in the place of another."""
+
+        def other():
+            control = self.controls().get(former.device)
+            return control if control is not None and control.pid != former.pid else None
+
+        return until(other, f"another control daemon of {former.device}")
+
+    def environment(self, control):
+        """What a client of it needs."""
+        return {name: value for name, value in control.environment.items() if name.startswith("CUDA_")}
+
+    def command(self, control, line, become=()):
+        """Gives it a command as people do."""
+        done = self.sandbox.run([*become, self.program], input=line + "\n", env=self.environment(control))
+        return done.code, done.stdout
+
+    def client(self, control, become=()):
+        """A program that uses the device; it ends with its input."""
+        return self.sandbox.start([*become, self.program, "--client"], env=self.environment(control))
+
+
+def kill(control, number=signal.SIGKILL):
+    os.kill(control.pid, number)
+    processes.wait_for_end(control.pid)
