@@ -158,6 +158,36 @@ def test_made_up_files_have_every_field(schema):
         assert sorted(fields) == sorted(blocks[name]["properties"]), name
 
 
+@pytest.mark.parametrize("number", ["4.0", "04", "+4", "0x4", "4e0"])
+def test_the_schema_sees_no_notation(schema, check, number):
+    """As docs/SPEC.md says; and what it says of bytes."""
+    text = f"gpu: {{count: {number}}}".encode()
+    [(valid, message)] = check([text])
+    assert takes(Draft202012Validator(schema), text) and not valid
+    assert number in message
+
+
+@pytest.mark.parametrize(
+    "text", ["gpu: {sharing: mps, share: .5}", f"gpu: {{}}\nname: {'é' * 200}", f"gpu: {{}}\nname: {'1' * 256}"]
+)
+def test_the_schema_sees_no_bytes(schema, check, text):
+    [(valid, _)] = check([text.encode()])
+    assert takes(Draft202012Validator(schema), text.encode()) and not valid
+
+
+@pytest.mark.parametrize("text", ["gpu: {}\ngpu: {}\n", "gpu: {count: !!int 4}\n", "gpu: {}\n---\ngpu: {}\n"])
+def test_what_is_no_file_for_a_schema_is_refused(check, text):
+    [(valid, _)] = check([text.encode()])
+    assert not valid
+
+
+def test_wrong_usage(sandbox):
+    done = sandbox.run([BERTH, "spec", "schema", "train.yaml"])
+    assert done == (2, "", "berth: spec schema: wanted only options, found 'train.yaml'\n")
+    done = sandbox.run([BERTH, "spec", "schema", "--help"])
+    assert (done.code, done.stderr) == (0, "") and done.stdout.startswith("Usage: berth spec schema\n")
+
+
 def test_corpus(schema, check, source_root):
     texts = corpus(source_root)
     assert len(texts) >= 60
