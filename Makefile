@@ -30,7 +30,7 @@ TIMEOUTS ?= $(if $(SAN),5,1)
 
 # Ninja uses all cores by itself; two targets at once would only meet in one build directory.
 .NOTPARALLEL:
-.PHONY: all help deps run test bench soak fuzz check coverage install fresh clean
+.PHONY: all help deps run test bench soak fuzz check coverage docs install fresh clean
 
 # $(call need,GROUPS): installs what is missing of these groups, unless DEPS=no.
 need = @DEPS='$(DEPS)' CC='$(CC)' SAN='$(SAN)' tools/deps $(1)
@@ -102,6 +102,10 @@ coverage: ## which lines the tests reach: build-coverage/coverage/index.html
 	@mkdir -p build-coverage/coverage
 	@gcovr --root . --filter src/ --filter include/ --exclude-throw-branches \
 		--html-details build-coverage/coverage/index.html --txt - build-coverage
+
+docs: ## write docs/SPEC.md from the tables that spec files are read by
+	$(call build,$(BUILD),$(setup_options),write-spec-document)
+	@'$(BUILD)/write-spec-document' >'$(BUILD)/SPEC.md' && cp '$(BUILD)/SPEC.md' docs/SPEC.md
 
 install: ## install below PREFIX, staged in DESTDIR
 	$(call build,$(BUILD),$(setup_options))

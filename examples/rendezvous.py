@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of a distributed job meet, as those of torch do, with nothing but Python's own library.
-
-    berth run --ranks -n 4 --inventory examples/dgx-a100.yaml -- python3 examples/rendezvous.py
-
-Rank 0 listens at MASTER_ADDR:MASTER_PORT. Everybody tells it who they are and which devices they see, and
-hears of all the others.
-"""
+#
+# The ranks of a distributed job meet, as those of torch do, with nothing but Python's own library:
+#
+#     berth run --ranks -n 4 --label -- python3 examples/rendezvous.py
+#
+# Rank 0 listens at MASTER_ADDR:MASTER_PORT. All others tell it who they are and which devices they see, and hear
+# of everybody. Each prints whom it met.
 import json
 import os
 import socket

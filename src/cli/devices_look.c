@@ -92,6 +92,24 @@ static void find_leases(struct devices_look *look)
         ask_about_processes(&look->pool, device);
 }
 
+/* What one mask leaves without the others. */
+static int find_visible_by(const struct devices_look *look, const char *mask,
+                           struct bitset *ret_visible, struct berth_error *error)
+{
+    struct string_list alone = {0};
+    char *const *entry;
+    int code = 0;
+
+    vector_for_each (entry, &look->masks) {
+        if (code == 0 && (*entry == mask || mask_is_meaning(*entry)))
+            code = string_list_append(&alone, *entry);
+    }
+    code = code < 0 ? error_set_memory(error)
+                    : mask_find_visible(&alone, &look->report.machine, ret_visible, error);
+    string_list_finish(&alone);
+    return code;
+}
+
 /* Names a mask if it would hide something by itself, and `all` of them where none would. */
 static int name_masks(struct devices_look *look, bool all, struct berth_error *error)
 {
@@ -100,11 +118,13 @@ static int name_masks(struct devices_look *look, bool all, struct berth_error *e
 
     text_clear(&look->hidden_by);
     vector_for_each (mask, &look->masks) {
-        const struct string_list alone = {.items = mask, .count = 1};
         struct bitset visible;
-        int code = mask_find_visible(&alone, machine, &visible, error);
         bool hides;
+        int code;
 
+        if (mask_is_meaning(*mask))
+            continue;
+        code = find_visible_by(look, *mask, &visible, error);
         if (code < 0)
             return code;
         hides = all || bitset_count(&visible) < machine->devices.count;

@@ -96,14 +96,17 @@ uint32_t launch_label(const struct launch *launch, uint32_t number)
 int launch_make_labels(const struct launch *launch, struct labels **ret_labels,
                        struct berth_error *error)
 {
-    uint32_t copies = launch_copies(launch);
+    const struct labels_facts facts = {
+        .count = launch_copies(launch),
+        .numbers = launch->is_replica ? launch->replica_count : launch_copies(launch),
+        .output = STDOUT_FILENO,
+        .error = STDERR_FILENO,
+    };
 
-    if (!launch->options->label) {
-        *ret_labels = NULL;
-        return 0;
-    }
-    return labels_create(copies, launch->is_replica ? launch->replica_count : copies, ret_labels,
-                         error);
+    if (launch->options->label)
+        return labels_create(&facts, ret_labels, error);
+    *ret_labels = NULL;
+    return 0;
 }
 
 static struct launch_facts facts_of(const struct launch *launch, const struct rank_copy *copy)

@@ -230,6 +230,7 @@ static int constrain(const struct plan_options *options, const struct plan_pool 
     if (code == 0) {
         if (pool->live)
             bitset_unite(&busy, &pool->busy);
+        question.reason = pool->reasons;
         question.busy = &busy;
         question.must = &must;
         code = answer(options, pool, &question, error);

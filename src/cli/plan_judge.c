@@ -55,7 +55,8 @@ static size_t append_devices(struct text *out, const struct plan_pool *pool,
 static void append_holder(struct text *out, const struct plan_pool *pool, struct user_names *users,
                           const struct wire_lease *lease, size_t devices)
 {
-    text_append(out, devices == 1 ? " is held by " : " are held by ");
+    text_append_format(out, " %s %s by ", devices == 1 ? "is" : "are",
+                       lease->sharing == SHARING_EXCLUSIVE ? "held" : "shared");
     append_user(out, users, lease->uid);
     text_append_format(out, " (lease %llu", (unsigned long long)lease->id);
     if (lease->expires.known)

@@ -88,23 +88,78 @@ static const struct wire_lease *lease_in_the_way(const struct plan_pool *pool, s
     return NULL;
 }
 
-/* Whether a shared device has room for one more such tenant, as far as can be told from here. */
-static bool has_room(const struct wire_slot *slot, const struct request *request)
+/* What stands against one more tenant by the memory that others reserved. A lease that reserved
+ * none may have said what it wants to find free, which is not told: then there is more reserved
+ * than the leases say, and only the pool knows whether what is sampled counts. */
+static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct device *device,
+                         const struct request *request)
 {
-    uint64_t share = filter_share(request, &filter_usual_terms);
+    uint64_t used = pool->view.look.slots.items[slot].memory_used;
+    const struct figure *sample = &device->load.memory_free;
+    struct optional_number total = device->memory_total;
+    uint64_t told = 0;
+    bool open = false;
 
-    return slot->state == WIRE_STATE_SHARED && request->sharing != SHARING_EXCLUSIVE &&
-           slot->sharing == request->sharing && slot->share_used + share <= SHARE_WHOLE;
+    if (filter_memory(request) == 0)
+        return false;
+    if (total.known && filter_fitting(request, total.value > used ? total.value - used : 0) == 0)
+        return true;
+    for (size_t use = pool_view_first_use(&pool->view, slot);
+         use < pool->view.uses.count && pool->view.uses.items[use].slot == slot; use++) {
+        const struct wire_lease *lease =
+            &pool->view.look.leases.items[pool->view.uses.items[use].lease];
+
+        told += lease->parent == 0 && lease->memory.known ? lease->memory.value : 0;
+        open = open || (lease->parent == 0 && !lease->memory.known);
+    }
+    if (!open || told != used || !sample->known)
+        return false;
+    return filter_fitting(request, sample->value > 0 && (uint64_t)sample->value > used
+                                       ? (uint64_t)sample->value - used
+                                       : 0) == 0;
 }
 
-static bool is_busy(const struct plan_pool *pool, size_t slot, const struct request *request)
+/* Whether a device that is shared by MPS is another user's. */
+static bool is_anothers(const struct plan_pool *pool, size_t slot)
+{
+    size_t use = pool_view_first_use(&pool->view, slot);
+
+    return use < pool->view.uses.count && pool->view.uses.items[use].slot == slot &&
+           pool->view.look.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
+}
+
+/* What stands against one more tenant on a shared device, as far as can be told from here. How many
+ * there may be is the pool's to say, so the usual number counts only where it says no. */
+static enum filter_verdict judge_shared(const struct plan_pool *pool, size_t slot,
+                                        const struct device *device, const struct request *request)
 {
     const struct wire_slot *item = &pool->view.look.slots.items[slot];
+    const struct filter_terms *terms = &filter_usual_terms;
+
+    if (item->state != WIRE_STATE_SHARED || request->sharing == SHARING_EXCLUSIVE ||
+        item->sharing != request->sharing)
+        return FILTER_BUSY;
+    if (item->sharing == SHARING_MPS && is_anothers(pool, slot))
+        return FILTER_OTHER_USER;
+    if (pool->verdict == BERTH_ERROR_BUSY &&
+        item->tenants >=
+            (item->sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants))
+        return FILTER_TENANTS;
+    if ((uint64_t)item->share_used + filter_share(request, terms) > SHARE_WHOLE)
+        return FILTER_SHARED_OUT;
+    return lacks_memory(pool, slot, device, request) ? FILTER_MEMORY_TAKEN : FILTER_PASSES;
+}
+
+static enum filter_verdict judge(const struct plan_pool *pool, size_t slot,
+                                 const struct device *device, const struct request *request)
+{
     size_t use = pool_view_first_use(&pool->view, slot);
 
     if (pool->parent != 0)
-        return lease_in_the_way(pool, &use, slot) != NULL;
-    return !wire_state_is_free(item->state) && !has_room(item, request);
+        return lease_in_the_way(pool, &use, slot) != NULL ? FILTER_BUSY : FILTER_PASSES;
+    if (wire_state_is_free(pool->view.look.slots.items[slot].state))
+        return FILTER_PASSES;
+    return judge_shared(pool, slot, device, request);
 }
 
 /* Whether the lease that we are within has the slot; all are there for who is within none. */
@@ -143,14 +198,17 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     return code;
 }
 
-/* Finds what of the machine is taken. */
+/* Finds what of the machine is taken, and why. */
 static int find_busy(struct plan_pool *pool, const struct machine *machine,
                      const struct request *request, struct berth_error *error)
 {
-    if (bitset_init(&pool->busy, machine->devices.count) < 0)
+    pool->reasons = calloc(machine->devices.count + 1, sizeof(*pool->reasons));
+    if (pool->reasons == NULL || bitset_init(&pool->busy, machine->devices.count) < 0)
         return error_set_memory(error);
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        if (is_busy(pool, pool->slots[slot], request))
+        pool->reasons[slot] =
+            judge(pool, pool->slots[slot], &machine->devices.items[slot], request);
+        if (pool->reasons[slot] != FILTER_PASSES)
             bitset_add(&pool->busy, slot);
     }
     return 0;
@@ -255,5 +313,6 @@ void plan_pool_finish(struct plan_pool *pool)
     pool_view_finish(&pool->view);
     bitset_finish(&pool->busy);
     free(pool->slots);
+    free(pool->reasons);
     *pool = (struct plan_pool){0};
 }

@@ -16,12 +16,13 @@
 
 /* Zeroed memory is a pool where nobody listens. */
 struct plan_pool {
-    bool live;             /* somebody listens; the rest counts only then */
-    struct pool_view view; /* its devices may have moved into the machine */
-    size_t *slots;         /* by the machine's slots: the view's */
-    struct bitset busy;    /* over the machine's slots */
-    uint64_t parent;       /* the lease that we are within; 0: none */
-    int verdict;           /* 0: it would be granted at once; else the code of the refusal */
+    bool live;                    /* somebody listens; the rest counts only then */
+    struct pool_view view;        /* its devices may have moved into the machine */
+    size_t *slots;                /* by the machine's slots: the view's */
+    struct bitset busy;           /* over the machine's slots */
+    enum filter_verdict *reasons; /* why each of them is */
+    uint64_t parent;              /* the lease that we are within; 0: none */
+    int verdict;                  /* 0: it would be granted at once; else the code of the refusal */
     struct berth_error refusal;
 };
 

@@ -49,17 +49,6 @@ int run_refuse_commands(const struct request_options *options, struct berth_erro
                : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
 }
 
-/* What the spec file says in vain. */
-static void say_notes(const struct run_line *line)
-{
-    char *const *note;
-
-    vector_for_each (note, &line->request.notes) {
-        if (line->verbose)
-            fprintf(stderr, "berth: %s\n", *note);
-    }
-}
-
 /* What the options of a set go to. */
 static void *target_of(const struct option_set *set, struct run_line *line)
 {
@@ -81,6 +70,15 @@ static int take_command(struct run_line *line, struct berth_error *error)
     return 0;
 }
 
+/* What the spec file says in vain. */
+static void say_notes(const struct verb *verb, const struct string_list *notes)
+{
+    char *const *note;
+
+    vector_for_each (note, notes)
+        fprintf(stderr, "berth: %s: %s\n", verb->name, *note);
+}
+
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit)
 {
@@ -97,7 +95,6 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
             (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
-    say_notes(line);
     line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
     line->words = argv + operand;
     code = operand < argc ? 0 : take_command(line, &error);
@@ -105,6 +102,8 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
         code = request_options_complete(&line->request, &error);
     if (code < 0)
         *ret_exit = run_fail(verb, &error);
+    else if (line->verbose)
+        say_notes(verb, &line->request.notes);
     return code == 0;
 }
 

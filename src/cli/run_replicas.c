@@ -4,6 +4,8 @@
  * holds its lease and gives it back by itself, so that the last can have the devices of the first.
  * Here they are only kept together: when one fails, the others are stopped.
  */
+#include <unistd.h>
+
 #include "base/error.h"
 #include "cli/claiming.h"
 #include "cli/job.h"
@@ -74,6 +76,13 @@ static int start_copy(const void *context, struct supervisor *supervisor, uint32
     return supervisor_start(supervisor, launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
 }
 
+static int make_labels(uint32_t count, struct labels **ret_labels, struct berth_error *error)
+{
+    const struct labels_facts facts = {count, count, STDOUT_FILENO, STDERR_FILENO};
+
+    return labels_create(&facts, ret_labels, error);
+}
+
 int run_replicas(struct run_line *line)
 {
     struct copies all = {.line = line};
@@ -87,7 +96,7 @@ int run_replicas(struct run_line *line)
     int code = ask_first(line, &error);
 
     if (code == 0 && line->request.label)
-        code = labels_create(copies.count, copies.count, &all.labels, &error);
+        code = make_labels(copies.count, &all.labels, &error);
     if (code < 0)
         return run_fail(&verb_run, &error);
     copies.labels = all.labels;

@@ -45,6 +45,7 @@ const char *status_model(const struct device *device)
 struct census {
     size_t devices; /* that can be leased */
     size_t free;
+    size_t shared; /* of which a share is left */
 };
 
 static struct census count_devices(const struct pool_view *view)
@@ -57,6 +58,7 @@ static struct census count_devices(const struct pool_view *view)
             continue;
         census.devices++;
         census.free += wire_state_is_free(slot->state);
+        census.shared += slot->state == WIRE_STATE_SHARED && slot->share_used < SHARE_WHOLE;
     }
     return census;
 }
@@ -73,6 +75,8 @@ static void append_devices(struct census census, struct text *out)
         text_append_format(out, "%zu devices, none free", census.devices);
     else
         text_append_format(out, "%zu devices, %zu free", census.devices, census.free);
+    if (census.shared > 0)
+        text_append_format(out, ", %zu with a share left", census.shared);
 }
 
 static void append_waiting(size_t count, struct text *out)

@@ -37,6 +37,19 @@ static struct mps_domain *find_spare(struct engine *engine)
     return vector_append(&engine->domains);
 }
 
+/* The domain that the request belongs to; NULL: there is none yet. */
+static struct mps_domain *find_domain(const struct engine_request *request)
+{
+    struct mps_domain *domain;
+
+    vector_for_each (domain, &request->engine->domains) {
+        if (domain->references > 0 && domain->uid == request->uid &&
+            mps_is_together(&domain->what, &request->what))
+            return domain;
+    }
+    return NULL;
+}
+
 int domain_join(struct engine_request *request)
 {
     struct engine *engine = request->engine;
@@ -44,12 +57,8 @@ int domain_join(struct engine_request *request)
 
     if (request->what.sharing != SHARING_MPS)
         return 0;
-    vector_for_each (domain, &engine->domains) {
-        if (domain->references > 0 && domain->uid == request->uid &&
-            mps_is_together(&domain->what, &request->what))
-            break;
-    }
-    if (domain == engine->domains.items + engine->domains.count) {
+    domain = find_domain(request);
+    if (domain == NULL) {
         domain = find_spare(engine);
         if (domain == NULL || copy_directories(&domain->what, &request->what) < 0)
             return BERTH_ERROR_MEMORY;
@@ -75,45 +84,4 @@ void domain_leave(struct engine_request *request)
 uint32_t domain_uid(const struct engine *engine, uint32_t domain)
 {
     return domain == 0 ? 0 : engine->domains.items[domain - 1].uid;
-}
-
-static bool is_same_name(const char *one, const char *other)
-{
-    return one != NULL && other != NULL && strcmp(one, other) == 0;
-}
-
-/* Whether control daemons of the two would meet in a directory wherever their devices are. */
-static bool collides(const struct mps_domain *one, const struct mps_domain *other)
-{
-    return mps_is_only_one(&one->what) && mps_is_only_one(&other->what) &&
-           (is_same_name(one->what.mps_pipe_dir, other->what.mps_pipe_dir) ||
-            is_same_name(one->what.mps_log_dir, other->what.mps_log_dir));
-}
-
-static bool is_named_for_one(const struct request *what)
-{
-    return (what->mps_pipe_dir != NULL || what->mps_log_dir != NULL) && mps_is_only_one(what);
-}
-
-uint32_t domain_only_slot(const struct engine_request *request, const struct usage *usage)
-{
-    const struct engine *engine = request->engine;
-    const struct mps_domain *own;
-    uint32_t only = DOMAIN_ANY_SLOT;
-
-    if (request->domain == 0 || !is_named_for_one(&request->what))
-        return DOMAIN_ANY_SLOT;
-    own = &engine->domains.items[request->domain - 1];
-    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        const struct usage *there =
-            usage != NULL ? &usage[slot] : &request->scope->ledger[slot].usage;
-
-        if (there->brief.tenants == 0 || there->brief.sharing != SHARING_MPS)
-            continue;
-        if (there->domain == request->domain && only == DOMAIN_ANY_SLOT)
-            only = slot;
-        else if (collides(own, &engine->domains.items[there->domain - 1]))
-            only = DOMAIN_NO_SLOT;
-    }
-    return only;
 }

@@ -70,9 +70,9 @@ static enum filter_verdict verdict_of_block(uint32_t blocks)
     return FILTER_PASSES;
 }
 
-/* What is in the way of the request on a slot right now; `only` is the one that it may have. */
+/* What is in the way of the request on a slot right now. */
 static enum filter_verdict verdict_now(const struct engine_request *request, uint32_t slot,
-                                       const struct bitset *allowed, uint32_t only)
+                                       const struct bitset *allowed)
 {
     const struct scope *scope = request->scope;
     const struct engine *engine = scope->engine;
@@ -90,8 +90,6 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
     verdict = ledger_verdict(request, slot, &scope->ledger[slot].usage);
     if (verdict != FILTER_PASSES)
         return verdict;
-    if (only != DOMAIN_ANY_SLOT && only != slot)
-        return FILTER_NOT_OF_MPS;
     return bitset_has(allowed, slot) ? FILTER_PASSES : FILTER_KEPT;
 }
 
@@ -101,7 +99,6 @@ static void describe(const struct engine_request *request, const struct bitset *
 {
     struct engine *engine = request->engine;
     struct placement placement = {.satisfiable = request->could_ever, .why = *out};
-    uint32_t only = domain_only_slot(request, NULL);
     struct bitset nothing = {0};
     struct placement_question question = {
         .machine = &engine->machine,
@@ -122,7 +119,7 @@ static void describe(const struct engine_request *request, const struct bitset *
 
     bitset_clear(&engine->from);
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        enum filter_verdict verdict = verdict_now(request, slot, allowed, only);
+        enum filter_verdict verdict = verdict_now(request, slot, allowed);
 
         plan.counts[verdict]++;
         if (verdict == FILTER_PASSES)

@@ -41,8 +41,6 @@ static const struct {
     {FILTER_OTHER_USER, "is shared by mps of another user", "are shared by mps of other users"},
     {FILTER_OTHER_MPS, "is shared by mps in another directory",
      "are shared by mps in other directories"},
-    {FILTER_NOT_OF_MPS, "is not where mps runs in that directory",
-     "are not where mps runs in that directory"},
     {FILTER_SQUATTED, "is used without a lease", "are used without a lease"},
     {FILTER_DIRTY, "is not clean yet", "are not clean yet"},
     {FILTER_DRAINED, "is drained", "are drained"},

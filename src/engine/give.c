@@ -55,13 +55,7 @@ static int check_room(const struct engine_request *request, uint32_t slot,
                       struct berth_error *error)
 {
     const struct ledger_slot *ledger = &request->scope->ledger[slot];
-    uint32_t only = domain_only_slot(request, NULL);
 
-    if (only != DOMAIN_ANY_SLOT && only != slot)
-        return error_set(error, BERTH_ERROR_BUSY,
-                         "%s: wanted a directory of mps that serves no other device, found %s",
-                         name_of(request->engine, slot).text,
-                         only == DOMAIN_NO_SLOT ? "others" : name_of(request->engine, only).text);
     if (ledger_room_beside(request, slot, &ledger->usage) > 0)
         return 0;
     return error_set(error, BERTH_ERROR_BUSY, "%s: wanted room, found lease %llu on it",

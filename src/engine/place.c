@@ -73,20 +73,18 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
     struct search *search = &engine->search;
-    uint32_t only;
     size_t most;
     int code;
 
     if (ledger_is_limited(request, &most))
         return PLACE_LIMITED;
-    only = domain_only_slot(request, usage);
     bitset_copy(&engine->from, &request->accepts);
     if (legal != NULL)
         bitset_intersect(&engine->from, legal);
     bitset_for_each (slot, &engine->from) {
         const struct ledger_slot *ledger = &scope->ledger[slot];
 
-        engine->room[slot] = ledger->usable && (only == DOMAIN_ANY_SLOT || only == slot)
+        engine->room[slot] = ledger->usable
                                  ? ledger_room(request, (uint32_t)slot,
                                                usage != NULL ? &usage[slot] : &ledger->usage)
                                  : 0;

@@ -5,6 +5,13 @@
 #include "engine/filter.h"
 #include "engine/placement_plan.h"
 
+static enum filter_verdict reason_of_busy(const struct placement_question *question, size_t slot)
+{
+    return question->reason == NULL || question->reason[slot] == FILTER_PASSES
+               ? FILTER_BUSY
+               : question->reason[slot];
+}
+
 /* Judges every device once: fills in counts, tenants, avoided, possible and available. */
 static void judge(struct plan *plan)
 {
@@ -16,7 +23,7 @@ static void judge(struct plan *plan)
         enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
 
         if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
-            verdict = FILTER_BUSY;
+            verdict = reason_of_busy(question, slot);
         plan->counts[verdict]++;
         plan->tenants[slot] = filter_tenants(request, device, &filter_usual_terms);
         if (device_id_list_has(&request->avoided, device->id))

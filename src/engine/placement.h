@@ -11,6 +11,7 @@
 
 #include "base/bitset.h"
 #include "base/text.h"
+#include "engine/filter.h"
 #include "engine/placement_search.h"
 #include "model/policy.h"
 #include "model/request.h"
@@ -19,8 +20,9 @@ struct placement_question {
     const struct machine *machine;
     const struct request *request; /* validated */
     const struct policy *policy;
-    const struct bitset *busy; /* slots that cannot be had now */
-    const struct bitset *must; /* slots that have to be among the chosen */
+    const struct bitset *busy;         /* slots that cannot be had now */
+    const enum filter_verdict *reason; /* by slot: why it is busy; NULL or passes: it just is */
+    const struct bitset *must;         /* slots that have to be among the chosen */
 };
 
 struct placement {

@@ -31,16 +31,18 @@ static void describe_found(const struct plan *plan, struct text *why)
     size_t found = bitset_count(found_devices(plan));
     size_t reasons = plan->device_count - plan->counts[FILTER_PASSES];
     size_t room = search_room(&plan->search, found_devices(plan));
+    bool shared = plan->question->request->sharing != SHARING_EXCLUSIVE;
 
     text_append_format(why, "%zu of %zu %s ", found, plan->device_count,
                        plan->device_count == 1 ? "device" : "devices");
     if (!placement->satisfiable)
-        text_append(why, "could ever do");
+        text_append(why, shared && found > 0 ? "could ever do, with room" : "could ever do");
+    else if (shared)
+        text_append(why, found == 1 ? "fits and has room" : "fit and have room");
     else
         text_append(why, found == 1 ? "fits and is free" : "fit and are free");
-    if (!placement->now && plan->question->request->sharing != SHARING_EXCLUSIVE)
-        text_append_format(why, ", with room for %zu such %s", room,
-                           room == 1 ? "claim" : "claims");
+    if (shared && found > 0 && !placement->now)
+        text_append_format(why, " for %zu such %s", room, room == 1 ? "claim" : "claims");
     if (reasons > 0) {
         text_append(why, ": ");
         filter_describe(plan->counts, why);

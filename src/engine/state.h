@@ -361,15 +361,10 @@ void request_apply_limits(struct engine_request *request);
 
 /* ---- domains.c ---- */
 
-enum { DOMAIN_ANY_SLOT = UINT32_MAX, DOMAIN_NO_SLOT = UINT32_MAX - 1 };
-
 /* Gives the request its domain, and takes it back. Returns 0 or BERTH_ERROR_MEMORY. */
 int domain_join(struct engine_request *request);
 void domain_leave(struct engine_request *request);
 uint32_t domain_uid(const struct engine *engine, uint32_t domain);
-/* A directory that is named as it is serves one device at a time. The only slot that the request
- * may have by that, beside what is there by this usage (of the ledger when NULL). */
-uint32_t domain_only_slot(const struct engine_request *request, const struct usage *usage);
 
 /* ---- people.c ---- */
 

@@ -2,7 +2,18 @@
 #include "launch/cpus.h"
 
 #include <berth/error.h>
+#include <stdbool.h>
 #include <string.h>
+
+static bool is_list(const char *cpus)
+{
+    struct bitset set;
+
+    if (bitset_parse_ranges(cpus, CPUS_MOST, &set, NULL) < 0)
+        return false;
+    bitset_finish(&set);
+    return true;
+}
 
 int cpus_near(const struct device *devices, size_t count, struct bitset *ret_cpus)
 {
@@ -13,7 +24,7 @@ int cpus_near(const struct device *devices, size_t count, struct bitset *ret_cpu
     for (size_t i = 0; i < count; i++) {
         const char *cpus = devices[i].cpus;
 
-        if (cpus == NULL || strcmp(cpus, last) == 0)
+        if (cpus == NULL || strcmp(cpus, last) == 0 || !is_list(cpus))
             continue;
         if (lists.length > 0)
             text_append_char(&lists, ',');

@@ -141,10 +141,10 @@ static void set_rank(struct changes *changes, const struct rank_facts *rank)
     }
 }
 
-static int decide(struct building *building, struct berth_error *error)
+static int decide(struct building *building, char *const *inherited, struct berth_error *error)
 {
     const struct launch_facts *facts = building->facts;
-    int code = environment_masks_set(facts, &building->changes, error);
+    int code = environment_masks_set(facts, inherited, &building->changes, error);
 
     if (code < 0)
         return code;
@@ -169,7 +169,7 @@ int launch_environment(const struct launch_facts *facts, char *const *inherited,
         building.devices = facts->devices;
         building.devices_end = facts->devices + facts->device_count;
     }
-    code = decide(&building, error);
+    code = decide(&building, inherited, error);
     if (code == 0 && changes_apply(&building.changes, inherited, &environment) < 0)
         code = error_set_memory(error);
     changes_finish(&building.changes);

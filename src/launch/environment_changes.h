@@ -21,6 +21,7 @@
     X(GPU_DEVICE_ORDINAL)                \
     X(ZE_AFFINITY_MASK)                  \
     X(ZE_ENABLE_PCI_ID_DEVICE_ORDER)     \
+    X(ZE_FLAT_DEVICE_HIERARCHY)          \
     X(ONEAPI_DEVICE_SELECTOR)            \
     X(CUDA_MPS_PIPE_DIRECTORY)           \
     X(CUDA_MPS_LOG_DIRECTORY)            \

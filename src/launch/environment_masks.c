@@ -3,10 +3,12 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "launch/mask_entry.h"
+#include "launch/tile_mask.h"
 
 /* How a mask calls a device. */
 enum naming {
-    NAMING_INDEX,       /* all that the vendor understands */
+    NAMING_TILES,       /* the number of the card, or those of its tiles (tile_mask.h) */
     NAMING_AS_WANTED,   /* the index, but UUIDs with --uuid, for MPS and, as it has none, for MIG */
     NAMING_UUID_IF_ALL, /* the UUID, or the index where one of the devices has none known */
 };
@@ -16,6 +18,7 @@ static const struct vendor_masks {
         enum variable variable;
         enum naming naming;
         const char *hidden; /* what leaves no device; an empty mask means all to some */
+        bool mixes; /* a partition without an own UUID may stand beside UUIDs by its index */
     } masks[2];
     /* What makes the masks count as we do. */
     enum variable order;
@@ -25,16 +28,33 @@ static const struct vendor_masks {
     enum variable also_read;
     enum variable read_before;
 } vendor_masks[VENDOR_DRI + 1] = {
-    [VENDOR_NVIDIA] = {.masks = {{CUDA_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1"},
-                                 {NVIDIA_VISIBLE_DEVICES, NAMING_UUID_IF_ALL, "void"}},
-                       .order = CUDA_DEVICE_ORDER,
-                       .order_value = "PCI_BUS_ID"},
-    [VENDOR_AMD] = {.masks = {{ROCR_VISIBLE_DEVICES, NAMING_AS_WANTED, "-1"}},
-                    .also_read = CUDA_VISIBLE_DEVICES,
-                    .read_before = HIP_VISIBLE_DEVICES},
-    [VENDOR_INTEL] = {.masks = {{ZE_AFFINITY_MASK, NAMING_INDEX, "99999"}},
-                      .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
-                      .order_value = "1"},
+    [VENDOR_NVIDIA] =
+        {
+            .masks =
+                {
+                    {.variable = CUDA_VISIBLE_DEVICES, .naming = NAMING_AS_WANTED, .hidden = "-1"},
+                    {.variable = NVIDIA_VISIBLE_DEVICES,
+                     .naming = NAMING_UUID_IF_ALL,
+                     .hidden = "void"},
+                },
+            .order = CUDA_DEVICE_ORDER,
+            .order_value = "PCI_BUS_ID",
+        },
+    [VENDOR_AMD] =
+        {
+            .masks = {{.variable = ROCR_VISIBLE_DEVICES,
+                       .naming = NAMING_AS_WANTED,
+                       .hidden = "-1",
+                       .mixes = true}},
+            .also_read = CUDA_VISIBLE_DEVICES,
+            .read_before = HIP_VISIBLE_DEVICES,
+        },
+    [VENDOR_INTEL] =
+        {
+            .masks = {{.variable = ZE_AFFINITY_MASK, .naming = NAMING_TILES, .hidden = "99999"}},
+            .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
+            .order_value = "1",
+        },
     /* The others have none. */
 };
 
@@ -49,6 +69,7 @@ struct masking {
     const struct launch_facts *facts;
     const struct device *devices;
     const struct device *devices_end;
+    struct tile_mask inherited; /* what the command may see of tiles, and how it counts them */
     struct changes *changes;
 };
 
@@ -69,6 +90,28 @@ static bool uses_uuids(const struct masking *masking, enum vendor vendor, enum n
     return naming == NAMING_UUID_IF_ALL && all_known;
 }
 
+static uint32_t known_or(struct optional_number number, uint32_t otherwise)
+{
+    return number.known && number.value <= UINT32_MAX ? (uint32_t)number.value : otherwise;
+}
+
+/* Appends all tiles of the device, or those that the inherited mask leaves of it. */
+static void append_tiles(const struct masking *masking, const struct device *device,
+                         struct text *value)
+{
+    uint32_t tiles = tiles_of(device);
+    struct tiles_place place = {
+        .ordinal = known_or(device->ordinal, device->id.index),
+        .first_tile = known_or(device->first_tile, device->id.index),
+    };
+    uint32_t left = tile_mask_left(&masking->inherited, place, tiles);
+
+    /* A mask that leaves nothing of it is not of this host, or counts in another order. */
+    if (left == 0)
+        left = (UINT32_C(1) << tiles) - 1;
+    tile_mask_append(&masking->inherited, place, tiles, left, value);
+}
+
 static int set_mask(struct masking *masking, enum vendor vendor, const struct mask_rule *rule,
                     struct berth_error *error)
 {
@@ -81,10 +124,12 @@ static int set_mask(struct masking *masking, enum vendor vendor, const struct ma
             continue;
         text_append(value, separator);
         separator = ",";
-        if (!by_uuid)
-            text_append_number(value, device->id.index);
-        else if (device->uuid != NULL)
+        if (rule->naming == NAMING_TILES)
+            append_tiles(masking, device, value);
+        else if (by_uuid && device->uuid != NULL)
             text_append(value, device->uuid);
+        else if (!by_uuid || (rule->mixes && device->parent != NULL))
+            text_append_number(value, device->id.index);
         else
             return error_set(error, BERTH_ERROR_INVALID,
                              "wanted the UUID of %s for %s, found none known",
@@ -145,10 +190,27 @@ static void shield_vendor(struct masking *masking, enum vendor vendor)
     }
 }
 
-int environment_masks_set(const struct launch_facts *facts, struct changes *changes,
-                          struct berth_error *error)
+/* The value of the first entry with this name, as getenv finds it; NULL when there is none. */
+static const char *find_value(char *const *environment, enum variable variable)
 {
-    struct masking masking = {.facts = facts, .changes = changes};
+    for (; *environment != NULL; environment++) {
+        const char *value = mask_value(*environment, variable_name(variable));
+
+        if (value != NULL)
+            return value;
+    }
+    return NULL;
+}
+
+int environment_masks_set(const struct launch_facts *facts, char *const *inherited,
+                          struct changes *changes, struct berth_error *error)
+{
+    struct masking masking = {
+        .facts = facts,
+        .inherited = tile_mask_read(find_value(inherited, ZE_AFFINITY_MASK),
+                                    find_value(inherited, ZE_FLAT_DEVICE_HIERARCHY)),
+        .changes = changes,
+    };
 
     if (facts->lease != 0 && facts->device_count > 0) {
         masking.devices = facts->devices;

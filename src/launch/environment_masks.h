@@ -10,9 +10,10 @@
 #include "launch/environment.h"
 #include "launch/environment_changes.h"
 
-/* What the devices of the lease and the vendors of the host make of the masks; without a lease
- * (facts->lease is 0) all is hidden. Fails as launch_environment. */
-int environment_masks_set(const struct launch_facts *facts, struct changes *changes,
-                          struct berth_error *error);
+/* What the devices of the lease and the vendors of the host make of the masks of the environment
+ * `inherited` (ended by NULL); without a lease (facts->lease is 0) all is hidden. Fails as
+ * launch_environment. */
+int environment_masks_set(const struct launch_facts *facts, char *const *inherited,
+                          struct changes *changes, struct berth_error *error);
 
 #endif

@@ -46,23 +46,23 @@ static int width_of(uint32_t numbers)
     return width;
 }
 
-int labels_create(uint32_t count, uint32_t numbers, struct labels **ret_labels,
+int labels_create(const struct labels_facts *facts, struct labels **ret_labels,
                   struct berth_error *error)
 {
-    size_t streams = 2 * (size_t)count;
+    size_t streams = 2 * (size_t)facts->count;
     struct labels *labels = calloc(1, sizeof(*labels) + streams * sizeof(*labels->streams));
 
     if (labels == NULL)
         return error_set_memory(error);
-    labels->width = width_of(numbers);
+    labels->width = width_of(facts->numbers);
     labels->stream_count = streams;
     for (size_t i = 0; i < streams; i++)
         labels->streams[i].from = labels->streams[i].to = -1;
-    sink_open(&labels->sinks[0], STDOUT_FILENO);
+    sink_open(&labels->sinks[0], facts->output);
     labels->sink_of[0] = labels->sink_of[1] = &labels->sinks[0];
     /* Lines of both go to one place: then one after the other, not one into the other. */
-    if (!sink_is(&labels->sinks[0], STDERR_FILENO)) {
-        sink_open(&labels->sinks[1], STDERR_FILENO);
+    if (!sink_is(&labels->sinks[0], facts->error)) {
+        sink_open(&labels->sinks[1], facts->error);
         labels->sink_of[1] = &labels->sinks[1];
     }
     *ret_labels = labels;

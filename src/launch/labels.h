@@ -24,12 +24,19 @@
 
 struct labels;
 
-/* For so many commands, of which the numbers are below `numbers`. Fails with BERTH_ERROR_MEMORY. */
-int labels_create(uint32_t count, uint32_t numbers, struct labels **ret_labels,
+struct labels_facts {
+    uint32_t count;   /* of commands */
+    uint32_t numbers; /* theirs are below this */
+    int output;       /* where standard output and error go: ours */
+    int error;
+};
+
+/* Fails with BERTH_ERROR_MEMORY. */
+int labels_create(const struct labels_facts *facts, struct labels **ret_labels,
                   struct berth_error *error);
 
 /* Makes the pipes of the next command and points the copy to them; the copy is to be started then.
- * Where we have no standard output or error, it has none either. Fails with BERTH_ERROR_LIMIT. */
+ * What we have not got, it has not got either. Fails with BERTH_ERROR_LIMIT. */
 int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *copy,
                  struct berth_error *error);
 /* The copy has been started, or not: closes its ends of the pipes. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/mask.h"
 
-#include <ctype.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/bitset.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "launch/mask_entry.h"
+#include "launch/tile_mask.h"
 
 /* Devices of one vendor by their slots, in the order in which its runtime counts them. */
 struct view {
@@ -26,7 +28,9 @@ struct resolving {
 /* Whether a mask counts at all beside the others. */
 enum mask_condition {
     ALWAYS,
-    WITHOUT_HIP, /* HIP reads CUDA's mask where there is none of its own, and nothing of CUDA */
+    UNLESS_REPEATED, /* of a batch system, which gives one list to all of them, it says nothing more
+                      */
+    WITHOUT_HIP, /* that, and HIP reads it where it has no mask of its own, and CUDA no device */
 };
 
 static const struct mask_rule {
@@ -35,7 +39,7 @@ static const struct mask_rule {
     bool is_first;      /* the vendor's other masks count what it leaves */
     bool by_ordinal;    /* it does so; others name devices by their indices */
     bool empty_is_none; /* an empty mask hides all, instead of saying nothing */
-    bool is_lenient;    /* what is not here, or named twice, does not end the list */
+    bool by_tile;       /* read by tile_mask.h */
     bool of_container;  /* the container runtime's */
     char part_mark;     /* before the number of a part; 0: parts have none */
     enum mask_condition condition;
@@ -45,17 +49,14 @@ static const struct mask_rule {
     {"ROCR_VISIBLE_DEVICES", VENDOR_AMD, .is_first = true, .empty_is_none = true},
     {"HIP_VISIBLE_DEVICES", VENDOR_AMD, .by_ordinal = true},
     {"CUDA_VISIBLE_DEVICES", VENDOR_AMD, .by_ordinal = true, .condition = WITHOUT_HIP},
-    {"GPU_DEVICE_ORDINAL", VENDOR_AMD, .by_ordinal = true},
-    {"ZE_AFFINITY_MASK", VENDOR_INTEL, .is_lenient = true, .part_mark = '.'},
+    {"GPU_DEVICE_ORDINAL", VENDOR_AMD, .by_ordinal = true, .condition = UNLESS_REPEATED},
+    {"ZE_AFFINITY_MASK", VENDOR_INTEL, .by_tile = true},
 };
 
-/* The value of NAME=VALUE; NULL when the entry has another name. */
-static const char *value_in(const char *entry, const char *name)
-{
-    size_t length = strlen(name);
-
-    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
-}
+/* How masks count. */
+#define HIERARCHY "ZE_FLAT_DEVICE_HIERARCHY"
+#define PCI_ORDER "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
+static const char *const meanings[] = {HIERARCHY, PCI_ORDER};
 
 /* The value of the first entry with this name, as getenv finds it; NULL when there is none. */
 static const char *find_mask(const struct string_list *masks, const char *name)
@@ -63,10 +64,33 @@ static const char *find_mask(const struct string_list *masks, const char *name)
     char *const *entry;
 
     vector_for_each (entry, masks) {
-        const char *value = value_in(*entry, name);
+        const char *value = mask_value(*entry, name);
 
         if (value != NULL)
             return value;
+    }
+    return NULL;
+}
+
+bool mask_is_meaning(const char *assignment)
+{
+    for (size_t i = 0; i < COUNT(meanings); i++) {
+        if (mask_value(assignment, meanings[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* The name of the mask, or of what says how masks count; NULL when it is neither. */
+static const char *name_of(const char *assignment)
+{
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        if (mask_value(assignment, rules[i].name) != NULL)
+            return rules[i].name;
+    }
+    for (size_t i = 0; i < COUNT(meanings); i++) {
+        if (mask_value(assignment, meanings[i]) != NULL)
+            return meanings[i];
     }
     return NULL;
 }
@@ -76,91 +100,16 @@ int mask_collect(char *const *environment, struct string_list *ret_masks, struct
     struct string_list masks = {0};
 
     for (; *environment != NULL; environment++) {
-        for (size_t i = 0; i < COUNT(rules); i++) {
-            if (value_in(*environment, rules[i].name) == NULL)
-                continue;
-            if (find_mask(&masks, rules[i].name) == NULL &&
-                string_list_append(&masks, *environment) < 0) {
-                string_list_finish(&masks);
-                return error_set_memory(error);
-            }
-            break;
+        const char *name = name_of(*environment);
+
+        if (name != NULL && find_mask(&masks, name) == NULL &&
+            string_list_append(&masks, *environment) < 0) {
+            string_list_finish(&masks);
+            return error_set_memory(error);
         }
     }
     *ret_masks = masks;
     return 0;
-}
-
-/* One entry of a mask, without the blanks around it. */
-struct entry {
-    const char *text;
-    size_t length;
-};
-
-/* Takes the entry at *cursor, up to the next comma, and moves there. False after the last one. */
-static bool take_entry(const char **cursor, struct entry *ret_entry)
-{
-    const char *text = *cursor;
-    size_t length;
-
-    if (text == NULL)
-        return false;
-    length = strcspn(text, ",");
-    *cursor = text[length] == ',' ? text + length + 1 : NULL;
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        length--;
-    while (length > 0 && isspace((unsigned char)*text)) {
-        text++;
-        length--;
-    }
-    *ret_entry = (struct entry){text, length};
-    return true;
-}
-
-/* Takes the number that the entry starts with. False when it starts with none, or with a larger one
- * than devices have. */
-static bool take_number(struct entry *entry, uint32_t *ret_number)
-{
-    uint32_t number = 0;
-    size_t length = 0;
-
-    for (; length < entry->length && isdigit((unsigned char)entry->text[length]); length++) {
-        number = number * 10 + (uint32_t)(entry->text[length] - '0');
-        if (number > DEVICE_INDEX_MOST)
-            return false;
-    }
-    *ret_number = number;
-    entry->text += length;
-    entry->length -= length;
-    return length > 0;
-}
-
-/* What an entry names. */
-struct named {
-    bool is_number;
-    bool has_part;
-    uint32_t number;
-    uint32_t part;     /* MIG instance or tile */
-    struct entry uuid; /* its beginning */
-};
-
-static bool parse_entry(const struct mask_rule *rule, struct entry entry, struct named *ret_named)
-{
-    *ret_named = (struct named){.uuid = entry};
-    if (entry.length > 4 &&
-        (strncasecmp(entry.text, "GPU-", 4) == 0 || strncasecmp(entry.text, "MIG-", 4) == 0))
-        return true;
-    ret_named->is_number = true;
-    if (!take_number(&entry, &ret_named->number))
-        return false;
-    if (entry.length == 0)
-        return true;
-    if (rule->part_mark == '\0' || entry.text[0] != rule->part_mark)
-        return false;
-    ret_named->has_part = true;
-    entry.text++;
-    entry.length--;
-    return take_number(&entry, &ret_named->part) && entry.length == 0;
 }
 
 static const struct device *device_at(const struct resolving *resolving, size_t place)
@@ -168,22 +117,18 @@ static const struct device *device_at(const struct resolving *resolving, size_t 
     return &resolving->machine->devices.items[resolving->view.items[place]];
 }
 
-static bool is_named(const struct mask_rule *rule, const struct named *named,
-                     const struct device *device)
+static bool is_named(const struct mask_named *named, const struct device *device)
 {
     if (!named->is_number)
         return device->uuid != NULL &&
                strncasecmp(device->uuid, named->uuid.text, named->uuid.length) == 0;
-    if (device->id.index != named->number)
-        return false;
-    /* A tile stands for its card: no less is leased. */
-    return !named->has_part || rule->vendor == VENDOR_INTEL || device->id.mig == named->part;
+    return device->id.index == named->number && (!named->has_part || device->id.mig == named->part);
 }
 
 /* The place in the view of what an entry names, of several partitions the first; the view's count
  * when it is nothing, or the beginning of several UUIDs. */
 static size_t find_named(const struct resolving *resolving, const struct mask_rule *rule,
-                         const struct named *named)
+                         const struct mask_named *named)
 {
     size_t none = resolving->view.count;
     size_t found = none;
@@ -191,7 +136,7 @@ static size_t find_named(const struct resolving *resolving, const struct mask_ru
     if (named->is_number && rule->by_ordinal)
         return named->number < none ? named->number : none;
     for (size_t place = 0; place < none; place++) {
-        if (!is_named(rule, named, device_at(resolving, place)))
+        if (!is_named(named, device_at(resolving, place)))
             continue;
         if (named->is_number || strlen(device_at(resolving, place)->uuid) == named->uuid.length)
             return place;
@@ -221,8 +166,8 @@ static int select_place(const struct resolving *resolving, size_t place,
 }
 
 /* Selects what was found; a GPU with all its partitions. */
-static int select_found(const struct resolving *resolving, size_t found, const struct named *named,
-                        struct selection *selection)
+static int select_found(const struct resolving *resolving, size_t found,
+                        const struct mask_named *named, struct selection *selection)
 {
     const struct device *device = device_at(resolving, found);
     bool is_whole = device->id.mig == DEVICE_NO_MIG || (named->is_number && !named->has_part);
@@ -241,18 +186,18 @@ static int select_found(const struct resolving *resolving, size_t found, const s
 static int select_listed(const struct resolving *resolving, const struct mask_rule *rule,
                          const char *list, struct selection *selection)
 {
-    struct entry entry;
-    struct named named;
+    struct mask_entry entry;
+    struct mask_named named;
     int code = 0;
 
-    while (code == 0 && take_entry(&list, &entry) && parse_entry(rule, entry, &named)) {
+    while (code == 0 && mask_entry_take(&list, &entry) &&
+           mask_entry_parse(entry, rule->part_mark, &named)) {
         size_t found = find_named(resolving, rule, &named);
 
-        if (found < resolving->view.count &&
-            !bitset_has(&selection->members, resolving->view.items[found]))
-            code = select_found(resolving, found, &named, selection);
-        else if (!rule->is_lenient)
+        if (found == resolving->view.count ||
+            bitset_has(&selection->members, resolving->view.items[found]))
             break;
+        code = select_found(resolving, found, &named, selection);
     }
     return code;
 }
@@ -265,11 +210,11 @@ static bool is_chosen_already(const struct resolving *resolving, const struct ma
     size_t listed = 0;
     size_t here = 0;
     bool all_here = true;
-    struct entry entry;
-    struct named named;
+    struct mask_entry entry;
+    struct mask_named named;
 
-    while (take_entry(&list, &entry)) {
-        if (!parse_entry(rule, entry, &named) || !named.is_number || named.has_part)
+    while (mask_entry_take(&list, &entry)) {
+        if (!mask_entry_parse(entry, rule->part_mark, &named) || !named.is_number || named.has_part)
             return false;
         all_here = all_here && find_named(resolving, rule, &named) < resolving->view.count;
         listed++;
@@ -306,12 +251,34 @@ static bool has_vendor(const struct machine *machine, enum vendor vendor)
 
 static bool counts(const struct resolving *resolving, const struct mask_rule *rule)
 {
-    const char *of_hip;
+    const char *first = find_mask(resolving->masks, "ROCR_VISIBLE_DEVICES");
+    const char *of_hip = find_mask(resolving->masks, "HIP_VISIBLE_DEVICES");
 
     if (rule->condition == ALWAYS)
         return true;
-    of_hip = find_mask(resolving->masks, "HIP_VISIBLE_DEVICES");
-    return (of_hip == NULL || of_hip[0] == '\0') && !has_vendor(resolving->machine, VENDOR_NVIDIA);
+    if (first != NULL && strcmp(first, find_mask(resolving->masks, rule->name)) == 0)
+        return false;
+    return rule->condition == UNLESS_REPEATED || ((of_hip == NULL || of_hip[0] == '\0') &&
+                                                  !has_vendor(resolving->machine, VENDOR_NVIDIA));
+}
+
+/* Takes out the cards of which no tile is left. */
+static void apply_tiles(struct resolving *resolving, const char *value)
+{
+    struct tile_mask mask = tile_mask_read(value, find_mask(resolving->masks, HIERARCHY));
+    struct tiles_place place = {0};
+
+    if (mask.list == NULL)
+        return;
+    resolving->has_mask = true;
+    for (size_t i = 0; i < resolving->view.count; i++) {
+        uint32_t tiles = tiles_of(device_at(resolving, i));
+
+        if (tile_mask_left(&mask, place, tiles) == 0)
+            bitset_remove(&resolving->allowed, resolving->view.items[i]);
+        place.ordinal++;
+        place.first_tile += tiles;
+    }
 }
 
 static int apply(struct resolving *resolving, const struct mask_rule *rule)
@@ -323,6 +290,10 @@ static int apply(struct resolving *resolving, const struct mask_rule *rule)
     if (value == NULL || resolving->view.count == 0 || !counts(resolving, rule) ||
         says_nothing(resolving, rule, value))
         return 0;
+    if (rule->by_tile) {
+        apply_tiles(resolving, value);
+        return 0;
+    }
     resolving->has_mask = true;
     code = bitset_init(&selection.members, resolving->machine->devices.count);
     if (code < 0)
@@ -342,22 +313,45 @@ static int apply(struct resolving *resolving, const struct mask_rule *rule)
     return code;
 }
 
+struct ordering {
+    const struct device *devices;
+    bool integrated_last;
+};
+
 /* By index, then MIG number; a GPU comes before its partitions. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
-    const struct device *devices = context;
-    struct device_id left = devices[*(const size_t *)one].id;
-    struct device_id right = devices[*(const size_t *)other].id;
+    const struct ordering *ordering = context;
+    const struct device *one_device = &ordering->devices[*(const size_t *)one];
+    const struct device *other_device = &ordering->devices[*(const size_t *)other];
+    struct device_id left = one_device->id;
+    struct device_id right = other_device->id;
+    bool is_integrated = one_device->kind == DEVICE_KIND_INTEGRATED;
 
+    if (ordering->integrated_last &&
+        is_integrated != (other_device->kind == DEVICE_KIND_INTEGRATED))
+        return is_integrated ? 1 : -1;
     if (left.index != right.index)
         return left.index < right.index ? -1 : 1;
     /* DEVICE_NO_MIG is the largest number, and the next one is 0. */
     return left.mig + 1 < right.mig + 1 ? -1 : left.mig + 1 > right.mig + 1;
 }
 
+/* Level Zero counts integrated GPUs after all others, unless it was told otherwise. */
+static bool counts_integrated_last(const struct resolving *resolving, enum vendor vendor)
+{
+    const char *order = find_mask(resolving->masks, PCI_ORDER);
+
+    return vendor == VENDOR_INTEL && (order == NULL || strtol(order, NULL, 10) == 0);
+}
+
 static int fill_view(struct resolving *resolving, enum vendor vendor)
 {
     const struct device_list *devices = &resolving->machine->devices;
+    struct ordering ordering = {
+        .devices = devices->items,
+        .integrated_last = counts_integrated_last(resolving, vendor),
+    };
 
     resolving->view.count = 0;
     for (size_t slot = 0; slot < devices->count; slot++) {
@@ -372,7 +366,7 @@ static int fill_view(struct resolving *resolving, enum vendor vendor)
     }
     if (resolving->view.count > 1)
         qsort_r(resolving->view.items, resolving->view.count, sizeof(size_t), compare_slots,
-                devices->items);
+                &ordering);
     return 0;
 }
 

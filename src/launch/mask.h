@@ -13,10 +13,14 @@
 #include "base/string_list.h"
 #include "model/machine.h"
 
-/* The masks of the environment (ended by NULL), as NAME=VALUE, each name once. The caller finishes
- * the list. Fails with BERTH_ERROR_MEMORY; the list is untouched then. */
+/* The masks of the environment (ended by NULL) and what says how they count, as NAME=VALUE, each
+ * name once. The caller finishes the list. Fails with BERTH_ERROR_MEMORY; the list is untouched
+ * then. */
 int mask_collect(char *const *environment, struct string_list *ret_masks,
                  struct berth_error *error);
+
+/* Whether this is one that says how others count, and is no mask itself. */
+bool mask_is_meaning(const char *assignment);
 
 /* The devices that the masks leave, in the machine's order, as the vendors read them:
  *
@@ -26,8 +30,12 @@ int mask_collect(char *const *environment, struct string_list *ret_masks,
  * are GPUs, but others) is no limit.
  * - amd: ROCR_VISIBLE_DEVICES, indices or UUIDs; HIP_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL count
  *   what that leaves, in its order; so does CUDA_VISIBLE_DEVICES where HIP has no mask of its own
- *   and the machine no nvidia device.
- * - intel: ZE_AFFINITY_MASK, device or device.tile.
+ *   and the machine no nvidia device. But Slurm sets ROCR_VISIBLE_DEVICES, GPU_DEVICE_ORDINAL and,
+ *   unless it is told the vendor, CUDA_VISIBLE_DEVICES to one and the same list, by which it means
+ *   the devices once: one of the latter two that is the same text as the first says nothing more.
+ * - intel: ZE_AFFINITY_MASK (tile_mask.h); a card is left if one of its tiles is. It counts as
+ *   ZE_FLAT_DEVICE_HIERARCHY says, and integrated GPUs after all others, unless
+ *   ZE_ENABLE_PCI_ID_DEVICE_ORDER is set.
  *
  * A vendor without a mask is not limited. *ret_has_mask is false, and the list empty, when none is;
  * true with an empty list: nothing may be used. What the vendor would not understand, what is not

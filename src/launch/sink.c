@@ -40,7 +40,8 @@ void sink_open(struct sink *sink, int descriptor)
     struct stat file;
 
     *sink = (struct sink){.descriptor = descriptor};
-    if (fstat(descriptor, &file) < 0)
+    /* Where a standard descriptor is closed, its number may have become something else of ours. */
+    if ((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0 || fstat(descriptor, &file) < 0)
         return;
     sink->is_open = true;
     sink->mode = file.st_mode;
@@ -61,7 +62,8 @@ bool sink_is(const struct sink *sink, int descriptor)
 {
     struct stat file;
 
-    return sink->is_open && fstat(descriptor, &file) == 0 && file.st_dev == sink->device &&
+    return sink->is_open && (fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0 &&
+           fstat(descriptor, &file) == 0 && file.st_dev == sink->device &&
            file.st_ino == sink->inode;
 }
 

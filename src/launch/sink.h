@@ -24,7 +24,8 @@ struct sink {
     int failure;         /* an errno: nothing more can be written; 0: none */
 };
 
-/* It stays closed when the descriptor is not open. */
+/* It stays closed when commands would not inherit the descriptor: it is not open, or close-on-exec.
+ */
 void sink_open(struct sink *sink, int descriptor);
 /* Drops what was not written. */
 void sink_close(struct sink *sink);

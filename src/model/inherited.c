@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 const char *const inherited_variables[] = {
+    "BERTH_BACKEND",
     "BERTH_CDI_DEVICES",
     "BERTH_CPUS",
     "BERTH_DEVICES",
@@ -13,6 +14,10 @@ const char *const inherited_variables[] = {
     "BERTH_REPLICA",
     "BERTH_SOCKET",
     "CUDA_DEVICE_ORDER",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_LOG_DIRECTORY",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "CUDA_MPS_PIPE_DIRECTORY",
     "CUDA_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
     "HIP_VISIBLE_DEVICES",

@@ -36,8 +36,7 @@ const char *path_within(const struct movable *movable, const char *path)
                                                                             : NULL;
 }
 
-/* Where the movable record stands. */
-static const struct node *find_movable(const struct node *root, const struct movable *movable)
+const struct node *movable_value(const struct node *root, const struct movable *movable)
 {
     const struct node *node = walk(root, movable->path);
 
@@ -49,7 +48,7 @@ const struct node *path_value(const struct node *root, const struct movable *mov
 {
     const char *rest = path_within(movable, path);
 
-    return rest == NULL ? walk(root, path) : walk(find_movable(root, movable), rest);
+    return rest == NULL ? walk(root, path) : walk(movable_value(root, movable), rest);
 }
 
 static bool has_one_of(const struct node *node, const char *const *values)
@@ -105,7 +104,7 @@ static const struct node *place_of(const struct node *root, const struct movable
     const struct node *node = path_value(root, movable, path);
 
     if (node == NULL && path_within(movable, path) != NULL)
-        node = find_movable(root, movable);
+        node = movable_value(root, movable);
     return node == NULL ? root : node;
 }
 

@@ -48,6 +48,9 @@ struct movable {
 bool condition_holds(const struct node *root, const struct movable *movable,
                      const struct condition *condition);
 
+/* The record, wherever it stands; NULL when it is not written down. Pure. */
+const struct node *movable_value(const struct node *root, const struct movable *movable);
+
 /* The value of the field, also when that is null; NULL when it is not written down. Pure. */
 const struct node *path_value(const struct node *root, const struct movable *movable,
                               const char *path);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/document.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +12,11 @@
 #include "base/quantity.h"
 #include "base/quote.h"
 #include "base/string_list.h"
+#include "spec/document_builder.h"
 
-/* What is being read: the document and the way down to the place where the next value goes. */
-struct builder {
-    struct document *document;
-    struct berth_error *error;
-    struct node *path[DOCUMENT_DEEPEST];
-    unsigned depth;
-    size_t total; /* values so far, aliases written out */
-    size_t bytes; /* text so far, the same */
+/* What YAML has beside values. */
+struct yaml_builder {
+    struct builder to;
     size_t aliases;
     bool ended; /* the one document is complete */
     struct string_list anchors;
@@ -37,78 +32,22 @@ struct source {
     bool stopped; /* for its directives */
 };
 
-static int __attribute__((format(printf, 4, 5)))
-fail_at(const struct builder *builder, yaml_mark_t mark, int code, const char *format, ...)
+static struct place place_of(yaml_mark_t mark)
 {
-    char sentence[BERTH_ERROR_MESSAGE_SIZE];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof(sentence), format, arguments);
-    va_end(arguments);
-    return error_set(builder->error, code, "%s:%zu:%zu: %s", builder->document->file, mark.line + 1,
-                     mark.column + 1, sentence);
+    return (struct place){.line = mark.line + 1, .column = mark.column + 1};
 }
 
-static int fail_directives(const struct builder *builder, yaml_mark_t mark)
+#define fail_at(builder, mark, ...) builder_fail(&(builder)->to, place_of(mark), __VA_ARGS__)
+
+static int fail_directives(const struct yaml_builder *builder, yaml_mark_t mark)
 {
     return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d %%TAG lines, found more",
                    DOCUMENT_DIRECTIVES);
 }
 
-/* Counts `node` with all that it stands for and hangs it where the next value belongs. */
-static int attach(struct builder *builder, struct node *node, yaml_mark_t mark)
-{
-    struct node *parent = builder->depth > 0 ? builder->path[builder->depth - 1] : NULL;
-    struct node **place;
-
-    if (node->weight > DOCUMENT_MOST - builder->total)
-        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
-                       "wanted at most %d values, with aliases written out, found more",
-                       DOCUMENT_MOST);
-    builder->total += node->weight;
-    if (node->bytes > DOCUMENT_LARGEST - builder->bytes)
-        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
-                       "wanted at most %s of text, with aliases written out, found more",
-                       quantity_format_size(DOCUMENT_LARGEST).text);
-    builder->bytes += node->bytes;
-    if (builder->depth + node->height > DOCUMENT_DEEPEST)
-        return fail_at(builder, mark, BERTH_ERROR_LIMIT,
-                       "wanted at most %d levels of lists and mappings, found more",
-                       DOCUMENT_DEEPEST);
-    if (parent == NULL) {
-        builder->document->root = node;
-        return 0;
-    }
-    place = vector_append(parent);
-    if (place == NULL)
-        return error_set_memory(builder->error);
-    *place = node;
-    return 0;
-}
-
-/* A new node, owned by the document. */
-static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
-{
-    struct node *node = calloc(1, sizeof(*node));
-    struct node **place = node == NULL ? NULL : vector_append(&builder->document->nodes);
-
-    if (place == NULL) {
-        free(node);
-        return NULL;
-    }
-    *place = node;
-    node->kind = kind;
-    node->line = (uint32_t)mark.line + 1;
-    node->column = (uint32_t)mark.column + 1;
-    node->weight = 1;
-    node->height = kind == NODE_SCALAR ? 0 : 1;
-    return node;
-}
-
 /* Keeps the anchor's name and refuses tags, which nothing here gives a meaning to. */
-static int take_properties(struct builder *builder, struct node *node, const yaml_char_t *anchor,
-                           const yaml_char_t *tag, yaml_mark_t mark)
+static int take_properties(struct yaml_builder *builder, struct node *node,
+                           const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
     struct node **place;
 
@@ -122,71 +61,47 @@ static int take_properties(struct builder *builder, struct node *node, const yam
         return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d anchors, found more",
                        DOCUMENT_ANCHORS);
     if (string_list_append(&builder->anchors, (const char *)anchor) < 0)
-        return error_set_memory(builder->error);
+        return error_set_memory(builder->to.error);
     place = vector_append(&builder->anchored);
     if (place == NULL)
-        return error_set_memory(builder->error);
+        return error_set_memory(builder->to.error);
     *place = node;
     return 0;
 }
 
-static int add_scalar(struct builder *builder, const yaml_event_t *event)
+static int add_scalar(struct yaml_builder *builder, const yaml_event_t *event)
 {
-    struct node *node = new_node(builder, NODE_SCALAR, event->start_mark);
+    struct node *node = builder_scalar(
+        &builder->to, place_of(event->start_mark), (const char *)event->data.scalar.value,
+        event->data.scalar.length, event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
     int code;
 
     if (node == NULL)
-        return error_set_memory(builder->error);
-    node->length = event->data.scalar.length;
-    node->bytes = node->length;
-    node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    node->text = malloc(node->length + 1);
-    if (node->text == NULL)
-        return error_set_memory(builder->error);
-    memcpy(node->text, event->data.scalar.value, node->length);
-    node->text[node->length] = '\0';
+        return error_set_memory(builder->to.error);
     code = take_properties(builder, node, event->data.scalar.anchor, event->data.scalar.tag,
                            event->start_mark);
-    return code < 0 ? code : attach(builder, node, event->start_mark);
+    return code < 0 ? code : builder_attach(&builder->to, node, place_of(event->start_mark));
 }
 
-static int open_collection(struct builder *builder, enum node_kind kind, const yaml_char_t *anchor,
-                           const yaml_char_t *tag, yaml_mark_t mark)
+static int open_collection(struct yaml_builder *builder, enum node_kind kind,
+                           const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
-    struct node *node = new_node(builder, kind, mark);
+    struct node *node = builder_node(&builder->to, kind, place_of(mark));
     int code;
 
     if (node == NULL)
-        return error_set_memory(builder->error);
+        return error_set_memory(builder->to.error);
     code = take_properties(builder, node, anchor, tag, mark);
     if (code == 0)
-        code = attach(builder, node, mark);
-    if (code < 0)
-        return code;
-    node->open = true;
-    builder->path[builder->depth++] = node;
-    return 0;
-}
-
-/* Only now is it known how heavy and how deep the collection is. */
-static void close_collection(struct builder *builder)
-{
-    struct node *node = builder->path[--builder->depth];
-    struct node **child;
-
-    assert(node != NULL);
-    vector_for_each (child, node) {
-        node->weight += (*child)->weight;
-        node->bytes += (*child)->bytes;
-        if ((*child)->height + 1 > node->height)
-            node->height = (*child)->height + 1;
-    }
-    node->open = false;
+        code = builder_attach(&builder->to, node, place_of(mark));
+    if (code == 0)
+        builder_open(&builder->to, node);
+    return code;
 }
 
 /* What an alias of this name stands for. An anchor may be given anew; the latest before the alias
  * counts. */
-static const struct node *find_anchored(const struct builder *builder, const char *name)
+static const struct node *find_anchored(const struct yaml_builder *builder, const char *name)
 {
     for (size_t i = builder->anchors.count; i > 0; i--) {
         if (strcmp(builder->anchors.items[i - 1], name) == 0)
@@ -195,7 +110,7 @@ static const struct node *find_anchored(const struct builder *builder, const cha
     return NULL;
 }
 
-static int add_alias(struct builder *builder, const yaml_event_t *event)
+static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
 {
     const char *name = (const char *)event->data.alias.anchor;
     const struct node *target = find_anchored(builder, name);
@@ -211,9 +126,9 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
                        "wanted an alias to something complete, found %s within itself",
                        quote(name).text);
-    node = new_node(builder, target->kind, event->start_mark);
+    node = builder_node(&builder->to, target->kind, place_of(event->start_mark));
     if (node == NULL)
-        return error_set_memory(builder->error);
+        return error_set_memory(builder->to.error);
     *node = (struct node){
         .kind = target->kind,
         .quoted = target->quoted,
@@ -228,11 +143,11 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
         .items = target->items,
         .count = target->count,
     };
-    return attach(builder, node, event->start_mark);
+    return builder_attach(&builder->to, node, place_of(event->start_mark));
 }
 
 /* One document only, and not too many directives before it. */
-static int start_document(const struct builder *builder, const yaml_event_t *event)
+static int start_document(const struct yaml_builder *builder, const yaml_event_t *event)
 {
     if (builder->ended)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
@@ -244,7 +159,7 @@ static int start_document(const struct builder *builder, const yaml_event_t *eve
     return 0;
 }
 
-static int take_event(struct builder *builder, const yaml_event_t *event)
+static int take_event(struct yaml_builder *builder, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -264,7 +179,7 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
                                event->data.mapping_start.tag, event->start_mark);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        close_collection(builder);
+        builder_close(&builder->to);
         return 0;
     default:
         return 0;
@@ -312,7 +227,7 @@ static yaml_mark_t mark_of_byte(const struct source *source, size_t offset)
 }
 
 /* Text that is not UTF-8 or UTF-16, or a character that may not stand in YAML. */
-static int fail_reader(const struct builder *builder, const struct source *source)
+static int fail_reader(const struct yaml_builder *builder, const struct source *source)
 {
     const yaml_parser_t *parser = source->parser;
     char found[32] = "";
@@ -320,20 +235,20 @@ static int fail_reader(const struct builder *builder, const struct source *sourc
     if (parser->problem_value >= 0)
         snprintf(found, sizeof(found), ", found 0x%02X", (unsigned)parser->problem_value);
     if (parser->encoding != YAML_UTF8_ENCODING)
-        return error_set(builder->error, BERTH_ERROR_SYNTAX, "%s: byte %zu: wanted UTF-16: %s%s",
-                         builder->document->file, parser->problem_offset + 1, parser->problem,
+        return error_set(builder->to.error, BERTH_ERROR_SYNTAX, "%s: byte %zu: wanted UTF-16: %s%s",
+                         builder->to.document->file, parser->problem_offset + 1, parser->problem,
                          found);
     return fail_at(builder, mark_of_byte(source, parser->problem_offset), BERTH_ERROR_SYNTAX,
                    "wanted YAML or JSON in UTF-8: %s%s", parser->problem, found);
 }
 
-static int fail_parser(const struct builder *builder, const struct source *source)
+static int fail_parser(const struct yaml_builder *builder, const struct source *source)
 {
     const yaml_parser_t *parser = source->parser;
     const char *problem = parser->problem == NULL ? "text that is not YAML" : parser->problem;
 
     if (parser->error == YAML_MEMORY_ERROR)
-        return error_set_memory(builder->error);
+        return error_set_memory(builder->to.error);
     if (source->stopped)
         return fail_directives(builder, parser->mark);
     if (parser->error == YAML_READER_ERROR)
@@ -350,7 +265,8 @@ static int fail_parser(const struct builder *builder, const struct source *sourc
                    problem);
 }
 
-static int take_events(struct builder *builder, yaml_parser_t *parser, const struct source *source)
+static int take_events(struct yaml_builder *builder, yaml_parser_t *parser,
+                       const struct source *source)
 {
     bool done = false;
     int code = 0;
@@ -367,18 +283,14 @@ static int take_events(struct builder *builder, yaml_parser_t *parser, const str
     return code;
 }
 
-int document_parse(struct document *ret_document, const char *file, const char *text, size_t length,
-                   struct berth_error *error)
+static int read_yaml(struct document *document, const char *text, size_t length,
+                     struct berth_error *error)
 {
-    struct document document = {.file = file};
-    struct builder builder = {.document = &document, .error = error};
+    struct yaml_builder builder = {.to = {.document = document, .error = error}};
     yaml_parser_t parser;
     struct source source = {.parser = &parser, .text = text, .length = length};
     int code;
 
-    if (length > DOCUMENT_LARGEST)
-        return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
-                         quantity_format_size(DOCUMENT_LARGEST).text);
     if (!yaml_parser_initialize(&parser))
         return error_set_memory(error);
     yaml_parser_set_input(&parser, give_text, &source);
@@ -386,6 +298,24 @@ int document_parse(struct document *ret_document, const char *file, const char *
     yaml_parser_delete(&parser);
     string_list_finish(&builder.anchors);
     vector_finish(&builder.anchored);
+    return code;
+}
+
+int document_parse(struct document *ret_document, const char *file, const char *text, size_t length,
+                   struct berth_error *error)
+{
+    struct document document = {.file = file};
+    struct builder builder = {.document = &document, .error = error};
+    int code;
+
+    if (length > DOCUMENT_LARGEST)
+        return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
+                         quantity_format_size(DOCUMENT_LARGEST).text);
+    code = builder_read_json(&builder, text, length);
+    if (code == 0) { /* What is no JSON is YAML, or wrong. */
+        document_finish(&document);
+        code = read_yaml(&document, text, length, error);
+    }
     if (code < 0) {
         document_finish(&document);
         return code;
@@ -443,7 +373,8 @@ bool node_is_null(const struct node *node)
 {
     return node->kind == NODE_SCALAR && !node->quoted &&
            (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
-            strcasecmp(node->text, "null") == 0);
+            strcmp(node->text, "null") == 0 || strcmp(node->text, "Null") == 0 ||
+            strcmp(node->text, "NULL") == 0);
 }
 
 struct node_words node_describe(const struct node *node)

@@ -75,7 +75,8 @@ int document_error(const struct document *document, const struct node *node,
 int document_wrap(const struct document *document, const struct node *node,
                   struct berth_error *error, int code);
 
-/* Whether the node says "nothing": null, ~ or an empty plain scalar. */
+/* Whether the node says "nothing", as YAML 1.2 knows it: null, Null, NULL, ~ or an empty plain
+ * scalar. */
 bool node_is_null(const struct node *node);
 
 /* What the node is, for messages: "a list of 3", "a mapping", "nothing" or its quoted text. */

@@ -26,7 +26,7 @@ struct reading {
 
 /* A kind of value. Scalars give `wanted` and `parse`, all others `read`. */
 struct field_type {
-    const char *wanted; /* for messages: "a size such as 8GiB" */
+    const char *wanted; /* for messages and docs: "a size such as 8GiB" */
     bool bare;          /* quotes are refused: a number in quotes is a text */
 
     /* Parses a scalar that is not null and has no zero bytes into `target`, the member that the
@@ -72,7 +72,7 @@ struct field {
 };
 
 /* char *, any scalar but null; up to `most` bytes (0: 255) without zero bytes, at least one.
- * Allocated; the owner of the struct frees it. */
+ * Allocated, in place of an earlier one; the owner of the struct frees it. */
 extern const struct field_type field_text;
 
 /* struct optional_number, a whole number from `least` to `most`, unquoted and without leading

@@ -189,7 +189,7 @@ void schema_of_duration(const struct field *field, bool or_null, struct json *js
     text_append_char(&pattern, '|');
     append_parts(&pattern);
     text_append_format(&pattern,
-                       "|(?:[0-9]{1,%d}-(?:[01]?[0-9]|2[0-3])|[0-9]{1,%d})(?::[0-5]?[0-9]){2})",
+                       "|(?:[0-9]{1,%u}-(?:[01]?[0-9]|2[0-3])|[0-9]{1,%u})(?::[0-5]?[0-9]){2})",
                        WORKLOAD_DAYS_DIGITS, WORKLOAD_HOURS_DIGITS);
     write_pattern(json, &pattern);
 }

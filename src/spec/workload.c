@@ -21,6 +21,33 @@ static void finish(struct workload *workload)
     free(workload->time_slicing_config_path);
 }
 
+/* Turns the vendor's name into what is wanted. */
+static void take_vendor(struct workload *workload)
+{
+    const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
+    struct request *request = &workload->options.request;
+
+    if (strcmp(name, any_vendor) == 0) {
+        request->vendor_rule = VENDOR_RULE_MIXED;
+        return;
+    }
+    request->vendor_rule = VENDOR_RULE_EXACT;
+    request->vendor = VENDOR_DRI;
+    for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++) {
+        if (strcmp(name, vendor->name) == 0)
+            request->vendor = (enum vendor)vendor->value;
+    }
+}
+
+/* Whether take_vendor fell back to what all other names mean. */
+static bool is_unknown_vendor(const struct workload *workload)
+{
+    const struct request *request = &workload->options.request;
+
+    return workload->vendor != NULL && request->vendor_rule == VENDOR_RULE_EXACT &&
+           strcmp(vendor_name(request->vendor), workload->vendor) != 0;
+}
+
 /* Adds a note about a place in the file. */
 static int add_note(const struct reading *reading, const struct node *node, const char *sentence,
                     struct string_list *notes)
@@ -35,21 +62,7 @@ static int add_note(const struct reading *reading, const struct node *node, cons
     return code < 0 ? error_set_memory(reading->error) : 0;
 }
 
-static int add_notes(const struct reading *reading, const struct node *root,
-                     struct string_list *notes)
-{
-    int code = 0;
-
-    for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
-         note++) {
-        if (condition_holds(root, &workload_gpu, &note->when))
-            code = add_note(reading, path_value(root, &workload_gpu, note->when.path),
-                            note->sentence, notes);
-    }
-    return code;
-}
-
-static int note_unknown_vendor(const struct reading *reading, const struct node *root,
+static int note_unknown_vendor(const struct reading *reading, const struct node *node,
                                struct workload *workload)
 {
     struct nearest nearest = {.wanted = workload->vendor};
@@ -65,33 +78,40 @@ static int note_unknown_vendor(const struct reading *reading, const struct node 
                        quote(workload->vendor).text);
     if (nearest.best != NULL)
         text_append_format(&sentence, " (did you mean %s?)", nearest.best);
-    code = text_failed(&sentence) ? error_set_memory(reading->error)
-                                  : add_note(reading, path_value(root, &workload_gpu, "gpu.vendor"),
-                                             text_string(&sentence), &workload->options.notes);
+    code = text_failed(&sentence)
+               ? error_set_memory(reading->error)
+               : add_note(reading, node, text_string(&sentence), &workload->options.notes);
     text_finish(&sentence);
     return code;
 }
 
-/* Turns the vendor's name into what is wanted. */
-static int take_vendor(const struct reading *reading, const struct node *root,
-                       struct workload *workload)
+/* Adds the notes about the value of one field. */
+static int add_notes_about(const struct reading *reading, const struct node *root,
+                           const struct node *node, struct workload *workload)
 {
-    struct request *request = &workload->options.request;
-    const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
+    int code = 0;
 
-    if (strcmp(name, any_vendor) == 0) {
-        request->vendor_rule = VENDOR_RULE_MIXED;
-        return 0;
+    if (node == path_value(root, &workload_gpu, "gpu.vendor") && is_unknown_vendor(workload))
+        code = note_unknown_vendor(reading, node, workload);
+    for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
+         note++) {
+        if (node == path_value(root, &workload_gpu, note->when.path) &&
+            condition_holds(root, &workload_gpu, &note->when))
+            code = add_note(reading, node, note->sentence, &workload->options.notes);
     }
-    request->vendor_rule = VENDOR_RULE_EXACT;
-    for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++) {
-        if (strcmp(name, vendor->name) == 0) {
-            request->vendor = (enum vendor)vendor->value;
-            return 0;
-        }
-    }
-    request->vendor = VENDOR_DRI;
-    return note_unknown_vendor(reading, root, workload);
+    return code;
+}
+
+/* All of them are about fields of the block `gpu`; they are told in their order there. */
+static int add_notes(const struct reading *reading, const struct node *root,
+                     struct workload *workload)
+{
+    const struct node *gpu = movable_value(root, &workload_gpu);
+    int code = 0;
+
+    for (size_t i = 1; i < gpu->count && code == 0; i += 2)
+        code = add_notes_about(reading, root, gpu->items[i], workload);
+    return code;
 }
 
 /* Reads the root of the document, which is there. */
@@ -102,11 +122,10 @@ static int read_root(const struct reading *reading, const struct node *root,
 
     if (code == 0)
         code = contradictions_check(reading, workload_contradictions, &workload_gpu, root);
-    if (code == 0)
-        code = take_vendor(reading, root, workload);
-    if (code == 0)
-        code = add_notes(reading, root, &workload->options.notes);
-    return code;
+    if (code < 0)
+        return code;
+    take_vendor(workload);
+    return add_notes(reading, root, workload);
 }
 
 static int build(const struct document *document, struct request_options *ret_options,

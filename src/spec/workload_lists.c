@@ -25,8 +25,10 @@ static int parse_ids(const struct field *field, const char *text, void *target,
     return device_id_list_parse(target, text, error);
 }
 
+static const char ids_wanted[] = "device ids such as nvidia0,nvidia2, or a list of them";
+
 static const struct field_type type_ids = {
-    .wanted = "device ids such as nvidia0,nvidia2, or a list of them",
+    .wanted = ids_wanted,
     .parse = parse_ids,
 };
 
@@ -70,7 +72,11 @@ static int read_ids(const struct reading *reading, const struct field *field,
     return code;
 }
 
-const struct field_type workload_device_ids = {.schema = schema_of_device_ids, .read = read_ids};
+const struct field_type workload_device_ids = {
+    .wanted = ids_wanted,
+    .schema = schema_of_device_ids,
+    .read = read_ids,
+};
 
 /* ---- Directories ---- */
 
@@ -127,4 +133,8 @@ static int read_command(const struct reading *reading, const struct field *field
     return code;
 }
 
-const struct field_type workload_command = {.schema = schema_of_command, .read = read_command};
+const struct field_type workload_command = {
+    .wanted = "a program or a list of words",
+    .schema = schema_of_command,
+    .read = read_command,
+};

@@ -61,8 +61,10 @@ static int parse_capability(const struct field *field, const char *text, void *t
     return capability_parse(text, target, error);
 }
 
+static const char capability_wanted[] = "a compute capability in quotes such as \"8.0\"";
+
 static const struct field_type capability_in_quotes = {
-    .wanted = "a compute capability in quotes such as \"8.0\"",
+    .wanted = capability_wanted,
     .parse = parse_capability,
 };
 
@@ -73,13 +75,16 @@ static int read_capability(const struct reading *reading, const struct field *fi
     if (node->kind == NODE_SCALAR && !node->quoted)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a compute capability in quotes such as \"8.0\", found "
-                              "%s without (8.10 and 8.1 are one number, but two capabilities)",
+                              "%s without them (8.10 and 8.1 are one number, but two capabilities)",
                               field->name, node_describe(node).text);
     return field_read(reading, &capability_in_quotes, field, node, target);
 }
 
-const struct field_type workload_capability = {.schema = schema_of_capability,
-                                               .read = read_capability};
+const struct field_type workload_capability = {
+    .wanted = capability_wanted,
+    .schema = schema_of_capability,
+    .read = read_capability,
+};
 
 static int parse_share(const struct field *field, const char *text, void *target,
                        struct berth_error *error)
@@ -178,6 +183,9 @@ const struct field_type workload_size = {
     .parse = parse_size,
 };
 
+/* Of seconds without a unit. */
+enum { SECONDS_DIGITS = 9 };
+
 const struct workload_part workload_parts[] = {
     {"d", WORKLOAD_DAYS_DIGITS}, {"h", WORKLOAD_HOURS_DIGITS}, {"m", 7}, {"s", 9}, {"ms", 12}, {0},
 };
@@ -201,29 +209,25 @@ static bool parts_are_long(const char *text)
     return false;
 }
 
-/* The same of [D-]H:M:S. */
-static bool clock_is_long(const char *text)
-{
-    size_t most = strchr(text, '-') != NULL ? WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS;
-
-    for (;; most = 2) {
-        size_t length = strspn(text, digits);
-
-        if (length > most)
-            return true;
-        if (text[length] == '\0')
-            return false;
-        text += length + 1;
-    }
-}
-
 static bool duration_is_long(const char *text)
 {
     if (strchr(text, ':') != NULL)
-        return clock_is_long(text);
+        return strspn(text, digits) >
+               (strchr(text, '-') != NULL ? (size_t)WORKLOAD_DAYS_DIGITS : WORKLOAD_HOURS_DIGITS);
     if (text[strspn(text, digits)] == '\0')
-        return strlen(text) > 9;
+        return strlen(text) > SECONDS_DIGITS;
     return parts_are_long(text);
+}
+
+/* Whether a part of [D-]H:M:S has more than two digits, but for the first. */
+static bool clock_has_many_digits(const char *text)
+{
+    for (text += strcspn(text, "-:"); *text != '\0'; text += strspn(text, digits)) {
+        text++;
+        if (strspn(text, digits) > 2)
+            return true;
+    }
+    return false;
 }
 
 /* Checks what spec files are stricter about. */
@@ -234,6 +238,9 @@ static int check_duration(const char *text, struct berth_error *error)
 
     if (point == NULL && text[strspn(text, digits)] == '\0' && leads_with_zero(text))
         return fail_leading_zeros(text, error);
+    if (strchr(text, ':') != NULL && clock_has_many_digits(text))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted two digits behind each '-' or ':', found %s", quote(text).text);
     if (point != NULL && point[1 + decimals] == '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted whole seconds, or a unit behind the fraction, found %s",

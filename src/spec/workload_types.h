@@ -15,8 +15,8 @@
 /* The most seconds of a duration without a unit. */
 #define WORKLOAD_SECONDS_MOST 999999999
 /* The most digits of days, and of hours where they come first. */
-#define WORKLOAD_DAYS_DIGITS  4
-#define WORKLOAD_HOURS_DIGITS 5
+#define WORKLOAD_DAYS_DIGITS  4U
+#define WORKLOAD_HOURS_DIGITS 5U
 /* The same of each part of a duration, in falling order, ended by a part without a unit: all of
  * them together fit into 64 bits of nanoseconds. */
 struct workload_part {

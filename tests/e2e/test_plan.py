@@ -171,7 +171,7 @@ def test_no_device_at_all(sandbox):
          "policy: wanted one that this version has (first, round-robin, least-loaded, best-available, "
          "best-compute, weighted), found 'topologie'"),
         (["--must", "nvidia9"], "--must: wanted a device that is here, found nvidia9"),
-        (["--label"], "label: goes with ranks, found none"),
+        (["--label"], "label: goes with ranks or several replicas, found neither"),
         (["python"], "wanted only options, found 'python'"),
     ],
 )

@@ -82,9 +82,10 @@ def test_commands_that_cannot_be_started(pool, options):
         ([], "wanted a command, found none"),
         (["-n2", "--"], "wanted a command, found none"),
         (["-n", "0", "true"], "--gpus: wanted a whole number from 1 to 1000000, found 0"),
-        (["--ranks", "true"], "--ranks: not in this version yet"),
-        (["--ranks", "--label", "true"], "--ranks: not in this version yet"),
-        (["--sharing", "mps", "true"], "--sharing mps: not in this version yet"),
+        (["--label", "true"], "label: goes with ranks or several replicas, found neither"),
+        (["--master-port", "29500", "true"], "master-port: goes with ranks, found none"),
+        (["--ranks", "--master-port", "65536", "true"],
+         "--master-port: wanted a whole number from 1 to 65535, found 65536"),
         (["--tiem", "1h", "true"], "no option '--tiem' here, did you mean --time?"),
     ],
 )

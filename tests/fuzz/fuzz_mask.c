@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "launch/environment.h"
 #include "launch/mask.h"
+#include "launch/mask_entry.h"
+#include "launch/tile_mask.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,17 +20,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct {
     const char *id;
     const char *uuid;
+    uint32_t tiles; /* 0: unknown */
 } devices[] = {
-    {"nvidia0", "GPU-aaaa-1111"},
-    {"nvidia0.1", "MIG-bbbb-2222"},
-    {"nvidia0.2", "MIG-bbbb-3333"},
-    {"nvidia3", "GPU-aaaa-4444"},
-    {"amd2", "GPU-2f00"},
-    {"amd0", NULL},
-    {"amd1", "GPU-2f01"},
-    {"intel0", NULL},
-    {"intel1", NULL},
-    {"dri0", NULL},
+    {"nvidia0", .uuid = "GPU-aaaa-1111"},
+    {"nvidia0.1", .uuid = "MIG-bbbb-2222"},
+    {"nvidia0.2", .uuid = "MIG-bbbb-3333"},
+    {"nvidia3", .uuid = "GPU-aaaa-4444"},
+    {"amd2", .uuid = "GPU-2f00"},
+    {"amd0", .uuid = NULL},
+    {"amd1", .uuid = "GPU-2f01"},
+    {"intel0", .tiles = 2},
+    {"intel4", .tiles = DEVICE_TILES_MOST},
+    {"intel1", .tiles = 0},
+    {"dri0", .tiles = 0},
 };
 
 /* With and without nvidia's, on which the meaning of CUDA's mask depends. */
@@ -41,6 +46,9 @@ static struct machine make_machine(bool has_nvidia)
         require(device != NULL);
         require(device_id_parse(devices[i].id, &device->id, NULL) == 0);
         device->uuid = devices[i].uuid == NULL ? NULL : strdup(devices[i].uuid);
+        if (devices[i].tiles > 0)
+            device->tiles = optional_number_of(devices[i].tiles);
+        device->kind = device->id.index == 0 ? DEVICE_KIND_INTEGRATED : DEVICE_KIND_DISCRETE;
     }
     return machine;
 }
@@ -67,6 +75,70 @@ static void check(const struct string_list *masks, bool has_nvidia)
     machine_finish(&machine);
 }
 
+static const char *value_of(char *const *environment, const char *name)
+{
+    for (; *environment != NULL; environment++) {
+        if (mask_value(*environment, name) != NULL)
+            return mask_value(*environment, name);
+    }
+    return NULL;
+}
+
+static uint32_t tiles_left(char *const *environment, const struct device *device)
+{
+    struct tile_mask mask = tile_mask_read(value_of(environment, "ZE_AFFINITY_MASK"),
+                                           value_of(environment, "ZE_FLAT_DEVICE_HIERARCHY"));
+    struct tiles_place place = {(uint32_t)device->ordinal.value,
+                                (uint32_t)device->first_tile.value};
+
+    return tile_mask_left(&mask, place, tiles_of(device));
+}
+
+/* Within a lease of one device nothing else of its vendor is seen, and of its tiles those that were
+ * seen before, whatever was inherited. */
+static void check_lease(const struct machine *machine, const struct device *leased,
+                        char *const *inherited)
+{
+    struct launch_facts facts = {
+        .lease = 1, .devices = leased, .device_count = 1, .vendors = UINT32_MAX};
+    uint32_t before = tiles_left(inherited, leased);
+    struct string_list environment = {0}, masks = {0};
+    struct device_id_list ids = {0};
+    const struct device_id *id;
+    bool has_mask;
+
+    require(launch_environment(&facts, inherited, &environment, NULL) == 0);
+    require(mask_collect(environment.items, &masks, NULL) == 0);
+    require(mask_resolve(&masks, machine, &ids, &has_mask, NULL) == 0);
+    require(device_id_list_has(&ids, leased->id));
+    vector_for_each (id, &ids)
+        require(id->vendor != leased->id.vendor || device_id_equals(*id, leased->id));
+    if (leased->id.vendor == VENDOR_INTEL)
+        require(tiles_left(environment.items, leased) ==
+                (before != 0 ? before : (UINT32_C(1) << tiles_of(leased)) - 1));
+    vector_finish(&ids);
+    string_list_finish(&masks);
+    string_list_finish(&environment);
+}
+
+static void check_leases(char *const *inherited)
+{
+    struct machine machine = make_machine(true);
+
+    for (size_t slot = 0; slot < machine.devices.count; slot++) {
+        struct tiles_place place = tiles_find_place(&machine, slot);
+        struct device leased = machine.devices.items[slot];
+
+        /* The GPU itself is partitioned; of others there is no mask. */
+        if (slot == 0 || leased.id.vendor == VENDOR_DRI)
+            continue;
+        leased.ordinal = optional_number_of(place.ordinal);
+        leased.first_tile = optional_number_of(place.first_tile);
+        check_lease(&machine, &leased, inherited);
+    }
+    machine_finish(&machine);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *lines = calloc(1, size + 1);
@@ -83,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(vector_append(&given) != NULL);
     require(mask_collect(given.items, &masks, NULL) == 0);
     check(&masks, true);
+    check_leases(given.items);
     string_list_finish(&masks);
     string_list_finish(&given);
     free(lines);

@@ -19,10 +19,12 @@ static void check_slot(struct run *run, uint64_t scope, unsigned slot,
         run_blame(run, scope == 0 ? 1 : 14, "slot %u has %" PRIu32 " leases, one of them exclusive",
                   slot, there->tenants);
     if (there->mixed)
-        run_blame(run, promise, "slot %u is shared in two modes or by two users of mps", slot);
+        run_blame(run, promise, "slot %u is shared in two modes or by two control daemons of mps",
+                  slot);
     if (there->share > SHARE_WHOLE)
         run_blame(run, promise, "slot %u has %" PRIu64 " millionths given out", slot, there->share);
-    if (there->memory > 0 && (!device->memory.known || there->memory > device->memory.value))
+    if ((device->memory.known && there->memory > device->memory.value) ||
+        (there->reserved > 0 && !device->memory.known))
         run_blame(run, promise, "slot %u has %" PRIu64 " bytes given out, more than there are",
                   slot, there->memory);
 }

@@ -71,8 +71,14 @@ static void choose_sharing(struct generator *generator, struct asking *asking)
         asking->share = optional_number_of(shares[below(generator, COUNT(shares))]);
     if (one_in(generator, 3))
         asking->memory = optional_number_of((4 + below(generator, 30)) * GIB);
+    if (one_in(generator, 4))
+        asking->min_free = optional_number_of((4 + below(generator, 40)) * GIB);
     if (asking->sharing != SHARING_MPS)
         return;
+    if (one_in(generator, 3))
+        asking->pipe = 1 + below(generator, 2);
+    if (one_in(generator, 5))
+        asking->log = 1 + below(generator, 2);
     if (asking->vendor_rule == VENDOR_RULE_EXACT)
         asking->vendor = VENDOR_NVIDIA;
     if (asking->gpus.all || asking->gpus.most > 1) {
@@ -99,7 +105,10 @@ static void choose_order(struct generator *generator, struct asking *asking)
 
 static void choose_party(struct generator *generator, struct asking *asking)
 {
-    asking->uid = FIRST_UID + below(generator, USERS);
+    /* One user's, mostly, as tenants of MPS only meet then. */
+    asking->uid = FIRST_UID;
+    if (asking->sharing != SHARING_MPS || one_in(generator, 3))
+        asking->uid += below(generator, USERS);
     asking->group_count = generator->flavour.limits || generator->flavour.people
                               ? below(generator, PARTY_GROUPS_MOST + 1)
                               : 0;
@@ -131,6 +140,11 @@ void generate_asking(struct generator *generator, const struct plan *plan,
             ret_asking->gpus = (struct device_count){.least = 1, .most = 1};
             ret_asking->share = optional_number_of(100000);
             ret_asking->memory = (struct optional_number){0};
+            if (one_in(generator, 2) && parent->asking->memory.known)
+                ret_asking->memory = optional_number_of(parent->asking->memory.value / 2);
+            ret_asking->uid = parent->asking->uid;
+            ret_asking->pipe = parent->asking->pipe;
+            ret_asking->log = parent->asking->log;
             ret_asking->vendor_rule = VENDOR_RULE_ONE;
         }
         if (one_in(generator, 2) && !ret_asking->gpus.all)

@@ -80,6 +80,15 @@ void plan_ids(const struct plan *plan, slot_set slots, struct device_id_list *li
     }
 }
 
+/* The same names for pipes and for logs: they are not one another's. */
+static char *directory_name(uint32_t number)
+{
+    char name[24];
+
+    snprintf(name, sizeof(name), "/mps/%" PRIu32, number);
+    return number == 0 ? NULL : copy(name);
+}
+
 void asking_request(const struct asking *asking, const struct plan *plan, uint32_t number,
                     struct request *ret_request)
 {
@@ -97,6 +106,8 @@ void asking_request(const struct asking *asking, const struct plan *plan, uint32
     ret_request->sharing = asking->sharing;
     ret_request->share = asking->share;
     ret_request->memory = asking->memory;
+    ret_request->mps_pipe_dir = directory_name(asking->pipe);
+    ret_request->mps_log_dir = directory_name(asking->log);
     ret_request->scheduling = asking->scheduling;
     ret_request->priority = asking->priority;
     ret_request->policy = copy(asking->policy);
@@ -179,6 +190,10 @@ static void describe_asking(const struct operation *operation, struct text *out)
         text_append(out, ", opportunistic");
     if (asking->ranks)
         text_append(out, ", ranks");
+    if (asking->pipe != 0)
+        text_append_format(out, ", pipes in %" PRIu32, asking->pipe);
+    if (asking->log != 0)
+        text_append_format(out, ", logs in %" PRIu32, asking->log);
     if (asking->policy != NULL)
         text_append_format(out, ", policy %s", asking->policy);
     if (asking->time.known)

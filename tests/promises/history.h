@@ -87,6 +87,8 @@ struct asking {
     enum sharing sharing;
     struct optional_number share;
     struct optional_number memory;
+    uint32_t pipe; /* the number of a directory of MPS; 0: none is named */
+    uint32_t log;
     enum priority priority;
     bool opportunistic;
     bool ranks;

@@ -101,10 +101,12 @@ struct occupancy {
     struct {
         uint32_t tenants;
         uint64_t share;
-        uint64_t memory;
+        uint64_t memory;   /* that its tenants count with */
+        uint64_t reserved; /* of it */
+        uint32_t open;     /* tenants that count with none */
         enum sharing sharing;
-        uint32_t uid;
-        bool mixed; /* two modes, or two users of MPS */
+        const struct asking *last; /* of its tenants */
+        bool mixed;                /* two modes, two users of MPS or two pairs of directories */
     } slots[SLOTS_MOST];
 };
 
@@ -129,6 +131,22 @@ bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot);
 
 void model_occupancy(const struct model *model, uint64_t scope, const struct moment *moment,
                      struct occupancy *ret_occupancy);
+
+/* ---- Memory and MPS (model_sharing.c) ---- */
+
+/* The memory that a tenant counts with; 0: none. */
+uint64_t asking_memory(const struct asking *asking);
+/* How many tenants fit by memory, one after the other, beside what others count with; `size` is
+ * that of the device or the part of it. */
+uint32_t model_memory_room(const struct asking *asking, struct optional_number size,
+                           uint64_t beside);
+/* The same by the last sample. */
+uint32_t model_sample_room(const struct model_device *device, const struct asking *asking,
+                           const struct occupancy *occupancy, unsigned slot);
+/* Whether one control daemon serves both. */
+bool model_is_one_mps(const struct asking *one, const struct asking *other);
+
+/* ---- Room (model_room.c) ---- */
 
 /* How many replicas of the claim each slot has room for: `room` by slot. Returns the slots that
  * have room for at least one. */

@@ -13,6 +13,8 @@ struct part {
     enum sharing sharing;
     uint64_t share;
     struct optional_number memory;
+    bool has_memory;          /* to reserve */
+    const struct asking *mps; /* whose it is; NULL: nobody's */
 };
 
 uint32_t asking_tenants(const struct model *model, const struct asking *asking)
@@ -63,7 +65,7 @@ static bool lease_has(const struct model_lease *lease, unsigned slot)
 static struct part part_of(const struct model *model, uint64_t scope, unsigned slot)
 {
     const struct model_device *device = &model->devices[slot];
-    struct part part = {.share = SHARE_WHOLE, .memory = device->plan->memory};
+    struct part part = {.share = SHARE_WHOLE, .memory = device->plan->memory, .has_memory = true};
     const struct model_lease *lease;
 
     if (scope == 0) {
@@ -78,8 +80,10 @@ static struct part part_of(const struct model *model, uint64_t scope, unsigned s
         return part;
     part.shared = true;
     part.sharing = lease->asking->sharing;
-    /* A lease that reserved no memory has none to give on. */
-    part.memory = lease->asking->memory.known ? lease->asking->memory : optional_number_of(0);
+    part.mps = lease->asking->sharing == SHARING_MPS ? lease->asking : NULL;
+    /* A lease that reserved no memory has none to give on, but sees what the device has. */
+    part.has_memory = lease->asking->memory.known;
+    part.memory = part.has_memory ? lease->asking->memory : device->plan->memory;
     return part;
 }
 
@@ -98,9 +102,6 @@ static bool device_fits(const struct device_plan *device, const struct asking *a
         (device->name == NULL || strcasestr(device->name, asking->model) == NULL))
         return false;
     if (!is_at_least(device->memory, asking->min_memory))
-        return false;
-    if (asking->min_free.known && device->memory.known &&
-        device->memory.value < asking->min_free.value)
         return false;
     if (asking->min_cap.known && !capability_is_at_least(device->cap, asking->min_cap))
         return false;
@@ -133,10 +134,16 @@ static slot_set accepts_each(const struct model *model, uint64_t scope, const st
             continue;
         if (part.shared && asking->sharing != SHARING_EXCLUSIVE && part.sharing != asking->sharing)
             continue;
+        if (part.mps != NULL && asking->sharing == SHARING_MPS &&
+            !model_is_one_mps(asking, part.mps))
+            continue;
+        if (asking->min_free.known && part.memory.known &&
+            part.memory.value < asking->min_free.value)
+            continue;
         if (scope == 0 && is_for_others(&model->devices[slot], asking))
             continue;
         if (asking_share(model, scope, asking) > part.share ||
-            !is_at_least(part.memory, asking->memory))
+            !is_at_least(part.memory, asking->memory) || (asking->memory.known && !part.has_memory))
             continue;
         accepted |= bit;
     }
@@ -217,14 +224,17 @@ void model_occupancy(const struct model *model, uint64_t scope, const struct mom
         for (uint32_t i = 0; i < lease->slot_count; i++) {
             __typeof__(&ret_occupancy->slots[0]) slot = &ret_occupancy->slots[lease->slots[i]];
 
-            if (slot->tenants > 0 && (slot->sharing != asking->sharing ||
-                                      (asking->sharing == SHARING_MPS && slot->uid != asking->uid)))
+            if (slot->tenants > 0 &&
+                (slot->sharing != asking->sharing ||
+                 (asking->sharing == SHARING_MPS && !model_is_one_mps(asking, slot->last))))
                 slot->mixed = true;
             slot->tenants++;
             slot->share += asking_share(model, scope, asking);
-            slot->memory += asking->memory.known ? asking->memory.value : 0;
+            slot->memory += asking_memory(asking);
+            slot->reserved += asking->memory.known ? asking->memory.value : 0;
+            slot->open += asking->sharing != SHARING_EXCLUSIVE && asking_memory(asking) == 0;
             slot->sharing = asking->sharing;
-            slot->uid = asking->uid;
+            slot->last = asking;
         }
     }
 }
@@ -240,20 +250,17 @@ static uint32_t room_beside(const struct model *model, uint64_t scope, const str
 
     if (asking->sharing == SHARING_EXCLUSIVE)
         return there->tenants == 0 ? 1 : 0;
-    if (there->tenants > 0 && (there->mixed || there->sharing != asking->sharing ||
-                               (asking->sharing == SHARING_MPS && there->uid != asking->uid)))
+    if (there->tenants > 0 &&
+        (there->mixed || there->sharing != asking->sharing ||
+         (asking->sharing == SHARING_MPS && !model_is_one_mps(asking, there->last))))
         return 0;
     if (there->tenants >= asking_tenants(model, asking) || there->share >= part.share)
         return 0;
     room = asking_tenants(model, asking) - there->tenants;
     if ((part.share - there->share) / share < room)
         room = (part.share - there->share) / share;
-    if (asking->memory.known) {
-        uint64_t left = there->memory < part.memory.value ? part.memory.value - there->memory : 0;
-
-        if (left / asking->memory.value < room)
-            room = left / asking->memory.value;
-    }
+    if (model_memory_room(asking, part.memory, there->memory) < room)
+        room = model_memory_room(asking, part.memory, there->memory);
     return (uint32_t)room;
 }
 
@@ -273,6 +280,8 @@ slot_set model_room(const struct model *model, uint64_t scope, const struct aski
             (!device->free_known || device->free < asking->min_free.value))
             continue;
         room[slot] = room_beside(model, scope, asking, slot, occupancy);
+        if (model_sample_room(device, asking, occupancy, slot) < room[slot])
+            room[slot] = model_sample_room(device, asking, occupancy, slot);
         found |= room[slot] > 0 ? (slot_set)1 << slot : 0;
     }
     return found;

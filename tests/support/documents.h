@@ -39,6 +39,40 @@ static inline struct document parse_string(const char *string)
     return parse_bytes(string, strlen(string));
 }
 
+/* A node as one line: kinds, texts and positions, "@1:1[ @1:2'a' ]" say. */
+static inline void write_node(const struct node *node, struct text *out)
+{
+    static const char brackets[] = "[]{}";
+    const char *pair = node->kind == NODE_LIST ? brackets : brackets + 2;
+
+    text_append_format(out, "@%u:%u", node->line, node->column);
+    if (node->kind == NODE_SCALAR) {
+        text_append_format(out, "%c%s%c", node->quoted ? '\'' : '(', node->text,
+                           node->quoted ? '\'' : ')');
+        assert_int_equal(strlen(node->text), node->length);
+        return;
+    }
+    text_append_format(out, "%c", pair[0]);
+    for (size_t i = 0; i < node->count; i++) {
+        text_append(out, i == 0 ? "" : " ");
+        write_node(node->items[i], out);
+    }
+    text_append_format(out, "%c", pair[1]);
+}
+
+/* The text is good, and a tree that write_node shows as `wanted`. */
+static inline void check_tree(const char *bytes, size_t length, const char *wanted)
+{
+    struct document document = parse_bytes(bytes, length);
+    struct text shown = {0};
+
+    assert_non_null(document.root);
+    write_node(document.root, &shown);
+    assert_string_equal(text_string(&shown), wanted);
+    text_finish(&shown);
+    document_finish(&document);
+}
+
 /* Parses the text, which must be refused with this code and message. */
 static inline void check_refused_bytes(const char *bytes, size_t length, int code,
                                        const char *message)

@@ -57,65 +57,15 @@ static void it_is_said_whose_mps_is_in_the_way(void **state)
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     waits_with(&world, "sharing=mps uid=2");
     check_why(&world, 2,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and are free, with room for 0 "
-              "such claims: 1 is shared by mps of another user",
+              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              ": 1 is shared by mps of another user",
               TIME_NEVER);
     cancelled(&world, 2);
     waits_with(&world, "sharing=mps uid=1");
     check_why(&world, 3,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and are free, with room for 0 "
-              "such claims: 1 is shared by mps in another directory",
+              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              ": 1 is shared by mps in another directory",
               TIME_NEVER);
-    world_finish(&world);
-}
-
-static void a_directory_that_is_named_serves_one_device(void **state)
-{
-    struct world world;
-    uint64_t lease;
-
-    (void)state;
-    world_init(&world, "nvidia0,nvidia1");
-    lease = granted_to(&world, "sharing=mps uid=1 pipe=/p share=600");
-    waits_with(&world, "sharing=mps uid=1 pipe=/p share=500");
-    check_why(&world, 2,
-              "wanted 1 device, shared by mps, share 0.5; 0 of 2 devices fit and are free, with "
-              "room for 0 such claims: 1 has too small a share left, 1 is not where mps runs in "
-              "that directory",
-              TIME_NEVER);
-    cancelled(&world, 2);
-    waits_with(&world, "sharing=mps uid=1 pipe=/p log=/l");
-    cancelled(&world, 3);
-    waits_with(&world, "sharing=mps uid=2 pipe=/p device=nvidia1");
-    cancelled(&world, 4);
-    /* Below it there is one for each device. */
-    granted_to(&world, "sharing=mps uid=1 pipe=/p replicas=2 share=500 device=nvidia1");
-    waits_with(&world, "sharing=mps uid=1 pipe=/p share=500");
-    world_forget(&world);
-    released(&world, lease);
-    check_told(&world, "released lease 1\n"
-                       "granted lease 7 of claim 6: slots 0\n");
-    world_finish(&world);
-}
-
-static void what_is_given_keeps_to_it_too(void **state)
-{
-    struct world world;
-    struct berth_error error = {0};
-    struct engine_request *request;
-    uint32_t slot = 1;
-    uint64_t lease;
-
-    (void)state;
-    world_init(&world, "nvidia0,nvidia1");
-    granted_to(&world, "sharing=mps uid=1 pipe=/p");
-    request = world_request(&world, "sharing=mps uid=1 pipe=/p");
-    assert_int_equal(engine_give(world.engine, request, &slot, 1, &lease, &error),
-                     BERTH_ERROR_BUSY);
-    assert_string_equal(error.message, "nvidia1: wanted a directory of mps that serves no other "
-                                       "device, found nvidia0");
-    slot = 0;
-    assert_int_equal(engine_give(world.engine, request, &slot, 1, &lease, NULL), 0);
     world_finish(&world);
 }
 
@@ -127,8 +77,8 @@ static void within_mps_there_is_only_the_same_mps(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     check_impossible(&world, "parent=1 sharing=mps uid=1 share=10",
-                     "wanted 1 device, shared by mps, share 0.01; 0 of 1 device could ever do, "
-                     "with room for 0 such claims: 1 is outside the lease");
+                     "wanted 1 device, shared by mps, share 0.01; 0 of 1 device could ever do"
+                     ": 1 is outside the lease");
     granted_to(&world, "parent=1 sharing=mps uid=1 share=10 pipe=/p");
     world_finish(&world);
 }
@@ -159,8 +109,6 @@ int main(void)
         cmocka_unit_test(tenants_have_the_same_directories),
         cmocka_unit_test(without_names_it_does_not_matter_how_many_there_are),
         cmocka_unit_test(it_is_said_whose_mps_is_in_the_way),
-        cmocka_unit_test(a_directory_that_is_named_serves_one_device),
-        cmocka_unit_test(what_is_given_keeps_to_it_too),
         cmocka_unit_test(within_mps_there_is_only_the_same_mps),
         cmocka_unit_test(names_are_used_again),
     };

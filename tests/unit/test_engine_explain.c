@@ -100,8 +100,8 @@ static void shared_room_is_counted_in_claims(void **state)
     granted_to(&world, "device=nvidia0 sharing=time-slice share=600");
     granted_to(&world, "device=nvidia1 sharing=time-slice");
     check_why(&world, waits_with(&world, "gpus=2 sharing=time-slice share=500"),
-              "wanted 2 devices, shared by time-slice, share 0.5; 1 of 2 devices fits and is free, "
-              "with room for 1 such claim: 1 has too small a share left",
+              "wanted 2 devices, shared by time-slice, share 0.5; 1 of 2 devices fits and has "
+              "room for 1 such claim: 1 has too small a share left",
               TIME_NEVER);
     world_finish(&world);
 }

@@ -42,7 +42,7 @@ static void a_slow_starter_keeps_what_it_reserved(void **state)
     waits_with(&world, "sharing=time-slice min-free=21");
     check_why(&world, 2,
               "wanted 1 device, at least 21 B free, shared by time-slice; 0 of 1 device fit and "
-              "are free, with room for 0 such claims: 1 has too little memory left beside what its "
+              "have room: 1 has too little memory left beside what its "
               "tenants reserved",
               TIME_NEVER);
     cancelled(&world, 2);
@@ -90,8 +90,8 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     sampled(&world, 0, 20);
     waits_with(&world, "sharing=time-slice memory=40");
     check_why(&world, 2,
-              "wanted 1 device, shared by time-slice, 40 B reserved; 0 of 1 device fit and are "
-              "free, with room for 0 such claims: 1 has too little memory left beside what its "
+              "wanted 1 device, shared by time-slice, 40 B reserved; 0 of 1 device fit and have "
+              "room: 1 has too little memory left beside what its "
               "tenants reserved",
               TIME_NEVER);
     world_forget(&world);

@@ -349,8 +349,6 @@ static void every_reason_has_words(void **state)
          "2 are shared by mps of other users"},
         {FILTER_OTHER_MPS, "1 is shared by mps in another directory",
          "2 are shared by mps in other directories"},
-        {FILTER_NOT_OF_MPS, "1 is not where mps runs in that directory",
-         "2 are not where mps runs in that directory"},
         {FILTER_MASKED, "1 is hidden by the inherited mask", "2 are hidden by the inherited mask"},
         {FILTER_GONE, "1 is gone", "2 are gone"},
         {FILTER_OUTSIDE, "1 is outside the lease", "2 are outside the lease"},

@@ -1,203 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/unit.h"
-
-#include "launch/environment.h"
-
-#include <berth/error.h>
-#include <string.h>
+#include "support/launched.h"
 
 #include "base/count.h"
-#include "model/machine.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
-
-#define NVIDIA (UINT32_C(1) << VENDOR_NVIDIA)
-#define AMD    (UINT32_C(1) << VENDOR_AMD)
-#define INTEL  (UINT32_C(1) << VENDOR_INTEL)
-#define APPLE  (UINT32_C(1) << VENDOR_APPLE)
-#define DRI    (UINT32_C(1) << VENDOR_DRI)
-
-/* What a shell may have set, and must not reach the command where it would mislead it. */
-static const char *const polluted[] = {
-    "PATH=/bin",
-    "CUDA_VISIBLE_DEVICES=7",
-    "CUDA_DEVICE_ORDER=FASTEST_FIRST",
-    "NVIDIA_VISIBLE_DEVICES=all",
-    "ROCR_VISIBLE_DEVICES=7",
-    "HIP_VISIBLE_DEVICES=7",
-    "GPU_DEVICE_ORDINAL=7",
-    "ZE_AFFINITY_MASK=7",
-    "ZE_ENABLE_PCI_ID_DEVICE_ORDER=0",
-    "ONEAPI_DEVICE_SELECTOR=opencl:*",
-    "BERTH_LEASE=1",
-    "BERTH_DEVICES=nvidia7",
-    "BERTH_DEVICE_NODES=/dev/nvidia7",
-    "BERTH_CDI_DEVICES=berth/gpu=nvidia7",
-    "BERTH_CPUS=7",
-    "BERTH_SOCKET=/old",
-    "BERTH_REPLICA=7",
-    "HOME=/",
-    NULL,
-};
-
-static const char *const nothing[] = {NULL};
-
-/* A command's environment and what it was made from. */
-struct launched {
-    struct machine machine;
-    struct launch_facts facts;
-    struct string_list environment;
-};
-
-static struct launched leased(const char *ids, uint32_t vendors)
-{
-    struct launched launched = {.facts = {.lease = 12, .vendors = vendors}};
-
-    machine_add_ids(&launched.machine, ids);
-    return launched;
-}
-
-static void launch(struct launched *launched, const char *const *inherited)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    int code;
-
-    string_list_finish(&launched->environment);
-    launched->facts.devices = launched->machine.devices.items;
-    launched->facts.device_count = launched->machine.devices.count;
-    code = launch_environment(&launched->facts, (char *const *)inherited, &launched->environment,
-                              &error);
-    assert_string_equal(error.message, "");
-    assert_int_equal(code, 0);
-    assert_null(launched->environment.items[launched->environment.count - 1]);
-}
-
-static void launched_finish(struct launched *launched)
-{
-    string_list_finish(&launched->environment);
-    machine_finish(&launched->machine);
-}
-
-/* The value, which must be there at most once; NULL: it is not there. */
-static const char *value_of(const struct launched *launched, const char *name)
-{
-    const char *value = NULL;
-    size_t length = strlen(name);
-
-    for (char *const *entry = launched->environment.items; *entry != NULL; entry++) {
-        if (strncmp(*entry, name, length) != 0 || (*entry)[length] != '=')
-            continue;
-        assert_null(value);
-        value = *entry + length + 1;
-    }
-    return value;
-}
-
-static void check_value(const struct launched *launched, const char *name, const char *wanted)
-{
-    const char *found = value_of(launched, name);
-
-    if (wanted == NULL)
-        assert_null(found);
-    else
-        assert_non_null(found);
-    if (wanted != NULL)
-        assert_string_equal(found, wanted);
-}
 
 struct setting {
     const char *name;
     const char *value; /* NULL: not there */
 };
-
-struct row {
-    const char *leased;
-    uint32_t vendors;
-    struct setting settings[9];
-};
-
-/* In each row, from the polluted environment: every variable of every vendor. */
-static void check_rows(const struct row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct launched launched = leased(rows[i].leased, rows[i].vendors);
-
-        launch(&launched, polluted);
-        for (size_t k = 0; k < COUNT(rows[i].settings); k++)
-            check_value(&launched, rows[i].settings[k].name, rows[i].settings[k].value);
-        check_value(&launched, "PATH", "/bin");
-        check_value(&launched, "HOME", "/");
-        launched_finish(&launched);
-    }
-}
-
-#define ROW(cuda, order, container, rocr, hip, ze, pci)                            \
-    {                                                                              \
-        {"CUDA_VISIBLE_DEVICES", cuda}, {"CUDA_DEVICE_ORDER", order},              \
-            {"NVIDIA_VISIBLE_DEVICES", container}, {"ROCR_VISIBLE_DEVICES", rocr}, \
-            {"HIP_VISIBLE_DEVICES", hip}, {"ZE_AFFINITY_MASK", ze},                \
-            {"ZE_ENABLE_PCI_ID_DEVICE_ORDER", pci}, {"GPU_DEVICE_ORDINAL", NULL},  \
-            {"ONEAPI_DEVICE_SELECTOR", NULL},                                      \
-    }
-#define OLD_ORDER "FASTEST_FIRST"
-#define NEW_ORDER "PCI_BUS_ID"
-
-static void a_host_of_one_vendor(void **state)
-{
-    static const struct row rows[] = {
-        {"nvidia2,nvidia0", NVIDIA, ROW("2,0", NEW_ORDER, "2,0", "7", NULL, "7", "0")},
-        {"amd1,amd3", AMD, ROW(NULL, OLD_ORDER, "all", "1,3", NULL, "7", "0")},
-        {"intel0,intel4", INTEL, ROW("7", OLD_ORDER, "all", "7", NULL, "0,4", "1")},
-        {"apple0", APPLE, ROW("7", OLD_ORDER, "all", "7", NULL, "7", "0")},
-        {"dri0", DRI, ROW("7", OLD_ORDER, "all", "7", NULL, "7", "0")},
-    };
-
-    (void)state;
-    check_rows(rows, COUNT(rows));
-}
-
-static void of_two_vendors_the_other_is_hidden(void **state)
-{
-    static const struct row rows[] = {
-        {"nvidia0", NVIDIA | AMD, ROW("0", NEW_ORDER, "0", "-1", NULL, "7", "0")},
-        {"nvidia0", NVIDIA | INTEL, ROW("0", NEW_ORDER, "0", "7", NULL, "99999", "0")},
-        {"nvidia0", NVIDIA | APPLE, ROW("0", NEW_ORDER, "0", "7", NULL, "7", "0")},
-        {"nvidia0", NVIDIA | DRI, ROW("0", NEW_ORDER, "0", "7", NULL, "7", "0")},
-        {"amd5,amd6", AMD | NVIDIA, ROW("-1", OLD_ORDER, "void", "5,6", "0,1", "7", "0")},
-        {"amd5", AMD | INTEL, ROW(NULL, OLD_ORDER, "all", "5", NULL, "99999", "0")},
-        {"amd5", AMD | APPLE, ROW(NULL, OLD_ORDER, "all", "5", NULL, "7", "0")},
-        {"amd5", AMD | DRI, ROW(NULL, OLD_ORDER, "all", "5", NULL, "7", "0")},
-        {"intel1", INTEL | NVIDIA, ROW("-1", OLD_ORDER, "void", "7", NULL, "1", "1")},
-        {"intel1", INTEL | AMD, ROW("7", OLD_ORDER, "all", "-1", NULL, "1", "1")},
-        {"intel1", INTEL | APPLE, ROW("7", OLD_ORDER, "all", "7", NULL, "1", "1")},
-        {"intel1", INTEL | DRI, ROW("7", OLD_ORDER, "all", "7", NULL, "1", "1")},
-        {"dri0", DRI | NVIDIA, ROW("-1", OLD_ORDER, "void", "7", NULL, "7", "0")},
-        {"dri0", DRI | AMD, ROW("7", OLD_ORDER, "all", "-1", NULL, "7", "0")},
-        {"apple0", APPLE | INTEL, ROW("7", OLD_ORDER, "all", "7", NULL, "99999", "0")},
-        {"amd0", NVIDIA | AMD | INTEL, ROW("-1", OLD_ORDER, "void", "0", "0", "99999", "0")},
-    };
-
-    (void)state;
-    check_rows(rows, COUNT(rows));
-}
-
-static void several_vendors_in_one_lease(void **state)
-{
-    static const struct row rows[] = {
-        {"nvidia1,amd4,nvidia2,amd2", NVIDIA | AMD,
-         ROW("1,2", NEW_ORDER, "1,2", "4,2", "0,1", "7", "0")},
-        {"nvidia1,intel0", NVIDIA | AMD | INTEL, ROW("1", NEW_ORDER, "1", "-1", NULL, "0", "1")},
-        {"amd1,intel0", AMD | INTEL, ROW(NULL, OLD_ORDER, "all", "1", NULL, "0", "1")},
-        {"nvidia0,amd0,intel0,apple0,dri0", NVIDIA | AMD | INTEL | APPLE | DRI,
-         ROW("0", NEW_ORDER, "0", "0", "0", "0", "1")},
-        /* A vendor that was leased is there, whatever else was said. */
-        {"nvidia0", 0, ROW("0", NEW_ORDER, "0", "7", NULL, "7", "0")},
-    };
-
-    (void)state;
-    check_rows(rows, COUNT(rows));
-}
 
 static void no_lease_hides_all(void **state)
 {
@@ -524,9 +335,6 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_host_of_one_vendor),
-        cmocka_unit_test(of_two_vendors_the_other_is_hidden),
-        cmocka_unit_test(several_vendors_in_one_lease),
         cmocka_unit_test(no_lease_hides_all),
         cmocka_unit_test(uuids_of_nvidia),
         cmocka_unit_test(a_mig_instance_goes_by_its_uuid),

@@ -13,9 +13,11 @@
 #include "support/failing_allocator.h"
 #include "support/machines.h"
 
-/* Up to two masks, and what they leave: ids, "" for nothing, NULL: they are no limit. */
+#define COMPOSITE "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"
+
+/* Up to four masks, and what they leave: ids, "" for nothing, NULL: they are no limit. */
 struct row {
-    const char *masks[2];
+    const char *masks[4];
     const char *left;
 };
 
@@ -145,6 +147,9 @@ static void uuids_and_partitions(void **state)
         {{"NVIDIA_VISIBLE_DEVICES=0:3,1"}, "amd0,amd1"},
         {{"NVIDIA_VISIBLE_DEVICES=0:1:2"}, "amd0,amd1"},
         {{"NVIDIA_VISIBLE_DEVICES=GPU-aaaa-44445"}, "nvidia2,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=GPU-aaaa-44445,GPU-aaaa-4444"}, "nvidia1,nvidia2,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=MIG-bbbb-3333"}, "nvidia0.2,amd0,amd1"},
+        {{"NVIDIA_VISIBLE_DEVICES=GPU-of-another-host"}, "amd0,amd1"},
         {{"NVIDIA_VISIBLE_DEVICES=5,6,7"}, NULL},
         {{"ROCR_VISIBLE_DEVICES=gpu-2F01"}, "nvidia0,nvidia0.1,nvidia0.2,nvidia1,nvidia2,amd1"},
         {{"ROCR_VISIBLE_DEVICES=1,GPU-2f00", "HIP_VISIBLE_DEVICES=1"},
@@ -179,6 +184,15 @@ static void amd_within_amd(void **state)
         {{"CUDA_VISIBLE_DEVICES=0,1"}, "amd1,amd0"},
         {{"CUDA_VISIBLE_DEVICES=-1"}, ""},
         {{"GPU_DEVICE_ORDINAL=0"}, "amd0"},
+        /* One list for all of them: Slurm means the devices, once. */
+        {{"ROCR_VISIBLE_DEVICES=1,3", "GPU_DEVICE_ORDINAL=1,3"}, "amd3,amd1"},
+        {{"CUDA_VISIBLE_DEVICES=3", "ROCR_VISIBLE_DEVICES=3", "ZE_AFFINITY_MASK=3",
+          "GPU_DEVICE_ORDINAL=3"},
+         "amd3"},
+        {{"ROCR_VISIBLE_DEVICES=1,3", "GPU_DEVICE_ORDINAL=1"}, "amd3"},
+        {{"ROCR_VISIBLE_DEVICES=NoDevFiles", "GPU_DEVICE_ORDINAL=NoDevFiles"}, ""},
+        /* Nobody does that but by mistake, and HIP does not take it for one. */
+        {{"ROCR_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=1,3"}, "amd3"},
         {{"NVIDIA_VISIBLE_DEVICES=void"}, NULL},
     };
 
@@ -190,15 +204,89 @@ static void amd_within_amd(void **state)
 static void intel_and_its_tiles(void **state)
 {
     static const struct row rows[] = {
-        {{"ZE_AFFINITY_MASK=0"}, "intel0"},       {{"ZE_AFFINITY_MASK=1,0"}, "intel0,intel1"},
-        {{"ZE_AFFINITY_MASK=1.0,1.1"}, "intel1"}, {{"ZE_AFFINITY_MASK=7,1"}, "intel1"},
-        {{"ZE_AFFINITY_MASK=99999"}, ""},         {{"ZE_AFFINITY_MASK="}, NULL},
-        {{"ZE_AFFINITY_MASK=0,x,1"}, "intel0"},   {{"ZE_AFFINITY_MASK=0.,1"}, ""},
-        {{"ZE_AFFINITY_MASK=0.1.2"}, ""},         {{"CUDA_VISIBLE_DEVICES=0"}, NULL},
+        {{"ZE_AFFINITY_MASK=0"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=1,0"}, "intel0,intel1"},
+        {{"ZE_AFFINITY_MASK=1.0,1.1"}, ""},
+        {{"ZE_AFFINITY_MASK=7,1"}, "intel1"},
+        {{"ZE_AFFINITY_MASK=99999"}, ""},
+        {{"ZE_AFFINITY_MASK="}, NULL},
+        {{"ZE_AFFINITY_MASK=0,x,1"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=0.,1"}, ""},
+        {{"ZE_AFFINITY_MASK=0.1.2"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=0"}, NULL},
+        {{"ZE_AFFINITY_MASK=default"}, NULL},
+        {{"ZE_FLAT_DEVICE_HIERARCHY=FLAT"}, NULL},
+        {{"ZE_AFFINITY_MASK=1.0,1.1", COMPOSITE}, "intel1"},
     };
+    static const struct row of_tiles[] = {
+        /* Flat, intel0 is 0 and 1, intel2 is 2, intel5 is 3 to 6. */
+        {{"ZE_AFFINITY_MASK=0"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=1"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=2"}, "intel2"},
+        {{"ZE_AFFINITY_MASK=3"}, "intel5"},
+        {{"ZE_AFFINITY_MASK=6,1"}, "intel5,intel0"},
+        {{"ZE_AFFINITY_MASK=7"}, ""},
+        {{"ZE_AFFINITY_MASK=2", "ZE_FLAT_DEVICE_HIERARCHY=COMBINED"}, "intel2"},
+        {{"ZE_AFFINITY_MASK=2", COMPOSITE}, "intel5"},
+        {{"ZE_AFFINITY_MASK=2.3,0.1", COMPOSITE}, "intel5,intel0"},
+        {{"ZE_AFFINITY_MASK=2.4,0.2,1.1", COMPOSITE}, ""},
+        {{"ZE_AFFINITY_MASK=5", COMPOSITE}, ""},
+    };
+    struct machine machine = {0};
 
     (void)state;
     check_rows("intel0,intel1", rows, COUNT(rows));
+    machine_add_ids(&machine, "intel5,intel0,intel2");
+    machine_device(&machine, "intel0")->tiles = optional_number_of(2);
+    machine_device(&machine, "intel5")->tiles = optional_number_of(4);
+    for (size_t i = 0; i < COUNT(of_tiles); i++)
+        check_row(&machine, &of_tiles[i]);
+    machine_finish(&machine);
+}
+
+static void intel_counts_cards_before_what_is_integrated(void **state)
+{
+    static const struct row rows[] = {
+        {{"ZE_AFFINITY_MASK=0"}, "intel1"},
+        {{"ZE_AFFINITY_MASK=1"}, "intel2"},
+        {{"ZE_AFFINITY_MASK=2"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=0", "ZE_ENABLE_PCI_ID_DEVICE_ORDER=0"}, "intel1"},
+        {{"ZE_AFFINITY_MASK=0", "ZE_ENABLE_PCI_ID_DEVICE_ORDER="}, "intel1"},
+        {{"ZE_AFFINITY_MASK=0", "ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"}, "intel0"},
+        {{"ZE_AFFINITY_MASK=1", "ZE_ENABLE_PCI_ID_DEVICE_ORDER=1", COMPOSITE}, "intel1"},
+    };
+    struct machine machine = {0};
+
+    (void)state;
+    machine_add_ids(&machine, "intel0,intel1,intel2");
+    machine_device(&machine, "intel0")->kind = DEVICE_KIND_INTEGRATED;
+    machine_device(&machine, "intel1")->kind = DEVICE_KIND_DISCRETE;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_row(&machine, &rows[i]);
+    machine_finish(&machine);
+}
+
+/* One list for the masks of all vendors, as Slurm sets it where it was not told which are here. */
+static void slurm(void **state)
+{
+    static const struct row rows[] = {
+        {{"CUDA_VISIBLE_DEVICES=0,1", "ROCR_VISIBLE_DEVICES=0,1", "ZE_AFFINITY_MASK=0,1",
+          "GPU_DEVICE_ORDINAL=0,1"},
+         "nvidia0,nvidia1"},
+        {{"CUDA_VISIBLE_DEVICES=2,3", "ROCR_VISIBLE_DEVICES=2,3", "ZE_AFFINITY_MASK=2,3",
+          "GPU_DEVICE_ORDINAL=2,3"},
+         "nvidia2,nvidia3"},
+        {{"CUDA_VISIBLE_DEVICES=NoDevFiles"}, ""},
+        {{"CUDA_VISIBLE_DEVICES=MIG-3"}, "nvidia4.1"},
+    };
+    struct machine machine = {0};
+
+    (void)state;
+    machine_add_ids(&machine, "nvidia0,nvidia1,nvidia2,nvidia3,nvidia4.1");
+    machine_device(&machine, "nvidia4.1")->uuid = copy_of("MIG-3");
+    for (size_t i = 0; i < COUNT(rows); i++)
+        check_row(&machine, &rows[i]);
+    machine_finish(&machine);
 }
 
 static void vendors_do_not_mix(void **state)
@@ -216,37 +304,64 @@ static void vendors_do_not_mix(void **state)
     check_rows("", rows, 0);
 }
 
+static void tell_tiles(struct machine *machine)
+{
+    static const uint64_t tiles[] = {2, 1, 4}, first_tiles[] = {0, 2, 3};
+    struct device *device;
+
+    vector_for_each (device, &machine->devices) {
+        if (device->id.vendor != VENDOR_INTEL)
+            continue;
+        device->tiles = optional_number_of(tiles[device->id.index]);
+        device->ordinal = optional_number_of(device->id.index);
+        device->first_tile = optional_number_of(first_tiles[device->id.index]);
+    }
+}
+
+/* What this lease sets leaves its devices, and no others. */
+static void check_within(const struct machine *host, const char *leased, const char *hierarchy)
+{
+    const char *const inherited[] = {hierarchy, NULL};
+    struct launch_facts facts = {.lease = 1, .vendors = 7};
+    struct machine lease = {0};
+    struct string_list environment = {0}, masks = {0};
+    struct device_id_list ids = {0};
+    bool has_mask = false;
+
+    machine_add_ids(&lease, leased);
+    tell_tiles(&lease);
+    facts.devices = lease.devices.items;
+    facts.device_count = lease.devices.count;
+    assert_int_equal(launch_environment(&facts, (char *const *)inherited, &environment, NULL), 0);
+    assert_int_equal(mask_collect(environment.items, &masks, NULL), 0);
+    assert_int_equal(mask_resolve(&masks, host, &ids, &has_mask, NULL), 0);
+    assert_true(has_mask);
+    assert_int_equal(ids.count, lease.devices.count);
+    for (size_t k = 0; k < ids.count; k++)
+        assert_true(device_list_find(&lease.devices, ids.items[k]) < lease.devices.count);
+    vector_finish(&ids);
+    string_list_finish(&masks);
+    string_list_finish(&environment);
+    machine_finish(&lease);
+}
+
 /* What a lease sets is what a command within it may see. */
 static void a_lease_is_the_world_within(void **state)
 {
-    static const char *const leases[] = {"nvidia2,nvidia0", "amd1", "amd2,amd0", "intel1",
-                                         "nvidia1,amd1,amd0"};
-    static const char *const nothing[] = {NULL};
+    static const char *const leases[] = {
+        "nvidia2,nvidia0",   "amd1",          "amd2,amd0",     "intel1",
+        "nvidia1,amd1,amd0", "intel2,intel0", "intel2,nvidia0"};
     struct machine host = {0};
 
     (void)state;
-    machine_add_ids(&host, "nvidia0,nvidia1,nvidia2,amd0,amd1,amd2,intel0,intel1");
+    machine_add_ids(&host, "nvidia0,nvidia1,nvidia2,amd0,amd1,amd2,intel0,intel1,intel2");
+    tell_tiles(&host);
+    /* Level Zero would count it last; what a lease sets does not. */
+    machine_device(&host, "intel0")->kind = DEVICE_KIND_INTEGRATED;
     for (size_t i = 0; i < COUNT(leases); i++) {
-        struct machine lease = {0};
-        struct launch_facts facts = {.lease = 1, .vendors = 7};
-        struct string_list environment = {0}, masks = {0};
-        struct device_id_list ids = {0};
-        bool has_mask = false;
-
-        machine_add_ids(&lease, leases[i]);
-        facts.devices = lease.devices.items;
-        facts.device_count = lease.devices.count;
-        assert_int_equal(launch_environment(&facts, (char *const *)nothing, &environment, NULL), 0);
-        assert_int_equal(mask_collect(environment.items, &masks, NULL), 0);
-        assert_int_equal(mask_resolve(&masks, &host, &ids, &has_mask, NULL), 0);
-        assert_true(has_mask);
-        assert_int_equal(ids.count, lease.devices.count);
-        for (size_t k = 0; k < ids.count; k++)
-            assert_true(device_list_find(&lease.devices, ids.items[k]) < lease.devices.count);
-        vector_finish(&ids);
-        string_list_finish(&masks);
-        string_list_finish(&environment);
-        machine_finish(&lease);
+        check_within(&host, leases[i], NULL);
+        check_within(&host, leases[i], "ZE_FLAT_DEVICE_HIERARCHY=FLAT");
+        check_within(&host, leases[i], COMPOSITE);
     }
     machine_finish(&host);
 }
@@ -265,11 +380,19 @@ static void masks_are_collected(void **state)
         "GPU_DEVICE_ORDINAL=0",
         "ZE_AFFINITY_MASK=0.1",
         "ZE_AFFINITY_MASKS=0.1",
+        "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE",
+        "ZE_ENABLE_PCI_ID_DEVICE_ORDER=1",
+        "ZE_FLAT_DEVICE_HIERARCHY=FLAT",
         NULL,
     };
-    static const char *const wanted[] = {
-        "HIP_VISIBLE_DEVICES=1",  "CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=all",
-        "ROCR_VISIBLE_DEVICES=0", "GPU_DEVICE_ORDINAL=0",  "ZE_AFFINITY_MASK=0.1"};
+    static const char *const wanted[] = {"HIP_VISIBLE_DEVICES=1",
+                                         "CUDA_VISIBLE_DEVICES=",
+                                         "NVIDIA_VISIBLE_DEVICES=all",
+                                         "ROCR_VISIBLE_DEVICES=0",
+                                         "GPU_DEVICE_ORDINAL=0",
+                                         "ZE_AFFINITY_MASK=0.1",
+                                         "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE",
+                                         "ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"};
     struct string_list masks = {0};
 
     (void)state;
@@ -277,6 +400,8 @@ static void masks_are_collected(void **state)
     assert_int_equal(masks.count, COUNT(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++)
         assert_string_equal(masks.items[i], wanted[i]);
+    for (size_t i = 0; i < COUNT(wanted); i++)
+        assert_int_equal(mask_is_meaning(wanted[i]), i >= 6);
     string_list_finish(&masks);
 }
 
@@ -313,6 +438,8 @@ int main(void)
         cmocka_unit_test(uuids_and_partitions),
         cmocka_unit_test(amd_within_amd),
         cmocka_unit_test(intel_and_its_tiles),
+        cmocka_unit_test(intel_counts_cards_before_what_is_integrated),
+        cmocka_unit_test(slurm),
         cmocka_unit_test(vendors_do_not_mix),
         cmocka_unit_test(a_lease_is_the_world_within),
         cmocka_unit_test(masks_are_collected),

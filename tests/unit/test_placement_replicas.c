@@ -199,12 +199,12 @@ static void shared_devices_carry_several_replicas(void **state)
     set_replicas(&question, 3, SCHEDULING_GANG);
     check_why(&question, "not now",
               "wanted 1 device for each of 3 replicas, shared by time-slice, share 0.5; 1 of 2 "
-              "devices fits and is free, with room for 2 such claims: 1 is busy");
+              "devices fits and has room for 2 such claims: 1 is busy");
     question.request.share = optional_number_of(SHARE_WHOLE);
     set_replicas(&question, 2, SCHEDULING_GANG);
     check_why(&question, "not now",
               "wanted 1 device for each of 2 replicas, shared by time-slice, share 1; 1 of 2 "
-              "devices fits and is free, with room for 1 such claim: 1 is busy");
+              "devices fits and has room for 1 such claim: 1 is busy");
     question.request.share.known = false;
     set_replicas(&question, 4, SCHEDULING_GANG);
     check_answer(&question, "now: nvidia1 | nvidia1 | nvidia1 | nvidia1");
@@ -362,7 +362,7 @@ static void the_policy_chooses(void **state)
     assert_string_equal(text_string(&found), "now: nvidia0,nvidia2 | nvidia0,nvidia1");
     assert_string_equal(
         text_string(&placement.why),
-        "3 of 4 devices fit and are free: 1 has less memory than is to be reserved, "
+        "3 of 4 devices fit and have room: 1 has less memory than is to be reserved, "
         "or an unknown amount; highest takes the highest slots");
     text_finish(&found);
     placement_finish(&placement);

@@ -335,6 +335,9 @@ static void contradictions_are_refused(void **state)
          BERTH_ERROR_INVALID,
          "model: wanted one, found 'A100' with gpus and 'H100' with model"},
         {{{"--rank-mask", "one"}}, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none"},
+        {{{"--backend", "gloo"}}, BERTH_ERROR_INVALID, "backend: goes with ranks, found none"},
+        {{{"--master-port", "1"}}, BERTH_ERROR_INVALID, "master-port: goes with ranks, found none"},
+        {{{"--interface", "lo"}}, BERTH_ERROR_INVALID, "interface: goes with ranks, found none"},
         {{{"--label"}},
          BERTH_ERROR_INVALID,
          "label: goes with ranks or several replicas, found neither"},
@@ -434,7 +437,7 @@ static void choices_agree_with_the_parser(void **state)
             checked++;
         }
     }
-    assert_int_equal(checked, 5);
+    assert_int_equal(checked, 6);
 }
 
 static int attempt(void *context)

@@ -72,7 +72,7 @@ static void holders_and_the_queue_on_a_narrow_terminal(void **state)
     (void)state;
     check_picture(
         busy_view(4), narrow,
-        "4 devices, none free, 2 claims waiting\n"
+        "4 devices, none free, 1 with a share left, 2 claims waiting\n"
         "your own pool, all NVIDIA A100-SXM4-80GB\n"
         "\n"
         "DEVICE   UTIL  STATE   LEASE  USER         HELD   LEFT  SHARE       JOB\n"
@@ -94,7 +94,7 @@ static void holders_and_the_queue_without_a_terminal(void **state)
     (void)state;
     check_picture(
         busy_view(4), none,
-        "4 devices, none free, 2 claims waiting\n"
+        "4 devices, none free, 1 with a share left, 2 claims waiting\n"
         "your own pool, all NVIDIA A100-SXM4-80GB\n"
         "\n"
         "DEVICE      MEMORY  UTIL  STATE   LEASE  USER         HELD   LEFT  SHARE       JOB\n"
@@ -156,7 +156,9 @@ static void colours_only_where_wanted(void **state)
     struct text out = picture_of(&view, coloured);
 
     (void)state;
-    assert_non_null(strstr(text_string(&out), "\033[1m5 devices, 1 free, 2 claims waiting\033[0m"));
+    assert_non_null(
+        strstr(text_string(&out),
+               "\033[1m5 devices, 1 free, 1 with a share left, 2 claims waiting\033[0m"));
     assert_non_null(strstr(text_string(&out), "\033[32mfree\033[0m"));
     assert_non_null(strstr(text_string(&out), "\033[31msick\033[0m"));
     text_finish(&out);

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth spec schema` and `berth spec check` judge alike: over the corpus and over made-up files.
+
+The schema sees what a reader of YAML 1.2 or JSON makes of a file, berth sees its text. docs/SPEC.md names the two
+things that only berth can tell: how a number is written, and how many bytes a text has. `Exact` hands both on to
+the schema, and then the two must agree always; without it, wherever a file has neither.
+"""
+import json
+import os
+import random
+import re
+
+import pytest
+import spec_documents
+import yaml_core
+from jsonschema import Draft202012Validator
+
+BERTH = os.environ["BERTH"]
+MADE_UP = 2500 * int(os.environ.get("BERTH_TEST_SCALE", "1"))
+AT_ONCE = 500
+
+# The least that the length of any text is held to.
+SHORTEST_LIMIT = 15
+
+# What berth takes for a number.
+PLAINLY_WRITTEN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+
+
+class Bytes(str):
+    """A text that is as long as its bytes."""
+
+    def __len__(self):
+        return len(self.encode())
+
+
+class Pointed(float):
+    """A number written with a point, which berth takes for no whole one."""
+
+    def is_integer(self):
+        return False
+
+
+class Exact(yaml_core.Reader):
+    """Keeps what the schema does not see; `differs` when that made a difference."""
+
+    def __init__(self):
+        super().__init__()
+        self.differs = False
+
+    def text(self, text):
+        self.differs = self.differs or len(text) != len(text.encode())
+        return Bytes(text)
+
+    def number(self, text, value):
+        if not PLAINLY_WRITTEN.fullmatch(text):
+            self.differs = True
+            return Pointed(-1.5)  # good for a text, but for nothing else
+        if isinstance(value, float):
+            self.differs = self.differs or value.is_integer()
+            return Pointed(value)
+        if len(text) > SHORTEST_LIMIT:  # as a number it is too large for anything
+            self.differs = True
+            return Bytes(text)
+        return value
+
+
+@pytest.fixture
+def schema(sandbox):
+    done = sandbox.run([BERTH, "spec", "schema"])
+    assert (done.code, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def check(sandbox):
+    """What berth says of files: whether each is good, and why not."""
+
+    def judge(texts):
+        verdicts = []
+        for start in range(0, len(texts), AT_ONCE):
+            paths = []
+            for number, text in enumerate(texts[start : start + AT_ONCE]):
+                paths.append(sandbox.directory / f"{number}.yaml")
+                paths[-1].write_bytes(text)
+            done = sandbox.run([BERTH, "spec", "check", "--json", *paths])
+            files = json.loads(done.stdout)["files"]
+            assert done.code == (0 if all(file["valid"] for file in files) else 2)
+            assert [file["file"] for file in files] == [str(path) for path in paths]
+            verdicts += [(file["valid"], file["message"]) for file in files]
+        return verdicts
+
+    return judge
+
+
+def takes(validator, text, reader=None):
+    """Whether the schema takes a file: what cannot be loaded, nobody takes."""
+    try:
+        return validator.is_valid(yaml_core.load(text, reader))
+    except yaml_core.Refused:
+        return False
+
+
+def compare(schema, texts, verdicts):
+    """Fails for files that the two judge differently. Returns how many were good."""
+    validator = Draft202012Validator(schema)
+    wrong = []
+    for text, (valid, message) in zip(texts, verdicts):
+        exact = Exact()
+        if takes(validator, text, exact) != valid:
+            wrong.append(f"{text.decode(errors='replace')}\n--> {message or 'good'}")
+        elif not exact.differs and takes(validator, text) != valid:
+            wrong.append(f"{text.decode(errors='replace')}\n--> {message or 'good'} (as everybody reads it)")
+    assert not wrong, f"{len(wrong)} differ:\n" + "\n\n".join(wrong[:10])
+    return sum(valid for valid, _ in verdicts)
+
+
+def corpus(source_root):
+    """The files that the reader is tested with."""
+    paths = sorted((source_root / "tests/data/spec").rglob("*"))
+    return [path.read_bytes() for path in paths if path.suffix in (".yaml", ".json")]
+
+
+def test_the_schema_is_one(schema):
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    used = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)))
+    assert used == set(schema["$defs"]) == {"gpu", "distributed", "resources"}
+
+
+def objects_of(value):
+    if isinstance(value, dict):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects_of(item)
+
+
+def test_examples_and_defaults_are_good(schema):
+    """Each is one of the values that its field takes."""
+    tried = 0
+    for field in objects_of(schema):
+        if "examples" in field:
+            validator = Draft202012Validator({**field, "$defs": schema["$defs"]})
+            values = field["examples"] + ([field["default"]] if "default" in field else [])
+            assert all(validator.is_valid(value) for value in values), field
+            tried += len(values)
+    assert tried > 40
+
+
+def test_every_field_is_explained(schema):
+    for block in (schema, *schema["$defs"].values()):
+        assert block["additionalProperties"] is False
+        assert all(field["description"].endswith(".") for field in block["properties"].values())
+
+
+def test_made_up_files_have_every_field(schema):
+    blocks = {"": schema, **schema["$defs"]}
+    for name, fields in spec_documents.BLOCKS.items():
+        assert sorted(fields) == sorted(blocks[name]["properties"]), name
+
+
+@pytest.mark.parametrize("number", ["4.0", "04", "+4", "0x4", "4e0"])
+def test_the_schema_sees_no_notation(schema, check, number):
+    """As docs/SPEC.md says; and what it says of bytes."""
+    text = f"gpu: {{count: {number}}}".encode()
+    [(valid, message)] = check([text])
+    assert takes(Draft202012Validator(schema), text) and not valid
+    assert number in message
+
+
+@pytest.mark.parametrize(
+    "text", ["gpu: {sharing: mps, share: .5}", f"gpu: {{}}\nname: {'é' * 200}", f"gpu: {{}}\nname: {'1' * 256}"]
+)
+def test_the_schema_sees_no_bytes(schema, check, text):
+    [(valid, _)] = check([text.encode()])
+    assert takes(Draft202012Validator(schema), text.encode()) and not valid
+
+
+@pytest.mark.parametrize("text", ["gpu: {}\ngpu: {}\n", "gpu: {count: !!int 4}\n", "gpu: {}\n---\ngpu: {}\n"])
+def test_what_is_no_file_for_a_schema_is_refused(check, text):
+    [(valid, _)] = check([text.encode()])
+    assert not valid
+
+
+def test_wrong_usage(sandbox):
+    done = sandbox.run([BERTH, "spec", "schema", "train.yaml"])
+    assert done == (2, "", "berth: spec schema: wanted only options, found 'train.yaml'\n")
+    done = sandbox.run([BERTH, "spec", "schema", "--help"])
+    assert (done.code, done.stderr) == (0, "") and done.stdout.startswith("Usage: berth spec schema\n")
+
+
+def test_corpus(schema, check, source_root):
+    texts = corpus(source_root)
+    assert len(texts) >= 60
+    good = compare(schema, texts, check(texts))
+    assert 20 <= good <= len(texts) - 20
+
+
+def test_every_value_of_every_field(schema, check):
+    """Each value that the made-up files draw from, once, in a file that is good but for it."""
+    beside = {"share": "sharing: mps", "memory": "sharing: time-slice"}
+    beside |= {"mps_pipe_dir": "sharing: mps", "mps_log_dir": "sharing: mps"}
+    texts = []
+    for name, right in spec_documents.RIGHT.items():
+        for value in dict.fromkeys((*right, *spec_documents.DOUBTFUL.get(name, ()), *spec_documents.ODD)):
+            if name in spec_documents.TOP:
+                texts.append(f"gpu: {{}}\n{name}: {value}\n")
+            elif name in spec_documents.DISTRIBUTED:
+                texts.append(f"gpu:\n  distributed:\n    {name}: {value}\n")
+            else:
+                texts.append(f"gpu:\n  {beside.get(name, 'model: x')}\n  {name}: {value}\n".replace("model: x\n  model", "model"))
+    texts = [text.encode() for text in texts]
+    good = compare(schema, texts, check(texts))
+    assert len(texts) / 10 < good < len(texts)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_made_up_files(schema, check, seed):
+    seeded = random.Random(seed)
+    texts = [spec_documents.write(seeded).encode() for _ in range(MADE_UP // 2)]
+    verdicts = check(texts)
+    good = compare(schema, texts, verdicts)
+    assert len(texts) / 10 < good < len(texts) * 0.9
+    # No contradiction is one that they never met.
+    sentences = {rule["description"] for rule in schema["allOf"] + schema["$defs"]["gpu"]["allOf"]}
+    assert len(sentences) >= 10
+    met = {sentence for sentence in sentences for _, message in verdicts if message and message.endswith(sentence)}
+    assert met == sentences
+
+
+def test_changed_files(schema, check, source_root):
+    seeded = random.Random(7)
+    known = [text.decode(errors="ignore") for text in corpus(source_root)]
+    texts = [spec_documents.mutate(seeded.choice(known), seeded).encode() for _ in range(MADE_UP // 2)]
+    assert compare(schema, texts, check(texts)) > len(texts) / 20
+
+
+def test_json_files(schema, check):
+    seeded = random.Random(11)
+    texts = [spec_documents.write_json(seeded).encode() for _ in range(MADE_UP // 2)]
+    assert compare(schema, texts, check(texts)) > len(texts) / 20
