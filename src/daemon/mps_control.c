@@ -323,6 +323,7 @@ static void start(struct control *control)
     control->state = MPS_STARTING;
     control->was_there = false;
     control->failure[0] = '\0';
+    control->is_stale = control->helper != NULL;
     control->deadline = loop_now(&pool->loop) + pool->mps->start_deadline;
     number = launch(control);
     if (number != 0) {
@@ -393,21 +394,28 @@ static void is_due(struct timer *timer)
     pool_settle(control->pool);
 }
 
+/* It is starting, and somebody has answered. */
+static void take_answer(struct control *control, bool is_good)
+{
+    if (is_good && !process_has_ended(control->child.process))
+        be_ready(control);
+    else if (control->line.descriptor < 0)
+        set_timer(control, ANSWER_PAUSE);
+}
+
 void mps_answered(void *context, const struct helper_end *end)
 {
     struct control *control = context;
+    bool is_good = helper_succeeded(end) && !control->is_stale;
 
     control->helper = NULL;
-    if (control->state == MPS_STARTING && helper_succeeded(end) &&
-        !process_has_ended(control->child.process)) {
-        be_ready(control);
-    } else if (control->state == MPS_STARTING && control->line.descriptor < 0) {
-        set_timer(control, ANSWER_PAUSE);
-    } else if (control->state == MPS_QUITTING && !control->asks_to_quit) {
+    control->is_stale = false;
+    if (control->state == MPS_STARTING)
+        take_answer(control, is_good);
+    else if (control->state == MPS_QUITTING && !control->asks_to_quit)
         ask_to_quit(control);
-    } else if (control->state == MPS_QUITTING && !helper_succeeded(end)) {
+    else if (control->state == MPS_QUITTING && !is_good)
         clear(control);
-    }
     pool_settle(control->pool);
 }
 

@@ -133,6 +133,34 @@ def test_a_tenant_after_the_last(pool, mps):
         until_states(pool, "starting", "ready", "stopping", "stopped", "starting", "ready")
 
 
+def test_two_come_at_once(pool, mps):
+    """They are told when it answers, both of them, and nobody has to wait for another."""
+    with wire.connect(pool.socket) as client:
+        numbers = [client.send_claim({**TENANT, "nonblock": True}) for _ in range(3)]
+        assert len({client.granted(number)["id"] for number in numbers}) == 3
+        assert len(mps.controls()) == 1
+        until_states(pool, "starting", "ready")
+
+
+def test_after_the_prolog(pool_of, mps, site):
+    """Nothing is started on a device that has not been checked, or is not good."""
+    pool = pool_of(2)
+    site.configure("prolog")
+    site.does("prolog.nvidia0", "exit 1\n")
+    site.hold("prolog.nvidia1")
+    assert pool.berth("status").code == 0
+    with wire.connect(pool.socket) as client:
+        number = client.send_claim(TENANT)
+        site.until("begin", "prolog", "nvidia1")
+        assert states(pool) == []
+        site.let_go("prolog.nvidia1")
+        grant = client.granted(number)
+        assert [device["id"] for device in grant["devices"]] == list(mps.controls()) == ["nvidia1"]
+    mps.until_gone()
+    until(lambda: "stopped" in states(pool), "the end in the log")
+    assert {entry.values["device"] for entry in until_state(pool, "starting")} == {"nvidia1"}
+
+
 def test_devices_have_their_own(pool_of, mps):
     pool = pool_of(2)
     assert pool.berth("status").code == 0
