@@ -159,8 +159,17 @@ def load_json(text, reader=None):
     )
 
 
-def load(text, reader=None):
-    """The value of a text in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
+def decode(data):
+    """The text of a file in UTF-8, or UTF-16 with a byte order mark. Raises Refused."""
+    try:
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(str(error)) from error
+
+
+def load(data, reader=None):
+    """The value of a file in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
+    text = decode(data)
     try:
         return load_json(text.removeprefix("\ufeff"), reader)
     except ValueError:
