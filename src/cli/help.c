@@ -55,7 +55,8 @@ int help_print_verb(const struct verb *verb)
     size_t width = help_width();
     struct text text = {0};
 
-    text_append_format(&text, "Usage: berth %s %s\n\n", verb->name, verb->usage);
+    text_append_format(&text, "Usage: berth %s%s%s\n\n", verb->name,
+                       *verb->usage == '\0' ? "" : " ", verb->usage);
     options_wrap(verb->description, 0, width, &text);
     for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
         text_append_char(&text, '\n');

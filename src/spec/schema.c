@@ -3,19 +3,16 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/quantity.h"
 #include "spec/schema_types.h"
 
-static const char digits[] = "0123456789";
-
 /* ---- Values ---- */
 
-static bool is_whole(const char *text)
+static bool is_whole(const char *text, uint64_t *ret_number)
 {
-    return *text != '\0' && text[strspn(text, digits)] == '\0';
+    return quantity_parse_number(text, 0, UINT64_MAX, ret_number, NULL) == 0;
 }
 
 /* What a plain scalar is to YAML; of all notations, those that tables use. */
@@ -24,8 +21,8 @@ static void write_plain(struct json *json, const char *text)
     enum { DECIMALS = 6 };
     uint64_t number;
 
-    if (is_whole(text))
-        json_unsigned(json, strtoull(text, NULL, 10));
+    if (is_whole(text, &number))
+        json_unsigned(json, number);
     else if (quantity_parse_decimal(text, DECIMALS, INT64_MAX, &number, NULL) == 0)
         json_decimal(json, (int64_t)number, DECIMALS);
     else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
@@ -80,9 +77,11 @@ static void write_enum(struct json *json, const struct condition *condition, boo
     if (or_null)
         json_null(json);
     for (const char *const *value = condition->values; *value != NULL; value++) {
+        uint64_t number;
+
         json_string(json, *value);
-        if (is_whole(*value))
-            json_unsigned(json, strtoull(*value, NULL, 10));
+        if (is_whole(*value, &number))
+            json_unsigned(json, number);
         else if (strcasecmp(*value, "true") == 0 || strcasecmp(*value, "false") == 0)
             json_bool(json, (*value)[0] == 't' || (*value)[0] == 'T');
     }
@@ -229,8 +228,7 @@ static bool is_value(const struct field *field, const char *usual)
         if (strcmp(choice->name, usual) == 0)
             return true;
     }
-    return quantity_parse_decimal(usual, 0, INT64_MAX, &number, NULL) == 0 ||
-           strcmp(usual, "true") == 0 || strcmp(usual, "false") == 0;
+    return is_whole(usual, &number) || strcmp(usual, "true") == 0 || strcmp(usual, "false") == 0;
 }
 
 /* What the field is for, and what it is when left out, where that is not the default. */

@@ -43,7 +43,9 @@ class Pointed(float):
 class Exact(yaml_core.Reader):
     """Keeps what the schema does not see; `differs` when that made a difference."""
 
-    differs = False
+    def __init__(self):
+        super().__init__()
+        self.differs = False
 
     def text(self, text):
         self.differs = self.differs or len(text) != len(text.encode())
@@ -71,7 +73,7 @@ def schema(sandbox):
 
 @pytest.fixture
 def check(sandbox):
-    """What berth says of texts: whether each is good, and why not."""
+    """What berth says of files: whether each is good, and why not."""
 
     def judge(texts):
         verdicts = []
@@ -79,7 +81,7 @@ def check(sandbox):
             paths = []
             for number, text in enumerate(texts[start : start + AT_ONCE]):
                 paths.append(sandbox.directory / f"{number}.yaml")
-                paths[-1].write_text(text, encoding="utf-8")
+                paths[-1].write_bytes(text)
             done = sandbox.run([BERTH, "spec", "check", "--json", *paths])
             files = json.loads(done.stdout)["files"]
             assert done.code == (0 if all(file["valid"] for file in files) else 2)
@@ -105,9 +107,9 @@ def compare(schema, texts, verdicts):
     for text, (valid, message) in zip(texts, verdicts):
         exact = Exact()
         if takes(validator, text, exact) != valid:
-            wrong.append(f"{text}\n--> {message or 'good'}")
+            wrong.append(f"{text.decode(errors='replace')}\n--> {message or 'good'}")
         elif not exact.differs and takes(validator, text) != valid:
-            wrong.append(f"{text}\n--> {message or 'good'} (as everybody reads it)")
+            wrong.append(f"{text.decode(errors='replace')}\n--> {message or 'good'} (as everybody reads it)")
     assert not wrong, f"{len(wrong)} differ:\n" + "\n\n".join(wrong[:10])
     return sum(valid for valid, _ in verdicts)
 
@@ -115,7 +117,7 @@ def compare(schema, texts, verdicts):
 def corpus(source_root):
     """The files that the reader is tested with."""
     paths = sorted((source_root / "tests/data/spec").rglob("*"))
-    return [path.read_text(encoding="utf-8") for path in paths if path.suffix in (".yaml", ".json")]
+    return [path.read_bytes() for path in paths if path.suffix in (".yaml", ".json")]
 
 
 def test_the_schema_is_one(schema):
@@ -156,6 +158,36 @@ def test_made_up_files_have_every_field(schema):
         assert sorted(fields) == sorted(blocks[name]["properties"]), name
 
 
+@pytest.mark.parametrize("number", ["4.0", "04", "+4", "0x4", "4e0"])
+def test_the_schema_sees_no_notation(schema, check, number):
+    """As docs/SPEC.md says; and what it says of bytes."""
+    text = f"gpu: {{count: {number}}}".encode()
+    [(valid, message)] = check([text])
+    assert takes(Draft202012Validator(schema), text) and not valid
+    assert number in message
+
+
+@pytest.mark.parametrize(
+    "text", ["gpu: {sharing: mps, share: .5}", f"gpu: {{}}\nname: {'é' * 200}", f"gpu: {{}}\nname: {'1' * 256}"]
+)
+def test_the_schema_sees_no_bytes(schema, check, text):
+    [(valid, _)] = check([text.encode()])
+    assert takes(Draft202012Validator(schema), text.encode()) and not valid
+
+
+@pytest.mark.parametrize("text", ["gpu: {}\ngpu: {}\n", "gpu: {count: !!int 4}\n", "gpu: {}\n---\ngpu: {}\n"])
+def test_what_is_no_file_for_a_schema_is_refused(check, text):
+    [(valid, _)] = check([text.encode()])
+    assert not valid
+
+
+def test_wrong_usage(sandbox):
+    done = sandbox.run([BERTH, "spec", "schema", "train.yaml"])
+    assert done == (2, "", "berth: spec schema: wanted only options, found 'train.yaml'\n")
+    done = sandbox.run([BERTH, "spec", "schema", "--help"])
+    assert (done.code, done.stderr) == (0, "") and done.stdout.startswith("Usage: berth spec schema\n")
+
+
 def test_corpus(schema, check, source_root):
     texts = corpus(source_root)
     assert len(texts) >= 60
@@ -176,6 +208,7 @@ def test_every_value_of_every_field(schema, check):
                 texts.append(f"gpu:\n  distributed:\n    {name}: {value}\n")
             else:
                 texts.append(f"gpu:\n  {beside.get(name, 'model: x')}\n  {name}: {value}\n".replace("model: x\n  model", "model"))
+    texts = [text.encode() for text in texts]
     good = compare(schema, texts, check(texts))
     assert len(texts) / 10 < good < len(texts)
 
@@ -183,7 +216,7 @@ def test_every_value_of_every_field(schema, check):
 @pytest.mark.parametrize("seed", range(2))
 def test_made_up_files(schema, check, seed):
     seeded = random.Random(seed)
-    texts = [spec_documents.write(seeded) for _ in range(MADE_UP // 2)]
+    texts = [spec_documents.write(seeded).encode() for _ in range(MADE_UP // 2)]
     verdicts = check(texts)
     good = compare(schema, texts, verdicts)
     assert len(texts) / 10 < good < len(texts) * 0.9
@@ -196,12 +229,12 @@ def test_made_up_files(schema, check, seed):
 
 def test_changed_files(schema, check, source_root):
     seeded = random.Random(7)
-    known = corpus(source_root)
-    texts = [spec_documents.mutate(seeded.choice(known), seeded) for _ in range(MADE_UP // 2)]
+    known = [text.decode(errors="ignore") for text in corpus(source_root)]
+    texts = [spec_documents.mutate(seeded.choice(known), seeded).encode() for _ in range(MADE_UP // 2)]
     assert compare(schema, texts, check(texts)) > len(texts) / 20
 
 
 def test_json_files(schema, check):
     seeded = random.Random(11)
-    texts = [spec_documents.write_json(seeded) for _ in range(MADE_UP // 2)]
+    texts = [spec_documents.write_json(seeded).encode() for _ in range(MADE_UP // 2)]
     assert compare(schema, texts, check(texts)) > len(texts) / 20

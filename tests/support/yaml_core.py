@@ -3,7 +3,8 @@
 
 PyYAML itself follows 1.1, to which `no` is false, 1:30 a number and 010 eight. Here a plain scalar is null, a
 boolean, a number or text by the core schema's own expressions; keys stay text, none may stand twice, `<<` is a
-key like any other, and tags are refused.
+key like any other, and tags are refused. What is YAML at all is judged by libyaml where it is there: PyYAML's own
+parser in Python differs a little, in `{a: b?}` for one.
 """
 import json
 import re
@@ -60,7 +61,10 @@ def unicode(text):
 
 
 class Reader:
-    """Makes values of nodes; subclasses may see texts and numbers otherwise."""
+    """Makes values of events; subclasses may see texts and numbers otherwise."""
+
+    def __init__(self):
+        self.anchored = {}
 
     def text(self, text):
         return text
@@ -68,43 +72,62 @@ class Reader:
     def number(self, _text, value):
         return value
 
-    def value(self, node, above=()):
-        if node in above:
-            raise Refused("an alias to what contains it")
-        above = (*above, node)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, above) for item in node.value]
-        if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, above)
-        plain = resolve(node.value, self.number) if node.style is None else node.value
-        return self.text(unicode(plain)) if isinstance(plain, str) else plain
+    def document(self, events):
+        """The value of the one document; None when there is none."""
+        next(events)
+        if isinstance(next(events), yaml.StreamEndEvent):
+            return None
+        value = self.value(next(events), events)
+        next(events)
+        if not isinstance(next(events), yaml.StreamEndEvent):
+            raise Refused("a second document")
+        return value
 
-    def mapping(self, node, above):
-        members = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.value in members:
-                raise Refused("a key that is not text, or stands twice")
-            members[key.value] = self.value(value, above)
-        return members
-
-
-class NodeLoader(yaml.BaseLoader):
-    """Composes nodes that keep their style, and refuses tags."""
-
-    def compose_node(self, parent, index):
-        event = self.peek_event()
-        if getattr(event, "tag", None) not in (None, "!"):
+    def value(self, event, events):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchored:
+                raise Refused("an alias without an anchor, or to what contains it")
+            return self.anchored[event.anchor]
+        if event.tag not in (None, "!"):
             raise Refused("a tag")
-        return super().compose_node(parent, index)
+        self.anchored.pop(event.anchor, None)
+        if isinstance(event, yaml.SequenceStartEvent):
+            value = self.sequence(events)
+        elif isinstance(event, yaml.MappingStartEvent):
+            value = self.mapping(events)
+        else:
+            value = self.scalar(event)
+        if event.anchor is not None:
+            self.anchored[event.anchor] = value
+        return value
+
+    def scalar(self, event):
+        value = event.value if event.style else resolve(event.value, self.number)
+        return self.text(unicode(value)) if isinstance(value, str) else value
+
+    def sequence(self, events):
+        items = []
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(self.value(event, events))
+        return items
+
+    def mapping(self, events):
+        members = {}
+        while not isinstance(event := next(events), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent) or event.tag not in (None, "!") or event.value in members:
+                raise Refused("a key that is no plain text, or stands twice")
+            if event.anchor is not None:
+                self.anchored[event.anchor] = self.scalar(event)
+            members[event.value] = self.value(next(events), events)
+        return members
 
 
 def load_yaml(text, reader=None):
     """The value of a YAML text. Raises Refused."""
     try:
-        node = yaml.compose(text, Loader=NodeLoader)
+        return (reader or Reader()).document(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise Refused(str(error)) from error
-    return None if node is None else (reader or Reader()).value(node)
 
 
 def load_json(text, reader=None):
@@ -136,8 +159,17 @@ def load_json(text, reader=None):
     )
 
 
-def load(text, reader=None):
-    """The value of a text in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
+def decode(data):
+    """The text of a file in UTF-8, or UTF-16 with a byte order mark. Raises Refused."""
+    try:
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(str(error)) from error
+
+
+def load(data, reader=None):
+    """The value of a file in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
+    text = decode(data)
     try:
         return load_json(text.removeprefix("\ufeff"), reader)
     except ValueError:

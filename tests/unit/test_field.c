@@ -33,7 +33,9 @@ struct crate {
     struct optional_number weight;
     struct optional_number volume;
     enum colour colour;
+    bool sealed;
     struct string_list owners;
+    struct part spare;
     struct part_list parts;
 };
 
@@ -69,7 +71,9 @@ static const struct field crate_fields[] = {
     {"weight", &field_size, .offset = CRATE(weight)},
     {"volume", &field_size, .offset = CRATE(volume), .least = 1024, .most = 4096},
     {"colour", &field_choice, .offset = CRATE(colour), .choices = colour_names},
+    {"sealed", &field_boolean, .offset = CRATE(sealed)},
     {"owners", &field_texts, .offset = CRATE(owners), .most = 6},
+    {"spare", &field_record, .offset = CRATE(spare), .record = &part_record},
     {"parts", &field_records, .offset = CRATE(parts), .record = &part_record,
      .append = append_part},
 };
@@ -103,6 +107,7 @@ static void crate_finish(struct crate *crate)
         free(part->name);
     vector_finish(&crate->parts);
     string_list_finish(&crate->owners);
+    free(crate->spare.name);
     free(crate->label);
     free(crate->mark);
 }
@@ -165,7 +170,9 @@ static void every_type_is_read(void **state)
                                     "weight: 1.5GiB\n"
                                     "volume: \"4K\"\n"
                                     "colour: green\n"
+                                    "sealed: true\n"
                                     "owners: [one, \"2\", 3]\n"
+                                    "spare: {name: spring, teeth: 0}\n"
                                     "parts:\n"
                                     "  - {name: wheel, teeth: 4294967295}\n"
                                     "  - {name: 12}\n");
@@ -180,6 +187,9 @@ static void every_type_is_read(void **state)
     assert_int_equal(crate.weight.value, 1536U << 20);
     assert_int_equal(crate.volume.value, 4096);
     assert_int_equal(crate.colour, COLOUR_GREEN);
+    assert_true(crate.sealed);
+    assert_string_equal(crate.spare.name, "spring");
+    assert_int_equal(crate.spare.teeth, 0);
     assert_int_equal(crate.owners.count, 3);
     assert_string_equal(crate.owners.items[0], "one");
     assert_string_equal(crate.owners.items[1], "2");
@@ -196,7 +206,7 @@ static void what_is_left_out_stays_as_it_was(void **state)
     static const char *const texts[] = {
         "label: x",
         "{label: x, mark: null, pieces: ~, floor: , weight: Null, volume: NULL, colour: ~}",
-        "{label: x, owners: null, parts: ~}",
+        "{label: x, owners: null, parts: ~, sealed: , spare: ~}",
         "\"label\": x",
         "label: x\nowners: []\nparts: []\n",
     };
@@ -212,6 +222,8 @@ static void what_is_left_out_stays_as_it_was(void **state)
         assert_false(crate.weight.known);
         assert_false(crate.volume.known);
         assert_int_equal(crate.colour, COLOUR_NONE);
+        assert_false(crate.sealed);
+        assert_null(crate.spare.name);
         assert_int_equal(crate.owners.count, 0);
         assert_int_equal(crate.parts.count, 0);
         crate_finish(&crate);
@@ -230,6 +242,26 @@ static void texts_that_look_like_something_else_are_texts(void **state)
     crate_finish(&crate);
 }
 
+static void booleans_are_those_of_yaml(void **state)
+{
+    static const struct {
+        const char *text;
+        bool sealed;
+    } samples[] = {
+        {"{label: x, sealed: true}", true},   {"{label: x, sealed: True}", true},
+        {"{label: x, sealed: TRUE}", true},   {"{label: x, sealed: false}", false},
+        {"{label: x, sealed: False}", false}, {"{label: x, sealed: FALSE}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(samples); i++) {
+        struct crate crate = good_crate(samples[i].text);
+
+        assert_int_equal(crate.sealed, samples[i].sealed);
+        crate_finish(&crate);
+    }
+}
+
 static void unknown_fields_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
@@ -243,10 +275,10 @@ static void unknown_fields_are_refused(void **state)
          "1:12: a crate has no field 'piece', did you mean 'pieces'?"},
         {"{label: x, zzz: 5}", BERTH_ERROR_SYNTAX,
          "1:12: a crate has no field 'zzz', only label, mark, pieces, floor, weight, volume, "
-         "colour, owners, parts"},
+         "colour, sealed, owners, spare, parts"},
         {"{label: x, ~: 5}", BERTH_ERROR_SYNTAX,
          "1:12: a crate has no field '~', only label, mark, pieces, floor, weight, volume, "
-         "colour, owners, parts"},
+         "colour, sealed, owners, spare, parts"},
         {"{label: x, parts: [{name: y, tooth: 1}]}", BERTH_ERROR_SYNTAX,
          "1:30: a part has no field 'tooth', did you mean 'teeth'?"},
         {"{label: x, [a]: 5}", BERTH_ERROR_SYNTAX,
@@ -307,6 +339,11 @@ static void wrong_kinds_are_refused(void **state)
          "1:19: parts: wanted a list, found a mapping"},
         {"{label: x, parts: [{name: y}, z]}", BERTH_ERROR_SYNTAX,
          "1:31: wanted a part with fields such as 'name', found 'z'"},
+        {"{label: x, sealed: [true]}", BERTH_ERROR_SYNTAX,
+         "1:20: sealed: wanted true or false, found a list of 1"},
+        {"{label: x, spare: [{name: y}]}", BERTH_ERROR_SYNTAX,
+         "1:19: wanted a part with fields such as 'name', found a list of 1"},
+        {"{label: x, spare: {}}", BERTH_ERROR_SYNTAX, "1:19: a part needs the field 'name'"},
         {"{label: x, parts: [null]}", BERTH_ERROR_SYNTAX,
          "1:20: wanted a part with fields such as 'name', found nothing"},
     };
@@ -330,6 +367,18 @@ static void wrong_values_are_refused(void **state)
          "1:20: pieces: wanted a whole number, found 'many'"},
         {"{label: x, pieces: \"5\"}", BERTH_ERROR_SYNTAX,
          "1:20: pieces: wanted a whole number, found '5' in quotes (leave them out)"},
+        {"{label: x, pieces: 05}", BERTH_ERROR_SYNTAX,
+         "1:20: pieces: wanted a whole number without leading zeros, found '05'"},
+        {"{label: x, floor: 00}", BERTH_ERROR_SYNTAX,
+         "1:19: floor: wanted a whole number without leading zeros, found '00'"},
+        {"{label: x, sealed: yes}", BERTH_ERROR_SYNTAX,
+         "1:20: sealed: wanted true or false, found 'yes'"},
+        {"{label: x, sealed: tRUE}", BERTH_ERROR_SYNTAX,
+         "1:20: sealed: wanted true or false, found 'tRUE'"},
+        {"{label: x, sealed: 'true'}", BERTH_ERROR_SYNTAX,
+         "1:20: sealed: wanted true or false, found 'true' in quotes (leave them out)"},
+        {"{label: x, spare: {name: y, teeth: x}}", BERTH_ERROR_SYNTAX,
+         "1:36: teeth: wanted a whole number, found 'x'"},
         {"{label: x, floor: 100}", BERTH_ERROR_RANGE,
          "1:19: floor: wanted a whole number from 0 to 99, found 100"},
         {"{label: x, floor: 4294967296}", BERTH_ERROR_RANGE,
@@ -440,6 +489,7 @@ int main(void)
         cmocka_unit_test(every_type_is_read),
         cmocka_unit_test(what_is_left_out_stays_as_it_was),
         cmocka_unit_test(texts_that_look_like_something_else_are_texts),
+        cmocka_unit_test(booleans_are_those_of_yaml),
         cmocka_unit_test(unknown_fields_are_refused),
         cmocka_unit_test(missing_and_doubled_fields_are_refused),
         cmocka_unit_test(wrong_kinds_are_refused),

@@ -124,6 +124,28 @@ static void an_endless_file_ends_at_the_limit(void **state)
     check_failure("/dev/zero", LIMIT, BERTH_ERROR_LIMIT, "/dev/zero: larger than 1 MiB");
 }
 
+static void what_is_open_is_read_from_where_it_stands(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text content = {0};
+    int descriptor;
+
+    (void)state;
+    write_file("abcdef", 6);
+    descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(lseek(descriptor, 2, SEEK_SET), 2);
+    assert_int_equal(file_read_open(descriptor, "the name", LIMIT, &content, &error), 0);
+    assert_string_equal(text_string(&content), "cdef");
+    assert_int_equal(lseek(descriptor, 0, SEEK_SET), 0);
+    assert_fails(file_read_open(descriptor, "the name", 5, &content, &error), BERTH_ERROR_LIMIT,
+                 &error, "the name: larger than 5 B");
+    assert_string_equal(text_string(&content), "cdef");
+    assert_int_equal(close(descriptor), 0);
+    assert_fails(file_read_open(descriptor, "the name", 5, &content, &error), BERTH_ERROR_IO,
+                 &error, "the name: Bad file descriptor");
+    text_finish(&content);
+}
+
 static void a_missing_file_is_not_found(void **state)
 {
     (void)state;
@@ -300,6 +322,7 @@ int main(void)
         file_test(a_large_file_with_zero_bytes_is_read),
         file_test(the_limit_is_exact),
         file_test(an_endless_file_ends_at_the_limit),
+        file_test(what_is_open_is_read_from_where_it_stands),
         file_test(a_missing_file_is_not_found),
         file_test(a_directory_is_refused),
         file_test(an_unreadable_file_is_a_matter_of_permission),
