@@ -33,8 +33,9 @@ int job_run_copies(const struct job_copies *copies);
  * have not written yet is the caller's to wait for, with job_finish_labels. */
 int job_run(const struct launch *launch, struct labels *labels, struct session *session);
 
-/* Waits until all is written, and says so where that fails. The verb is for messages. */
-void job_finish_labels(const char *verb, struct labels *labels);
+/* Waits until all is written, and says so where that fails. Returns the exit code of the whole:
+ * that of the commands, unless it is good and output was lost. The verb is for messages. */
+int job_finish_labels(const char *verb, struct labels *labels, int exit_code);
 
 /* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
  */

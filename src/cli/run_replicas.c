@@ -101,6 +101,5 @@ int run_replicas(struct run_line *line)
         return run_fail(&verb_run, &error);
     copies.labels = all.labels;
     code = job_run_copies(&copies);
-    job_finish_labels(copies.verb, all.labels);
-    return code;
+    return job_finish_labels(copies.verb, all.labels, code);
 }

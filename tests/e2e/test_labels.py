@@ -98,9 +98,13 @@ def test_closed_output(pool):
 
 
 def test_full_disk(pool):
-    done = pool.sandbox.run(["sh", "-c", "berth run --ranks --label sh -c 'yes' >/dev/full"])
-    assert done.code == 141  # as the command finds out
-    assert done.stderr == "berth: run: wanted to write labelled output: No space left on device\n"
+    """Who goes on writing finds out; what has ended did not, so berth says that something is lost."""
+    for command, code in [("yes", 141), ("true", 125), ("exit 3", 3)]:
+        done = pool.sandbox.run(["sh", "-c", f"berth run --ranks --label sh -c 'echo; {command}' >/dev/full"])
+        assert (done.code, done.stderr) == (
+            code,
+            "berth: run: wanted to write labelled output: No space left on device\n",
+        )
 
 
 def test_nobody_reads_any_more(pool):
