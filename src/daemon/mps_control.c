@@ -171,11 +171,18 @@ static void look_for_rest(struct control *control)
                            : LOOK_SOON);
 }
 
-static void clear(struct control *control)
+/* To be looked for from the loop, when whoever leaves has left. */
+static void clear_soon(struct control *control)
 {
     control->state = MPS_CLEARING;
     control->signal = 0;
     control->deadline = loop_now(&control->pool->loop) + TERM_DEADLINE;
+    set_timer(control, 0);
+}
+
+static void clear(struct control *control)
+{
+    clear_soon(control);
     look_for_rest(control);
 }
 
@@ -204,11 +211,10 @@ void mps_stop(struct control *control)
     case MPS_STARTING:
         say(control, "stopping", NULL);
         /* It has nothing to end in an orderly way yet. */
-        if (!control->was_there) {
-            clear(control);
-            break;
-        }
-        ask_to_quit(control);
+        if (control->was_there)
+            ask_to_quit(control);
+        else
+            clear_soon(control);
         break;
     case MPS_READY:
         say(control, "stopping", NULL);
@@ -238,6 +244,9 @@ static void be_ready(struct control *control)
     set_timer(control, LOOP_NEVER);
     say(control, "ready", NULL);
     mps_tell_waiting(control);
+    /* The last of them may have gone by that. */
+    if (control->state == MPS_READY && !mps_has_tenants(control, 0))
+        mps_stop(control);
 }
 
 /* It has become the program, or could not, which its end says. */
