@@ -190,6 +190,20 @@ def test_mps_in_two_places_is_not_shared(pool_of, mps, sandbox):
     mps.until_gone()
 
 
+def test_a_place_that_is_named_serves_one_device(pool_of, mps, sandbox):
+    pool = pool_of(2)
+    place = sandbox.directory / "pipes"
+    place.mkdir(mode=0o700)
+    named = ["--sharing", "mps", "--share", "0.25", "--mps-pipe-dir", str(place)]
+    holder = pool.hold(*named, "--device", "nvidia0")
+    done = pool.berth("run", *named, "--device", "nvidia1", "true")
+    assert (done.code, done.stdout) == (125, "")
+    assert str(place) in done.stderr and done.stderr.count("\n") == 1
+    assert not is_refused_now(pool, *named, "--device", "nvidia0")
+    pool.let_go(holder)
+    mps.until_gone()
+
+
 def test_memory_that_is_reserved_under_mps(pool_of, mps):
     pool = pool_of(1)
     holder = pool.hold("--sharing", "mps", "--memory", "60GiB")
