@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/reach.h"
 #include "cli/run.h"
+#include "model/mps.h"
 #include "spec/option_types.h"
 
 struct reserve_options {
@@ -75,7 +76,8 @@ static int describe(struct claim *claim, const struct request_options *request, 
                     struct text *out, struct berth_error *error)
 {
     struct claim whole = *claim;
-    struct launch launch = {.claim = &whole, .options = request};
+    struct request_options told = *request;
+    struct launch launch = {.claim = &whole, .options = &told};
     struct prepared prepared;
     int code;
 
@@ -84,6 +86,8 @@ static int describe(struct claim *claim, const struct request_options *request, 
         return 0;
     }
     whole.grant.replicas = 1; /* the shell sees the devices of all */
+    told.request.ranks = false;
+    told.pin = false;
     code = launch_init(&launch, error);
     if (code == 0)
         code = launch_prepare(&launch, 0, &prepared, error);
@@ -121,10 +125,9 @@ static int claim_devices_for(struct reach *reach, const struct reserve_options *
 static int refuse_exports(const struct reserve_options *options, const struct request *request,
                           struct berth_error *error)
 {
-    if (options->exports && request->sharing == SHARING_MPS && request->replicas > 1)
+    if (options->exports && request->sharing == SHARING_MPS && !mps_is_only_one(request))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--export: wanted one replica with sharing mps, found %u",
-                         request->replicas);
+                         "--export: wanted one device with sharing mps, found several");
     return 0;
 }
 

@@ -5,9 +5,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "daemon/keep.h"
 #include "daemon/mps_control.h"
 #include "daemon/privileges.h"
+
+/* How long it may take until one answers. */
+#define START_DEADLINE       (10 * DURATION_SECOND)
+#define START_DEADLINE_LEAST (DURATION_SECOND / 100)
+#define START_DEADLINE_MOST  (10 * DURATION_MINUTE)
 
 uint32_t mps_slot(const struct control *control)
 {
@@ -28,11 +34,30 @@ void mps_site_finish(struct mps_site *site)
     *site = (struct mps_site){0};
 }
 
+static int read_deadline(int64_t *ret_deadline, struct berth_error *error)
+{
+    const char *given = getenv(MPS_DEADLINE_VARIABLE);
+    int64_t deadline = START_DEADLINE;
+    int code =
+        given == NULL || *given == '\0' ? 0 : quantity_parse_duration(given, &deadline, error);
+
+    if (code == 0 && (deadline < START_DEADLINE_LEAST || deadline > START_DEADLINE_MOST))
+        code = error_set(error, BERTH_ERROR_RANGE, "wanted from %s to %s, found %s",
+                         quantity_format_duration(START_DEADLINE_LEAST).text,
+                         quantity_format_duration(START_DEADLINE_MOST).text,
+                         quantity_format_duration(deadline).text);
+    if (code < 0)
+        return error_wrap(error, code, MPS_DEADLINE_VARIABLE);
+    *ret_deadline = deadline;
+    return 0;
+}
+
 int mps_init(struct pool *pool, struct berth_error *error)
 {
     size_t count = engine_slots_most(pool->engine);
     struct mps *mps = calloc(1, sizeof(*mps));
     struct text base = {0};
+    int code;
 
     if (mps == NULL)
         return error_set_memory(error);
@@ -45,6 +70,7 @@ int mps_init(struct pool *pool, struct berth_error *error)
     mps->may_become_others = privileges_may_become_others();
     if (mps->controls == NULL || mps->base == NULL)
         return error_set_memory(error);
+    code = read_deadline(&mps->start_deadline, error);
     for (size_t slot = 0; slot < count; slot++) {
         mps->controls[slot] = (struct control){
             .pool = pool,
@@ -53,7 +79,7 @@ int mps_init(struct pool *pool, struct berth_error *error)
             .line = {.descriptor = -1},
         };
     }
-    return 0;
+    return code;
 }
 
 void mps_finish(struct pool *pool)

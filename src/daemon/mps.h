@@ -18,6 +18,10 @@ struct kept_mps;
 /* The variable of the daemon's own environment that names the control program. */
 #define MPS_CONTROL_VARIABLE "BERTH_MPS_CONTROL"
 
+/* The one that says how long it may take to answer. */
+#define MPS_DEADLINE_VARIABLE "BERTH_MPS_DEADLINE"
+
+/* Fails with BERTH_ERROR_SYNTAX or _RANGE (a wrong variable) or _MEMORY. */
 int mps_init(struct pool *pool, struct berth_error *error);
 /* Those that run go on. */
 void mps_finish(struct pool *pool);

@@ -20,8 +20,7 @@
 #include "daemon/settle.h"
 #include "daemon/variables.h"
 
-/* How long it may take until it answers, one answer of it, and the pause between two questions. */
-#define START_DEADLINE  (10 * DURATION_SECOND)
+/* How long one answer of it may take, and the pause between two questions. */
 #define ANSWER_DEADLINE (2 * DURATION_SECOND)
 #define ANSWER_PAUSE    (DURATION_SECOND / 10)
 
@@ -81,15 +80,20 @@ static void stop_listening(struct control *control)
     control->line.descriptor = -1;
 }
 
+static void stop_watching(struct control *control)
+{
+    if (control->process.descriptor >= 0)
+        loop_remove(&control->pool->loop, &control->process);
+    control->process.descriptor = -1;
+    stop_listening(control);
+}
+
 /* Closes what is known of its process. */
 static void forget_process(struct control *control)
 {
     struct text words = {0};
 
-    if (control->process.descriptor >= 0)
-        loop_remove(&control->pool->loop, &control->process);
-    control->process.descriptor = -1;
-    stop_listening(control);
+    stop_watching(control);
     /* It may have ended just now. */
     mps_reap(&control->child, &words);
     text_finish(&words);
@@ -147,7 +151,7 @@ static void be_cleared(struct control *control)
         handover_done(control->pool, mps_slot(control), HANDOVER_MPS);
     control->state = MPS_PAUSING;
     keep(control, true);
-    set_timer(control, pause_after(control->failures));
+    set_timer(control, mps_has_waiting(control) ? 0 : pause_after(control->failures));
 }
 
 static void look_for_rest(struct control *control)
@@ -261,6 +265,15 @@ static int watch_process(struct control *control)
     return -1;
 }
 
+static int watch_line(struct control *control)
+{
+    control->line = (struct watch){.descriptor = control->child.line, .ready = has_begun};
+    if (loop_add(&control->pool->loop, &control->line, EPOLLIN, NULL) == 0)
+        return 0;
+    control->line.descriptor = -1;
+    return -1;
+}
+
 /* Makes the process, writes it down, and lets it go. Returns 0 or an errno. */
 static int launch(struct control *control)
 {
@@ -285,15 +298,18 @@ static int launch(struct control *control)
     if (number != 0)
         return number;
     control->started = process_stat_started(control->child.pid);
-    control->line = (struct watch){.descriptor = control->child.line, .ready = has_begun};
-    if (loop_add(&pool->loop, &control->line, EPOLLIN, NULL) < 0)
-        control->line.descriptor = -1;
-    if (control->line.descriptor < 0 || watch_process(control) < 0) {
-        stop_listening(control);
+    if (watch_process(control) < 0 || watch_line(control) < 0) {
+        stop_watching(control);
         mps_undo(&control->child);
         return ENOMEM;
     }
     keep(control, true);
+    /* What is not written down would be nobody's if we died now. */
+    if (journal_file_is_behind(&pool->journal)) {
+        stop_watching(control);
+        mps_undo(&control->child);
+        return ENOSPC;
+    }
     mps_let_go(&control->child);
     return 0;
 }
@@ -307,7 +323,7 @@ static void start(struct control *control)
     control->state = MPS_STARTING;
     control->was_there = false;
     control->failure[0] = '\0';
-    control->deadline = loop_now(&pool->loop) + START_DEADLINE;
+    control->deadline = loop_now(&pool->loop) + pool->mps->start_deadline;
     number = launch(control);
     if (number != 0) {
         /* Told from the loop: whoever needs it is not refused from within. */
@@ -316,7 +332,7 @@ static void start(struct control *control)
         return;
     }
     say(control, "starting", NULL);
-    set_timer(control, START_DEADLINE);
+    set_timer(control, pool->mps->start_deadline);
 }
 
 void mps_start(struct control *control, struct mps_site *site)
@@ -346,7 +362,8 @@ static void go_on_asking(struct control *control)
             set_timer(control, control->deadline - loop_now(&control->pool->loop));
         return;
     }
-    text_append_format(&why, "no answer within %s", quantity_format_duration(START_DEADLINE).text);
+    text_append_format(&why, "no answer within %s",
+                       quantity_format_duration(control->pool->mps->start_deadline).text);
     mps_append_words(&control->child, &why);
     be_failed(control, text_string(&why));
     text_finish(&why);
@@ -447,7 +464,7 @@ void mps_take_over(struct control *control)
     /* Whether it was ever seen to answer is not known. */
     say(control, "restored", NULL);
     control->state = MPS_STARTING;
-    control->deadline = loop_now(&control->pool->loop) + START_DEADLINE;
+    control->deadline = loop_now(&control->pool->loop) + control->pool->mps->start_deadline;
     go_on_asking(control);
 }
 

@@ -58,9 +58,10 @@ struct mps {
     struct control *controls; /* by slot */
     char *base;               /* the directory */
     bool may_become_others;
-    int64_t looked_at; /* when `program` was looked for, in the loop's time; 0: never */
-    char *program;     /* that is there; NULL: none */
-    struct text fault; /* why there is none */
+    int64_t start_deadline; /* until one answers */
+    int64_t looked_at;      /* when `program` was looked for, in the loop's time; 0: never */
+    char *program;          /* that is there; NULL: none */
+    struct text fault;      /* why there is none */
 };
 
 /* ---- mps.c: all of them ---- */
@@ -125,6 +126,8 @@ size_t mps_signal_processes(const struct control *control, int number);
 
 /* Whether anybody but the lease that is about to end (0: none) and those within it needs it. */
 bool mps_has_tenants(const struct control *control, uint64_t leaving);
+/* Whether anybody waits for it to answer. */
+bool mps_has_waiting(const struct control *control);
 /* It answers: tells whoever waited for it. */
 void mps_tell_waiting(struct control *control);
 /* It cannot be started: refuses whoever waited for it. */

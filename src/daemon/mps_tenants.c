@@ -300,6 +300,15 @@ static bool waits_for(const struct control *control, const struct job *job)
            has_slot(&view, mps_slot(control));
 }
 
+bool mps_has_waiting(const struct control *control)
+{
+    list_for_each (link, &control->pool->jobs) {
+        if (waits_for(control, container_of(link, struct job, in_pool)))
+            return true;
+    }
+    return false;
+}
+
 void mps_tell_waiting(struct control *control)
 {
     struct pool *pool = control->pool;

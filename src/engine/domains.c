@@ -37,6 +37,19 @@ static struct mps_domain *find_spare(struct engine *engine)
     return vector_append(&engine->domains);
 }
 
+/* The domain that the request belongs to; NULL: there is none yet. */
+static struct mps_domain *find_domain(const struct engine_request *request)
+{
+    struct mps_domain *domain;
+
+    vector_for_each (domain, &request->engine->domains) {
+        if (domain->references > 0 && domain->uid == request->uid &&
+            mps_is_together(&domain->what, &request->what))
+            return domain;
+    }
+    return NULL;
+}
+
 int domain_join(struct engine_request *request)
 {
     struct engine *engine = request->engine;
@@ -44,12 +57,8 @@ int domain_join(struct engine_request *request)
 
     if (request->what.sharing != SHARING_MPS)
         return 0;
-    vector_for_each (domain, &engine->domains) {
-        if (domain->references > 0 && domain->uid == request->uid &&
-            mps_is_together(&domain->what, &request->what))
-            break;
-    }
-    if (domain == engine->domains.items + engine->domains.count) {
+    domain = find_domain(request);
+    if (domain == NULL) {
         domain = find_spare(engine);
         if (domain == NULL || copy_directories(&domain->what, &request->what) < 0)
             return BERTH_ERROR_MEMORY;

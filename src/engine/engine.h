@@ -277,7 +277,7 @@ struct slot_view {
     enum sharing sharing; /* of its leases; exclusive when there are none */
     uint32_t tenants;
     uint32_t share_used;  /* millionths */
-    uint64_t memory_used; /* bytes reserved */
+    uint64_t memory_used; /* bytes that they count with: reserved, or wanted free */
     uint32_t uid;         /* of its MPS tenants */
     uint64_t lease;       /* the first that is on it; 0: none */
 };

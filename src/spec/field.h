@@ -72,7 +72,7 @@ struct field {
 };
 
 /* char *, any scalar but null; up to `most` bytes (0: 255) without zero bytes, at least one.
- * Allocated; the owner of the struct frees it. */
+ * Allocated, in place of an earlier one; the owner of the struct frees it. */
 extern const struct field_type field_text;
 
 /* struct optional_number, a whole number from `least` to `most`, unquoted and without leading

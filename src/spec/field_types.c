@@ -27,6 +27,7 @@ static int parse_text(const struct field *field, const char *text, void *target,
     copy = strdup(text);
     if (copy == NULL)
         return error_set_memory(error);
+    free(*(char **)target);
     *(char **)target = copy;
     return 0;
 }

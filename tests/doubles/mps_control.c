@@ -21,7 +21,8 @@
  * it begins, says "server PID", and stays connected until its input ends.
  *
  * Faults stand in a file beside the program, its path with ".faults" after it, one a line:
- * "fail TEXT" and "hang" at the start, "ignore-quit", "refuse-quit" and "crash COMMAND" later.
+ * "fail TEXT" and "hang" at the start; later "ignore-quit", "refuse-quit", "crash COMMAND", and
+ * "leave-session", by which servers are in sessions of their own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +134,11 @@ static void say(const char *file, const char *who, const char *format, ...)
 
 static void be_server(void)
 {
+    char rest[LINE_MOST];
+
     prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
+    if (has_fault("leave-session", rest))
+        setsid();
     close(control.listener);
     for (int i = 0; i < CLIENTS_MOST; i++) {
         if (control.peers[i].socket >= 0)

@@ -99,6 +99,7 @@ NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DEST
 
 def test_readme_table(sandbox, pool, source_root):
     """Every command of the README's table works, one after the other in one shell."""
+    shutil.copytree(source_root / "examples", sandbox.directory / "examples")
     for name in ("python", "train.sh"):
         program = sandbox.directory / name
         program.write_text('#!/bin/sh\necho "$0 on $BERTH_DEVICES"\n')
@@ -120,9 +121,7 @@ def test_readme_table(sandbox, pool, source_root):
 
 
 def test_example_inventories_are_good(sandbox, source_root):
-    paths = sorted(
-        path for path in (source_root / "examples").glob("*.yaml") if re.search("^devices:", path.read_text(), re.M)
-    )
+    paths = sorted(set((source_root / "examples").glob("*.yaml")) - {source_root / "examples/berth.yaml"})
     assert len(paths) >= 3
     for path in paths:
         done = sandbox.run(["berth", "devices", "--json", "--inventory", path])

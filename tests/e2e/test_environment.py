@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a lease puts into the environment of a command, as the command sees it."""
+import json
+
 import pytest
 
 MASKS = (
@@ -162,6 +164,28 @@ def test_cards_within_a_lease(pool_of):
     shell = {**COMPOSITE, "ZE_AFFINITY_MASK": "0,2.1"}
     found = run(pool, *words, env=shell)
     assert (found["BERTH_DEVICES"], found["ZE_AFFINITY_MASK"]) == ("intel5", "2.1")
+
+
+def test_tiles_of_hardware(machine, machine_pool):
+    """One that has a single tile, one whose tiles xe shows, and one that i915 shows a GT of for each."""
+    machine.add_intel_integrated()
+    machine.add_intel(3).write("tile1/physical_vram_size_bytes", f"{16 << 30:#x}\n")
+    machine.add_ponte_vecchio(5)
+    document = json.loads(machine_pool.berth("devices", "--json").stdout)
+    assert [(device["id"], device["tiles"]) for device in document["devices"]] == [
+        ("intel0", 1),
+        ("intel1", 2),
+        ("intel2", 2),
+    ]
+    for device, mask, card in [("intel0", "0", "0"), ("intel1", "1,2", "1"), ("intel2", "3,4", "2")]:
+        assert masks(run(machine_pool, f"--device={device}")) == intel(mask)
+        assert masks(run(machine_pool, f"--device={device}", env=COMPOSITE)) == intel(card)
+    shell = {**COMPOSITE, "ZE_AFFINITY_MASK": "1.1", "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
+    assert machine_pool.berth("devices", env=shell).stdout.endswith("\n2 devices are hidden by ZE_AFFINITY_MASK\n")
+    # Without a word about the order, Level Zero counts what is integrated last.
+    shell = {"ZE_AFFINITY_MASK": "4"}
+    assert masks(run(machine_pool, env=shell)) == intel("0")
+    assert masks(run(machine_pool, env={**shell, "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"})) == intel("4")
 
 
 # What a batch system or a container runtime sets, what is asked for, and what comes of it: the exit code, or

@@ -316,6 +316,26 @@ def test_another_one_in_the_same_directory(pool, mps, sandbox):
         assert other.wait() == 0
 
 
+def test_it_hangs(pool_of, mps):
+    """It is waited for, but not for ever, and nothing of it is left."""
+    pool = pool_of(1)
+    start_daemon(pool, "--idle", "1h", env={"BERTH_MPS_CONTROL": mps.program, "BERTH_MPS_DEADLINE": "300ms"})
+    mps.faults("hang")
+    with wire.connect(pool.socket) as client:
+        assert failure(pool, client) == "no answer within 300ms"
+        assert not mps.controls()
+
+
+def test_wrong_deadlines_are_refused(pool_of):
+    pool = pool_of(1)
+    for directory in (pool.runtime, pool.directory):
+        directory.mkdir(mode=0o700)
+    for value, words in (("soon", "wanted a duration"), ("1ms", "wanted from 10ms to 10m, found 1ms")):
+        done = pool.berth("daemon", "--own", pool.directory, env={"BERTH_MPS_DEADLINE": value})
+        assert done.code != 0
+        assert f"BERTH_MPS_DEADLINE: {words}" in done.stderr
+
+
 def test_who_gives_up_while_it_hangs(pool, mps):
     """A start that hangs is given up with its only tenant."""
     mps.faults("hang")
@@ -396,6 +416,27 @@ def test_it_is_started_again(pool, mps):
     until_state(pool, "stopped", 3)
     reasons = [entry.values["reason"] for entry in until_state(pool, "died", 2)]
     assert all(reason.startswith("signal 9 (Killed)") for reason in reasons)
+
+
+def test_servers_that_leave_the_session(pool, mps):
+    """They are known by what they were started with."""
+    mps.faults("leave-session")
+    with wire.connect(pool.socket) as client:
+        claim(client)
+        control = mps.controls()["nvidia0"]
+        mps.command(control, f"start_server -uid {os.getuid()}")
+        server = int(mps.command(control, "get_server_list")[1])
+        assert until(lambda: os.getsid(server) == server, "a session of its own")
+        kill(control)
+        processes.wait_for_end(server)
+        until_state(pool, "ready", 2)
+
+
+def test_crash_by_a_command(pool, mps):
+    """What is asked of it to see whether it answers may be the end of it."""
+    mps.faults("crash get_server_list")
+    with wire.connect(pool.socket) as client:
+        assert failure(pool, client).startswith("signal 6 (Aborted)")
 
 
 def test_it_crashes_again_and_again(pool, mps):

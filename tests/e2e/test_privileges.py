@@ -16,8 +16,12 @@ from waiting import look, until_pending
 # Of the daemon and of two users of the machine, whom nobody knows by name.
 DAEMON, ALICE, BOB = 64990, 64991, 64992
 
-# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE.
-KEPT = 1 << 2 | 1 << 5 | 1 << 19
+# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE, which its probe has too, and CAP_SETGID and CAP_SETUID.
+PASSED_ON = 1 << 2 | 1 << 5 | 1 << 19
+KEPT = PASSED_ON | 1 << 6 | 1 << 7
+
+
+UNIT_RIGHTS = "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SETUID CAP_SETGID"
 
 
 def become(uid, *rights):
@@ -71,7 +75,7 @@ def start_as_the_unit_does(machine, source_root):
     """With a socket of root's in a directory that was given to the daemon's user, as a user with few rights."""
     text = (source_root / "systemd/system/berthd.service.in").read_text()
     says = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
-    assert says["AmbientCapabilities"] == says["CapabilityBoundingSet"] == "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+    assert says["AmbientCapabilities"] == says["CapabilityBoundingSet"] == UNIT_RIGHTS
     assert says["NoNewPrivileges"] == "yes"
     program, *options = says["ExecStart"].split()
     assert program == "@BINDIR@/berthd"
@@ -101,11 +105,13 @@ def check_rights(machine, daemon, uid):
     with open(f"/proc/{daemon.pid}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
     assert set(status["Uid"].split()) == {str(uid)}
-    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+    for name in ("CapPrm", "CapEff", "CapBnd"):
         assert int(status[name], 16) == KEPT, name
+    for name in ("CapInh", "CapAmb"):
+        assert int(status[name], 16) == PASSED_ON, name
     assert status["NoNewPrivs"] == "1"
     assert daemon_log.entries(machine.log)[-1].values == {
-        "uid": str(uid), "signals": "everybody", "sees": "everybody"
+        "uid": str(uid), "signals": "everybody", "sees": "everybody", "mps": "everybody"
     }
 
 
@@ -175,14 +181,14 @@ def test_user(machine, nobody):
 
 
 def test_the_probe_has_the_rights_too(machine, nobody):
-    """It looks at everybody's processes."""
+    """It looks at everybody's processes, but becomes nobody."""
     at = machine.options.index("--inventory")
     del machine.options[at : at + 2]
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     [probe] = [pid for pid, _ in processes.descendants(os.getpid()) if "berth-probe" in processes.command_line(pid).split(" ")[0]][:1]
     with open(f"/proc/{probe}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
-    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (KEPT, str(nobody.pw_uid))
+    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (PASSED_ON, str(nobody.pw_uid))
     end(daemon)
 
 
@@ -213,8 +219,10 @@ def test_a_machine_wide_daemon_without_rights_says_so(machine):
         "uid": str(DAEMON),
         "signals": "own",
         "sees": "own",
+        "mps": "own",
         "missing": "cannot signal other users' processes: CAP_KILL; "
-        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
+        "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
     }
     assert run_as(machine, ALICE, "run", "true").code == 0
     end(daemon)

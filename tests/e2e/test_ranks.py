@@ -361,3 +361,59 @@ def test_many_ranks(pool_of):
     done = pool.berth("run", "--ranks", "-n", "all", "--rank-mask", "one", "sh", "-c", "echo $RANK $BERTH_DEVICES", timeout=30)
     assert (done.code, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == sorted(f"{rank} nvidia{rank}" for rank in range(64))
+
+
+# ---- Sharing by MPS: what the pool says, and what each process is told of it ----
+
+MPS = """echo $RANK$BERTH_REPLICA $BERTH_DEVICES $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY \
+${CUDA_MPS_ACTIVE_THREAD_PERCENTAGE-all} ${CUDA_MPS_PINNED_DEVICE_MEM_LIMIT-all}"""
+
+
+@pytest.mark.parametrize(
+    "options, replicas, wanted",
+    [
+        ([], 1, ["nvidia0 GPU-0 /r/nvidia0/pipe /r/nvidia0/log all all"]),
+        (
+            ["--share", "0.25", "--memory", "1GiB", "--time", "1h"],
+            1,
+            ["nvidia0 GPU-0 /r/nvidia0/pipe /r/nvidia0/log 25 0=1024M"],
+        ),
+        (["--mps-pipe-dir", "/p", "--mps-log-dir", "/l"], 1, ["nvidia0 GPU-0 /p /l all all"]),
+        (
+            ["--replicas", "2", "--mps-pipe-dir", "/p"],
+            2,
+            [f"{i} nvidia{i} GPU-{i} /p/nvidia{i} /r/nvidia{i}/log all all" for i in range(2)],
+        ),
+        (
+            ["--ranks", "-n2", "--share", "0.5"],
+            1,
+            [f"{i} nvidia{i} GPU-{i} /r/nvidia{i}/pipe /r/nvidia{i}/log 50 all" for i in range(2)],
+        ),
+        (
+            ["--ranks", "-n1-2", "--mps-pipe-dir", "/p", "--mps-log-dir", "/l"],
+            1,
+            ["0 nvidia0 GPU-0 /p/nvidia0 /l/nvidia0 all all"],
+        ),
+    ],
+)
+def test_each_process_has_one_device(sandbox, daemon, options, replicas, wanted):
+    devices = [{"id": f"nvidia{i}", "uuid": f"GPU-{i}"} for i in range(len(wanted))]
+    with sandbox.start(["berth", "run", "--sharing", "mps", *options, "sh", "-c", MPS], env=daemon.env) as program:
+        client = daemon.accept()
+        claim = client.expect("CLAIM")
+        client.grant(claim, devices=devices, replicas=replicas, mps_root="/r")
+        if replicas > 1 or "--ranks" in options:
+            client.say("DONE", client.expect("RELEASE"))
+        assert program.wait() == 0
+    assert sorted(program.text().splitlines()) == wanted
+
+
+@pytest.mark.parametrize("said", [{}, {"mps_root": "/r", "devices": [{"id": "nvidia0"}, {"id": "nvidia1"}]}])
+def test_strange_grants(sandbox, daemon, said):
+    """Better no command than one that does not find its control daemon, or shares what it should not."""
+    with sandbox.start(["berth", "run", "--sharing", "mps", "echo", "ran"], env=daemon.env) as program:
+        client = daemon.accept()
+        client.grant(client.expect("CLAIM"), **said)
+        assert program.wait() == 125
+        assert (program.text(), program.text("stderr").count("\n")) == ("", 1)
+        assert "MPS" in program.text("stderr")

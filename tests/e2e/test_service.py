@@ -67,7 +67,7 @@ def test_the_machines_daemon(machine):
     assert machine.run("berth", "run", "printenv", "BERTH_DEVICES", uid=ALICE) == (0, "nvidia0\n", "")
     assert machine.show("berthd.service", "ActiveState") == "active"
     user = machine.run("id", "-u", "berth").stdout.strip()
-    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody\n")
+    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody mps=everybody\n")
     groups = machine.run("id", "-Gn", "berth").stdout.split()
     assert {"berth", "render", "video"} <= set(groups)
     status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
@@ -111,6 +111,33 @@ def test_replacing_it_keeps_leases_and_the_queue(machine):
         holder.process.stdin = None
         assert holder.wait() == 0
         assert (waiting.wait(), waiting.text()) == (0, "served\n")
+
+
+def test_mps(machine):
+    """Within all bounds, a control daemon is its user's; it goes on when berthd is replaced, and ends with its lease."""
+    shutil.copy(BUILD / "tests/nvidia-cuda-mps-control", machine.root / "usr/bin")
+    sharing = ("berth", "run", "--sharing", "mps")
+    holder = machine.start(*sharing, "sh", "-c", "echo holding; exec cat", uid=ALICE)
+    holder.wait_for_line("^holding$")
+    pipes = machine.root / f"run/berth/mps/{ALICE}/nvidia0/pipe"
+    process = machine.root / "proc" / (pipes / "nvidia-cuda-mps-control.pid").read_text().strip()
+    status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line)
+    assert set(status["Uid"].split()) == {str(ALICE)}
+    assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
+    assert (process / "oom_score_adj").read_text() == "0\n"
+    assert machine.systemctl("restart", "berthd").code == 0
+    until_logged(machine, " mps state=restored ")
+    assert machine.systemctl("kill", "--kill-whom=main", "--signal=KILL", "berthd").code == 0
+    until_logged(machine, " mps state=restored ", 2)
+    assert machine.run(*sharing, "printenv", "CUDA_MPS_PIPE_DIRECTORY", uid=ALICE).stdout.endswith("/nvidia0/pipe\n")
+    assert process.exists()
+    holder.process.stdin.close()
+    holder.process.stdin = None
+    assert holder.wait() == 0
+    assert machine.run("berth", "run", "--device", "nvidia0", "true", uid=BOB).code == 0
+    assert not process.exists()
+    log = (machine.root / LOG.lstrip("/")).read_text()
+    assert log.count(" mps state=starting ") == 1, log
 
 
 # ---- Hardware ----

@@ -90,7 +90,7 @@ def test_followers_of_what_has_ended(pool):
 
 
 @pytest.mark.parametrize(
-    "args, code", [(["-n9", "true"], 120), (["--or-cpu", "true"], 2), ([], 2), (["--ranks", "true"], 2), (["-v", "true"], 2)]
+    "args, code", [(["-n9", "true"], 120), (["--or-cpu", "true"], 2), ([], 2), (["--label", "true"], 2), (["-v", "true"], 2)]
 )
 def test_refusals_in_the_foreground(pool, args, code):
     done = pool.berth("submit", *args)

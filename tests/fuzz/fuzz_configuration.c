@@ -139,6 +139,8 @@ static void walk_programs(const struct configuration *configuration)
                 checks[i]->deadline <= CHECK_DEADLINE_MOST);
     }
     walk_command(&configuration->notify);
+    require(configuration->mps_control == NULL ||
+            (is_text(configuration->mps_control, 4095) && configuration->mps_control[0] == '/'));
 }
 
 static void walk(const struct configuration *configuration)

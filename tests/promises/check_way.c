@@ -51,6 +51,12 @@ static bool holds_one_of(const struct model_lease *lease, slot_set slots)
     return false;
 }
 
+/* Whether what happened in this step did so now: time that passes in one go has moments between. */
+static bool is_of_now(const struct run *run)
+{
+    return run->operation->kind != OPERATION_ADVANCE || run->operation->known != run->other_steps;
+}
+
 /* That each notice of this step helps somebody who waits. */
 static void check_notice_helps(struct run *run, uint64_t id)
 {
@@ -206,7 +212,7 @@ static void check_scope(struct run *run, uint64_t scope)
         only = order[i];
     }
     if (ordinary == 1 && only->reserved && !run->granted_since && run->verdict.promise == 0 &&
-        (run->operation->kind != OPERATION_ADVANCE || run->operation->known))
+        is_of_now(run))
         check_notices_needed(run, only);
     if (run->verdict.promise == 0)
         check_alike(run, order, ordinary);
@@ -217,7 +223,7 @@ void check_giving_way(struct run *run)
     bool helpers = false;
 
     for (size_t i = 0; i < run->notice_count && !run->granted_since; i++) {
-        if (run->operation->kind != OPERATION_ADVANCE || run->operation->known)
+        if (is_of_now(run))
             check_notice_helps(run, run->notices[i]);
     }
     for (size_t i = 0; i < run->model.lease_count; i++)

@@ -338,6 +338,67 @@ static void limits_hold_only_their_own(void **state)
     assert_int_equal(outcome(&scene, other, NULL), BERTH_ERROR_IMPOSSIBLE);
 }
 
+static struct asking *ask_slice(struct scene *scene, uint64_t memory, uint64_t min_free)
+{
+    struct asking *asking = ask(scene, 1);
+
+    asking->sharing = SHARING_TIME_SLICE;
+    asking->memory = (struct optional_number){memory > 0, memory * GIB};
+    asking->min_free = (struct optional_number){min_free > 0, min_free * GIB};
+    return asking;
+}
+
+/* The example of docs/FAIRNESS.md, and who comes beside somebody who reserved nothing. */
+static void what_is_reserved_counts(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1);
+    scene.model.devices[0].free_known = true;
+    scene.model.devices[0].free = 80 * GIB;
+    hold(&scene, ask_slice(&scene, 60, 0), 1, TIME_NEVER);
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 0, 30), NULL), CLAIM_WAITS);
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 0, 20), NULL), CLAIM_GRANTED);
+    scene.model.devices[0].free = 15 * GIB;
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 0, 20), NULL), CLAIM_WAITS);
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 20, 0), NULL), CLAIM_GRANTED);
+    hold(&scene, ask_slice(&scene, 0, 0), 1, TIME_NEVER);
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 1, 0), NULL), CLAIM_WAITS);
+    scene.model.devices[0].free = 65 * GIB;
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 6, 0), NULL), CLAIM_WAITS);
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 5, 0), NULL), CLAIM_GRANTED);
+    scene.model.devices[0].free_known = false;
+    assert_int_equal(outcome(&scene, ask_slice(&scene, 20, 0), NULL), CLAIM_GRANTED);
+}
+
+static void mps_is_of_one_user_in_one_place(void **state)
+{
+    struct scene scene;
+    struct asking *mps;
+
+    (void)state;
+    scene_init(&scene, 1);
+    mps = ask(&scene, 1);
+    mps->sharing = SHARING_MPS;
+    mps->pipe = 1;
+    hold(&scene, mps, 1, TIME_NEVER);
+    mps = ask(&scene, 1);
+    *mps = scene.askings[0];
+    assert_int_equal(outcome(&scene, mps, NULL), CLAIM_GRANTED);
+    mps->uid++;
+    assert_int_equal(outcome(&scene, mps, NULL), CLAIM_WAITS);
+    mps->uid--;
+    mps->pipe = 2;
+    assert_int_equal(outcome(&scene, mps, NULL), CLAIM_WAITS);
+    mps->pipe = 1;
+    mps->log = 1;
+    assert_int_equal(outcome(&scene, mps, NULL), CLAIM_WAITS);
+    mps->log = 0;
+    mps->replicas = 2;
+    assert_int_equal(outcome(&scene, mps, NULL), CLAIM_WAITS);
+}
+
 static void shares_fill_a_device(void **state)
 {
     struct scene scene;
@@ -506,6 +567,8 @@ int main(void)
         cmocka_unit_test(helpers_take_what_nobody_wants),
         cmocka_unit_test(helpers_do_not_move_a_start),
         cmocka_unit_test(limits_hold_only_their_own),
+        cmocka_unit_test(what_is_reserved_counts),
+        cmocka_unit_test(mps_is_of_one_user_in_one_place),
         cmocka_unit_test(shares_fill_a_device),
         cmocka_unit_test(leases_have_devices_within),
         cmocka_unit_test(counting_agrees_with_trying),

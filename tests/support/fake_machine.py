@@ -201,6 +201,13 @@ class FakeMachine:
         self._add_hwmon(card, 7, name="xe", temp2_input=51000, temp2_label="pkg")
         return card
 
+    def add_ponte_vecchio(self, bus, tiles=2):
+        """A card that i915 drives, with a GT for each of its tiles."""
+        card = self._add_drm(self.add_pci(bus, 0, INTEL, 0x0BD5, "i915", PCI_DISPLAY_3D))
+        for tile in range(tiles):
+            card.write(f"drm/{card.card}/gt/gt{tile}/id", f"{tile}\n")
+        return card
+
     def add_amd(self, bus, memory=32 * GIB, used=2 * GIB, busy=25):
         """A card of amdgpu's that computes: with a node of KFD's."""
         card = self._add_drm(self.add_pci(bus, 0, AMD, 0x738C, "amdgpu", PCI_DISPLAY_3D))

@@ -20,6 +20,7 @@ static const char every_key[] = "policy: round-robin\n"
                                 "age_step: 2h\n"
                                 "time_slice_tenants: 2\n"
                                 "mps_tenants: 1024\n"
+                                "mps_control: /opt/mps-control\n"
                                 "default_time: 8h\n"
                                 "longest_time: 2-00:00:00\n"
                                 "time_warning: 0s\n"
@@ -101,6 +102,7 @@ static void check_usual(struct configuration *configuration)
     assert_int_equal(configuration->prolog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->epilog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->notify.count, 0);
+    assert_null(configuration->mps_control);
     configuration_finish(configuration);
 }
 
@@ -232,6 +234,7 @@ static void programs_are_read(void **state)
     check_strings(&configuration.epilog.words, "/opt/clean");
     assert_int_equal(configuration.epilog.deadline, 30 * DURATION_SECOND);
     check_strings(&configuration.notify, "/opt/mail -s GPUs");
+    assert_string_equal(configuration.mps_control, "/opt/mps-control");
     configuration_finish(&configuration);
 }
 

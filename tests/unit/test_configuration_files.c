@@ -163,6 +163,10 @@ static void describe(const struct configuration *configuration, const struct con
         begin(out, numbers[i].name);
         text_append_format(out, " %u", value);
     }
+    if (configuration->mps_control != NULL) {
+        begin(out, "mps_control");
+        text_append_format(out, " %s", configuration->mps_control);
+    }
     if (configuration->squatters != SQUATTING_AVOIDED)
         begin(out, "squatters ignored");
     describe_lists(configuration, out);
@@ -320,6 +324,8 @@ static void programs_have_to_be_there(void **state)
                    "notify: [@/program]\n",
                    NULL);
     check_programs("grace: 1s\nprolog: ~\nnotify:\n", NULL);
+    check_programs("mps_control: @/program\n", NULL);
+    check_programs("mps_control: @/none\n", "berth.yaml:1:14: mps_control: @/none: no such file");
     check_programs("", NULL);
     check_programs("grace: 1s\nprolog: {deadline: 1s, command: [@/none, -v]}\n",
                    "berth.yaml:2:34: prolog: @/none: no such file");

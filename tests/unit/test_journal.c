@@ -161,7 +161,7 @@ static void bytes_stay_as_they_are(void **state)
     check_bytes(&(struct engine_event){.type = EVENT_REQUEST, .request = 2, .share = 250000},
                 "b10118000000813baee16eaa00000000000000000300010000000213000300000090d003");
     sample_of(EVENT_REQUEST, &sample);
-    check_bytes(&sample.event, "b10157010000342da006990380a7ff44f2ca8618030001000000020400070100"
+    check_bytes(&sample.event, "b1017c01000060d331a281d780a7ff44f2ca86180300010000000204002c0100"
                                "000100010000000202000100000004030001000000010400010000000305001b"
                                "0000000000000000ffffffff0101000000ffffffff0402000000ffffffff0600"
                                "0900000000000000000300000007000100000002080001000000040900040000"
@@ -170,9 +170,10 @@ static void bytes_stay_as_they_are(void **state)
                                "0100000003110001000000031200050000006669727374130004000000746561"
                                "6d14000100000001150001000000011600010000000117000100000001180001"
                                "00000005190001000000061a0005000000747261696e1b0002000000a00f1c00"
-                               "0400000000000080050035000000010002000000e80302000800000064000000"
-                               "ffffffff0300120000000100000000ffffffff00010000000200000004000100"
-                               "000006");
+                               "04000000000000801d000d0000002f72756e2f6d70732f706970651e000c0000"
+                               "002f72756e2f6d70732f6c6f67050035000000010002000000e8030200080000"
+                               "0064000000ffffffff0300120000000100000000ffffffff0001000000020000"
+                               "0004000100000006");
     sample_finish(&sample);
 }
 
@@ -344,8 +345,8 @@ static void no_memory_leaves_nothing(void **state)
     sample.event.slot_count = SAMPLE_ITEMS;
     bytes = encoded(&sample.event);
     assert_in_range(failing_allocator_try_all(encode_full, &sample.event), 1, 20);
-    /* Request, 2 lists, 4 texts, party, its groups and mask with its ids, slots. */
-    assert_int_equal(failing_allocator_try_all(decode_full, &bytes), 12);
+    /* Request, 2 lists, 6 texts, party, its groups and mask with its ids, slots. */
+    assert_int_equal(failing_allocator_try_all(decode_full, &bytes), 14);
     text_finish(&bytes);
     sample_finish(&sample);
 }

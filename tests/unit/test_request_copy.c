@@ -224,7 +224,7 @@ static void a_copy_without_memory_leaves_nothing(void **state)
 
     (void)state;
     request_fill(&request);
-    assert_int_equal(failing_allocator_try_all(copy_full, &request), 6);
+    assert_int_equal(failing_allocator_try_all(copy_full, &request), 8);
     request_finish(&request);
 }
 
