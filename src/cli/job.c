@@ -184,13 +184,13 @@ static int start_copy(struct job *job, uint32_t number)
 {
     const struct job_copies *copies = &job->copies;
     struct berth_error error = BERTH_ERROR_INIT;
-    struct launch_copy copy = {0};
+    struct launch_copy streams = {0};
     uint32_t label = job->launch == NULL ? number : launch_label(job->launch, number);
     int code;
 
-    if (copies->labels != NULL && labels_begin(copies->labels, label, &copy, &error) < 0)
+    if (copies->labels != NULL && labels_begin(copies->labels, label, &streams, &error) < 0)
         return fail(copies->verb, &error);
-    code = copies->start(copies->context, job->supervisor, number, &copy);
+    code = copies->start(copies->context, job->supervisor, number, &streams);
     if (copies->labels != NULL)
         labels_began(copies->labels);
     return code;
@@ -266,19 +266,20 @@ int job_run_copies(const struct job_copies *copies)
 
 /* A start of job_copies: one copy of a launch with its environment. */
 static int start_prepared(const void *context, struct supervisor *supervisor, uint32_t number,
-                          struct launch_copy *copy)
+                          const struct launch_copy *streams)
 {
     const struct launch *launch = context;
+    struct launch_copy copy = *streams;
     struct berth_error error = BERTH_ERROR_INIT;
     struct prepared prepared;
     int code = 0;
 
     if (launch_prepare(launch, number, &prepared, &error) < 0)
         return launch_fail(launch, &error);
-    copy->arguments = launch->words;
-    copy->environment = prepared.environment.items;
-    copy->cpus = prepared.is_pinned ? &prepared.cpus : NULL;
-    if (supervisor_start(supervisor, copy, &error) < 0)
+    copy.arguments = launch->words;
+    copy.environment = prepared.environment.items;
+    copy.cpus = prepared.is_pinned ? &prepared.cpus : NULL;
+    if (supervisor_start(supervisor, &copy, &error) < 0)
         code = launch_fail_start(launch, &error);
     prepared_finish(&prepared);
     return code;

@@ -19,9 +19,10 @@ struct job_copies {
     struct labels *labels; /* NULL: none */
     const void *context;
 
-    /* Starts one copy, which it completes. Returns 0, or an exit code having said what failed. */
+    /* Starts one copy, of which only the streams are given. Returns 0, or an exit code having said
+     * what failed. */
     int (*start)(const void *context, struct supervisor *supervisor, uint32_t number,
-                 struct launch_copy *copy);
+                 const struct launch_copy *streams);
 };
 
 /* Runs them to their end. Returns the exit code, as job_run. */
