@@ -581,3 +581,28 @@ def test_the_daemon_stays_while_it_is_there(pool_of, mps):
         control = mps.controls()["nvidia0"]
     assert daemon.wait() == 0
     assert processes.is_ended(control.pid, 0)
+
+
+def test_many_tenants_and_daemons_that_are_killed(pool_of, mps):
+    """Each command finds a control daemon that serves it, whatever becomes of berthd; in the end there is none."""
+    pool = pool_of(2)
+    command = ("--sharing", "mps", "--share", "0.25", "--", mps.program, "--client")
+    programs = [pool.start("run", *command) for _ in range(40)]
+    for program in programs:
+        program.process.stdin.close()
+        program.process.stdin = None
+
+    def ended():
+        return sum(program.process.poll() is not None for program in programs)
+
+    for count in range(0, len(programs), 5):
+        until(
+            lambda: ended() == len(programs) or (ended() >= count and pool.daemons()),
+            lambda: f"{count} commands that have ended, of which there are {ended()}, and a daemon",
+        )
+        pool.end_daemon(signal.SIGKILL)
+    assert [program.wait() for program in programs] == [0] * len(programs)
+    assert all(program.text().startswith("server ") for program in programs)
+    restart(pool)
+    mps.until_gone()
+    assert not [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie and mps.is_server(pid)]
