@@ -397,6 +397,15 @@ static int listen_there(void)
     return listen(control.listener, CLIENTS_MOST);
 }
 
+static void leave_terminal(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setsid();
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        dup2(nothing, i);
+}
+
 static int run_daemon(bool in_background)
 {
     char rest[LINE_MOST];
@@ -419,7 +428,7 @@ static int run_daemon(bool in_background)
     if (in_background && fork() != 0)
         return EXIT_SUCCESS;
     if (in_background)
-        setsid();
+        leave_terminal();
     signal(SIGCHLD, SIG_IGN);
     write_pid();
     say("control.log", "Control", "Starting control daemon using socket %s", control.path);

@@ -56,6 +56,50 @@ def refusal(client, **request):
     return caught.value
 
 
+# ---- The double ----
+
+
+def test_the_double(mps, sandbox):
+    """It does what the original is documented to do."""
+    directories = {
+        "CUDA_MPS_PIPE_DIRECTORY": str(sandbox.directory / "pipe"),
+        "CUDA_MPS_LOG_DIRECTORY": str(sandbox.directory / "log"),
+    }
+    for directory in directories.values():
+        os.mkdir(directory)
+
+    def run(*options, lines=""):
+        done = sandbox.run([mps.program, *options], input=lines, env=directories)
+        return done.code, done.stdout
+
+    assert run(lines="get_server_list\n") == (1, "Cannot find MPS control daemon process\n")
+    assert run("-d") == (0, "")
+    assert run("-d") == run("-f") == (1, "An instance of this daemon is already running\n")
+    assert run(lines="get_default_active_thread_percentage\n") == (0, "100.0\n")
+    assert run(lines="set_default_active_thread_percentage 40\nget_default_active_thread_percentage\n") == (
+        0,
+        "40.0\n40.0\n",
+    )
+    assert run(lines="set_default_device_pinned_mem_limit 0 2G\nget_default_device_pinned_mem_limit 0\n") == (0, "2G\n")
+    assert run(lines=f"get_server_list\nstart_server -uid {os.getuid()}\n") == (0, "")
+    code, server = run(lines="get_server_list\n")
+    assert code == 0 and int(server) > 0
+    assert run(lines=f"get_client_list {server}") == (0, "")
+    assert run(lines=f"shutdown_server {server}") == (0, "")
+    assert run(lines="get_server_list\n") == (0, "")
+    [daemon] = [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie]
+    # It waits for clients, but not for ever.
+    with sandbox.start([mps.program, "--client"], env=directories) as client:
+        server = int(client.wait_for_line("^server ").split()[1])
+        assert run(lines="quit -t 0\n") == (0, "")
+        processes.wait_for_end(server)
+        client.process.stdin.close()
+        client.process.stdin = None
+        assert client.wait() == 0
+    processes.wait_for_end(daemon)
+    assert "Starting new server" in (sandbox.directory / "log/control.log").read_text()
+
+
 # ---- From the first tenant to the last ----
 
 
@@ -392,6 +436,26 @@ def test_missing_program(pool_of, mps, told):
         assert refused.text == f"sharing mps: wanted the MPS control program, found {mps.program}: no such file"
         mps.program.with_name("moved").rename(mps.program)
     mps.until_gone()
+
+
+def test_missing_program_on_the_command_line(pool, mps):
+    """No device here could ever do, so that the CPU may."""
+    mps.program.chmod(0o644)
+    done = pool.berth("run", "--sharing", "mps", "true")
+    words = f"sharing mps: wanted the MPS control program, found {mps.program}: is not executable"
+    assert done == (120, "", f"berth: run: {words}\n")
+    done = pool.berth("run", "--sharing", "mps", "--or-cpu", "printenv", "CUDA_VISIBLE_DEVICES")
+    assert done == (0, "-1\n", "")
+
+
+def test_no_program_in_the_usual_directories(pool_of, sandbox):
+    name = "nvidia-cuda-mps-control"
+    usual = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin")
+    if any(os.path.exists(f"{directory}/{name}") for directory in usual):
+        pytest.skip(f"this machine has {name}")
+    done = pool_of(1).berth("run", "--sharing", "mps", "true")
+    assert done.code == 120
+    assert f"wanted the MPS control program, found {name}: not in /usr/bin, " in done.stderr
 
 
 def try_claim(client):
