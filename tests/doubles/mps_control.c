@@ -41,7 +41,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLIENTS_MOST = 48, LINE_MOST = 512, PATH_MOST = 512, DEVICES_MOST = 8 };
+/* Comes after what there is to answer: one that crashed has not answered. */
+#define DONE "done\n"
+
+enum {
+    CLIENTS_MOST = 48,
+    LINE_MOST = 512,
+    PATH_MOST = 512,
+    DEVICES_MOST = 8,
+    ANSWER_MOST = 16 * 1024
+};
 
 /* Somebody who is connected: a client of the device, or who gives a command. */
 struct peer {
@@ -283,6 +292,7 @@ static void obey(struct peer *peer, const char *line)
     } else {
         answer(peer, "Unrecognized command\n");
     }
+    answer(peer, DONE);
     hang_up(peer);
 }
 
@@ -345,7 +355,7 @@ static void end(void)
     unlink(control.path);
     for (int i = 0; i < CLIENTS_MOST; i++) {
         if (control.peers[i].socket >= 0 && control.peers[i].waits_for_end)
-            answer(&control.peers[i], "ended\n");
+            answer(&control.peers[i], DONE);
     }
     say("control.log", "Control", "Exit");
     exit(EXIT_SUCCESS);
@@ -457,24 +467,25 @@ static int dial(void)
 static int command(const char *line)
 {
     int daemon = dial();
-    char words[LINE_MOST];
-    ssize_t length;
-    int code = EXIT_SUCCESS;
+    char words[ANSWER_MOST];
+    size_t length = 0;
+    ssize_t got;
+    bool is_done;
 
     if (daemon < 0) {
         printf("Cannot find MPS control daemon process\n");
         return EXIT_FAILURE;
     }
     if (send(daemon, line, strlen(line), MSG_NOSIGNAL) < 0)
-        code = EXIT_FAILURE;
-    while ((length = recv(daemon, words, sizeof(words), 0)) > 0) {
-        if (strncmp(words, "failed", strlen("failed")) == 0)
-            code = EXIT_FAILURE;
-        if (strncmp(words, "ended", strlen("ended")) != 0)
-            fwrite(words, 1, (size_t)length, stdout);
-    }
+        return EXIT_FAILURE;
+    while (length < sizeof(words) &&
+           (got = recv(daemon, words + length, sizeof(words) - length, 0)) > 0)
+        length += (size_t)got;
     close(daemon);
-    return length < 0 ? EXIT_FAILURE : code;
+    is_done =
+        length >= strlen(DONE) && memcmp(words + length - strlen(DONE), DONE, strlen(DONE)) == 0;
+    fwrite(words, 1, is_done ? length - strlen(DONE) : length, stdout);
+    return is_done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int be_client(void)
