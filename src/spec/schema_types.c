@@ -19,7 +19,10 @@
 /* Any scalar is a text to berth. */
 #define SCALARS "string", "number", "boolean"
 
-enum { TEXT_LONGEST = 255 };
+enum {
+    TEXT_LONGEST = 255,
+    NUMBER_DIGITS = 18, /* that int64_t always holds */
+};
 
 void schema_write_types(struct json *json, bool or_null, const char *const *names)
 {
@@ -67,11 +70,29 @@ static void write_pattern(struct json *json, struct text *pattern)
     text_finish(pattern);
 }
 
+/* The largest number of so many digits. */
+static uint64_t largest_of(unsigned digits)
+{
+    uint64_t number = 0;
+
+    while (digits-- > 0)
+        number = number * 10 + 9;
+    return number;
+}
+
 void schema_of_text(const struct field *field, bool or_null, struct json *json)
 {
+    uint64_t longest = field->most == 0 ? TEXT_LONGEST : field->most;
+
     schema_write_types(json, or_null, NAMES(SCALARS));
-    write_length(json, 1, field->most == 0 ? TEXT_LONGEST : field->most);
+    write_length(json, 1, longest);
     write_without_zero_bytes(json);
+    /* A short text may be too short for a number that nobody would wonder about. */
+    if (longest <= NUMBER_DIGITS) {
+        json_key(json, "minimum");
+        json_signed(json, -(int64_t)largest_of((unsigned)longest - 1));
+        json_number_member(json, "maximum", true, largest_of((unsigned)longest));
+    }
 }
 
 void schema_of_number(const struct field *field, bool or_null, struct json *json)
@@ -128,16 +149,6 @@ void schema_of_share(const struct field *field, bool or_null, struct json *json)
     schema_write_types(json, or_null, NAMES("number"));
     json_number_member(json, "exclusiveMinimum", true, 0);
     json_number_member(json, "maximum", true, 1);
-}
-
-/* The largest number of so many digits. */
-static uint64_t largest_of(unsigned digits)
-{
-    uint64_t number = 0;
-
-    while (digits-- > 0)
-        number = number * 10 + 9;
-    return number;
 }
 
 /* That one of the digits is not 0. */
@@ -220,7 +231,7 @@ void schema_of_device_ids(const struct field *field, bool or_null, struct json *
     append_id(&one);
     text_append_format(&several, "%s(?:,%s)*", text_string(&one), text_string(&one));
     schema_write_types(json, or_null, NAMES("string", "array"));
-    write_length(json, 1, WORKLOAD_IDS_LONGEST);
+    write_length(json, 0, WORKLOAD_IDS_LONGEST);
     write_pattern(json, &several);
     json_number_member(json, "minItems", true, 1);
     json_number_member(json, "maxItems", true, DEVICE_ID_LIST_MOST);
@@ -234,7 +245,7 @@ void schema_of_device_ids(const struct field *field, bool or_null, struct json *
 void schema_of_directory(const struct field *field, bool or_null, struct json *json)
 {
     schema_write_types(json, or_null, NAMES("string"));
-    write_length(json, 1, field->most);
+    write_length(json, 0, field->most);
     json_string_member(json, "pattern", "^/[^\\u0000]*$");
 }
 

@@ -278,27 +278,20 @@ def state_of(pid):
     return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
 
 
-# What a shell does with a job: without a parent outside of its group, nobody stops by these signals.
-SHELL = """
-import os, sys
-job = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, setpgroup=0)
-print("job", job, flush=True)
-print("code", os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), flush=True)
-"""
+# In a group of its own, as a shell's job is: in one without a parent in its session nobody stops by SIGTSTP.
+AS_JOB = "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def test_ranks_stop_and_go_on(pool):
     command = ["berth", "run", "--ranks", "-n3", "sh", "-c", LISTEN]
-    with pool.sandbox.start([sys.executable, "-c", SHELL, *command]) as shell:
-        job = int(shell.wait_for_line("^job ").split()[1])
-        everybody = [job, *started(shell, 3).values()]
-        os.kill(job, signal.SIGTSTP)
-        until(lambda: all(state_of(pid) == "T" for pid in everybody), "that all stop")
-        os.kill(job, signal.SIGCONT)
-        until(lambda: all(state_of(pid) != "T" for pid in everybody), "that all go on")
-        os.kill(job, signal.SIGTERM)
-        shell.wait_for_line("^code 9$")
-        assert shell.wait() == 0
+    with pool.sandbox.start([sys.executable, "-c", AS_JOB, *command]) as program:
+        ranks = started(program, 3)
+        program.kill(signal.SIGTSTP)
+        until(lambda: all(state_of(pid) == "T" for pid in ranks.values()), "that all stop")
+        program.kill(signal.SIGCONT)
+        until(lambda: all(state_of(pid) != "T" for pid in ranks.values()), "that all go on")
+        program.kill(signal.SIGTERM)
+        assert program.wait() == 9
 
 
 def test_interrupt_on_a_terminal(pool):

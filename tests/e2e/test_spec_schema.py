@@ -5,6 +5,7 @@ The schema sees what a reader of YAML 1.2 or JSON makes of a file, berth sees it
 things that only berth can tell: how a number is written, and how many bytes a text has. `Exact` hands both on to
 the schema, and then the two must agree always; without it, wherever a file has neither.
 """
+import itertools
 import json
 import os
 import random
@@ -18,12 +19,10 @@ from jsonschema import Draft202012Validator
 BERTH = os.environ["BERTH"]
 MADE_UP = 2500 * int(os.environ.get("BERTH_TEST_SCALE", "1"))
 AT_ONCE = 500
+TEXT_LONGEST = 255
 
-# The least that the length of any text is held to.
-SHORTEST_LIMIT = 15
-
-# What berth takes for a number.
-PLAINLY_WRITTEN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+# How numbers are written that berth takes for numbers, though below 0 it wants none.
+PLAINLY_WRITTEN = re.compile(r"(?!-[0.]*$)-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
 class Bytes(str):
@@ -58,7 +57,7 @@ class Exact(yaml_core.Reader):
         if isinstance(value, float):
             self.differs = self.differs or value.is_integer()
             return Pointed(value)
-        if len(text) > SHORTEST_LIMIT:  # as a number it is too large for anything
+        if len(text) > TEXT_LONGEST:  # as a number it is too large for anything
             self.differs = True
             return Bytes(text)
         return value
@@ -115,8 +114,8 @@ def compare(schema, texts, verdicts):
 
 
 def corpus(source_root):
-    """The files that the reader is tested with."""
-    paths = sorted((source_root / "tests/data/spec").rglob("*"))
+    """The files that the reader is tested with, and the examples."""
+    paths = [*sorted((source_root / "tests/data/spec").rglob("*")), *sorted((source_root / "examples/spec").iterdir())]
     return [path.read_bytes() for path in paths if path.suffix in (".yaml", ".json")]
 
 
@@ -213,18 +212,64 @@ def test_every_value_of_every_field(schema, check):
     assert len(texts) / 10 < good < len(texts)
 
 
+# Fields that may be in each other's way, and what they may be beside left out.
+TOGETHER = (
+    {"sharing": ("mps", "time-slice"), "vendor": ("nvidia", "amd", "any", "x", "5")},
+    {"sharing": ("mps", "exclusive"), "count": ("1", "'1'", "1-1", "2", "all"), "distributed": ("{}", "{backend: null}")},
+    {"sharing": ("mps", "time-slice", "exclusive"), "share": ("0.5",)},
+    {"sharing": ("mps", "time-slice", "exclusive"), "memory": ("1G",)},
+    {"sharing": ("mps", "time-slice", "exclusive"), "mps_pipe_dir": ("/x",), "mps_log_dir": ("/x",)},
+    {"scheduling": ("gang", "spread", "best-effort"), "distributed": ("{}",)},
+    {"count": ("all", "'all'", "1"), "replicas": ("1", "2")},
+    {"priority": ("low", "normal"), "opportunistic": ("true", "True", "TRUE", "false")},
+    {"label": ("true", "True", "false"), "distributed": ("{}",), "replicas": ("1", "2")},
+)
+
+
+def test_what_does_not_go_together(schema, check):
+    """All of it, with gpu in any place, and with nothing where a value might be."""
+    texts = []
+    for fields in TOGETHER:
+        for values in itertools.product(*((None, "null", *values) for values in fields.values())):
+            given = [(name, value) for name, value in zip(fields, values) if value is not None]
+            top = "".join(f"{name}: {value}\n" for name, value in given if name in spec_documents.TOP)
+            gpu = "{" + ", ".join(f"{name}: {value}" for name, value in given if name not in spec_documents.TOP) + "}"
+            texts += [f"{top}gpu: {gpu}\n", f"{top}resources: {{gpu: {gpu}}}\n", f"{top}gpu: null\nresources: {{gpu: {gpu}}}\n"]
+    places = (None, "null", "{}")
+    for gpu, below in itertools.product(places, (*places, "[]")):
+        resources = "null" if below == "[]" else "{}" if below is None else f"{{gpu: {below}}}"
+        texts.append(("" if gpu is None else f"gpu: {gpu}\n") + f"resources: {resources}\n")
+    texts = [text.encode() for text in texts]
+    verdicts = check(texts)
+    compare(schema, texts, verdicts)
+    sentences = {rule["description"] for rule in schema["allOf"] + schema["$defs"]["gpu"]["allOf"]}
+    met = {sentence for sentence in sentences for _, message in verdicts if message and message.endswith(sentence)}
+    assert met == sentences and len(sentences) >= 10
+
+
+def test_the_largest_values(schema, check):
+    texts = []
+    for count in (4096, 4097):
+        for name in ("device", "avoid"):
+            texts.append(f"gpu: {{{name}: [{', '.join(['nvidia0'] * count)}]}}")
+            texts.append(f"gpu: {{{name}: '{','.join(['nvidia1'] * 512 + ['x'])[: count - 2]}'}}")
+            texts.append(f"gpu: {{{name}: '{','.join(['nvidia1'] * 511)},amd{'9' * (count - 4092)}'}}")
+        texts.append(f"gpu: {{}}\ncommand: [{', '.join(['x'] * count)}]")
+        texts.append(f"gpu: {{time_slicing_config_path: {'x' * (count - 1)}}}")
+    for length in (131071, 131072):
+        texts += [f"gpu: {{}}\ncommand: {'x' * length}", f"gpu: {{}}\ncommand: [x, {'x' * length}]"]
+        texts += [f"gpu: {{}}\ncommand: [{'x' * length}]"]
+    texts = [text.encode() for text in texts]
+    good = compare(schema, texts, check(texts))
+    assert 8 <= good <= len(texts) - 8
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_made_up_files(schema, check, seed):
     seeded = random.Random(seed)
     texts = [spec_documents.write(seeded).encode() for _ in range(MADE_UP // 2)]
-    verdicts = check(texts)
-    good = compare(schema, texts, verdicts)
+    good = compare(schema, texts, check(texts))
     assert len(texts) / 10 < good < len(texts) * 0.9
-    # No contradiction is one that they never met.
-    sentences = {rule["description"] for rule in schema["allOf"] + schema["$defs"]["gpu"]["allOf"]}
-    assert len(sentences) >= 10
-    met = {sentence for sentence in sentences for _, message in verdicts if message and message.endswith(sentence)}
-    assert met == sentences
 
 
 def test_changed_files(schema, check, source_root):

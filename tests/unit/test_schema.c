@@ -107,7 +107,7 @@ static void what_is_within_a_record_is_judged_there(void **state)
     const struct contradiction rows[] = {
         {.at = "box.size",
          .sentence = "no",
-         .conditions = {{"box.size", CONDITION_GIVEN},
+         .conditions = {{"box.size", CONDITION_GIVEN, NULL},
                         {"box.colour", CONDITION_NOT_GIVEN_AS, VALUES("red", "7")}}},
         {0},
     };
@@ -127,7 +127,7 @@ static void what_is_about_both_is_judged_at_the_top(void **state)
     const struct contradiction rows[] = {
         {.at = "box",
          .sentence = "no",
-         .conditions = {{"shelf.box", CONDITION_LEFT_OUT},
+         .conditions = {{"shelf.box", CONDITION_LEFT_OUT, NULL},
                         {"box.colour", CONDITION_ANOTHER, VALUES("True")}}},
         {0},
     };
