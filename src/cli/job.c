@@ -154,14 +154,15 @@ static void turn(struct job *job)
 {
     struct labels *labels = job->copies.labels;
     struct pollfd *polls = job->polls.items;
+    size_t count = POLL_LABELS;
 
     polls[POLL_SUPERVISOR] =
         (struct pollfd){.fd = supervisor_descriptor(job->supervisor), .events = POLLIN};
     polls[POLL_DAEMON] =
         (struct pollfd){.fd = job->claim != NULL ? job->session->socket : -1, .events = POLLIN};
     if (labels != NULL)
-        labels_ask(labels, polls + POLL_LABELS);
-    poll(polls, job->polls.count, poll_timeout(job));
+        count += labels_ask(labels, polls + POLL_LABELS);
+    poll(polls, count, poll_timeout(job));
     /* What was printed before all stopped is seen before we stop. */
     if (labels != NULL)
         labels_turn(labels, polls + POLL_LABELS);
@@ -183,13 +184,13 @@ static int start_copy(struct job *job, uint32_t number)
 {
     const struct job_copies *copies = &job->copies;
     struct berth_error error = BERTH_ERROR_INIT;
-    struct launch_copy copy = {0};
+    struct launch_copy streams = {0};
     uint32_t label = job->launch == NULL ? number : launch_label(job->launch, number);
     int code;
 
-    if (copies->labels != NULL && labels_begin(copies->labels, label, &copy, &error) < 0)
+    if (copies->labels != NULL && labels_begin(copies->labels, label, &streams, &error) < 0)
         return fail(copies->verb, &error);
-    code = copies->start(copies->context, job->supervisor, number, &copy);
+    code = copies->start(copies->context, job->supervisor, number, &streams);
     if (copies->labels != NULL)
         labels_began(copies->labels);
     return code;
@@ -217,21 +218,21 @@ static int exit_code_of(const struct job *job)
 static int prepare_polls(struct job *job, struct berth_error *error)
 {
     const struct labels *labels = job->copies.labels;
-    size_t count = POLL_LABELS + (labels == NULL ? 0 : labels_poll_count(labels));
+    size_t most = POLL_LABELS + (labels == NULL ? 0 : labels_poll_most(labels));
 
-    if (vector_reserve(&job->polls, count) < 0)
-        return error_set_memory(error);
-    job->polls.count = count;
-    return 0;
+    return vector_reserve(&job->polls, most) < 0 ? error_set_memory(error) : 0;
 }
 
 /* Runs what was started to its end. */
 static void watch(struct job *job)
 {
+    bool is_told;
+
     while (!supervisor_is_done(job->supervisor))
         turn(job);
+    is_told = job->end != 0 || supervisor_was_told_to_end(job->supervisor);
     if (job->copies.labels != NULL)
-        labels_collect(job->copies.labels, supervisor_was_told_to_end(job->supervisor));
+        labels_collect(job->copies.labels, is_told);
     /* What failed may have been ended with the lease, if that was faster than its notice. */
     if (job->claim != NULL && supervisor_exit_code(job->supervisor) != EXIT_GOOD)
         listen_to_daemon(job);
@@ -265,19 +266,20 @@ int job_run_copies(const struct job_copies *copies)
 
 /* A start of job_copies: one copy of a launch with its environment. */
 static int start_prepared(const void *context, struct supervisor *supervisor, uint32_t number,
-                          struct launch_copy *copy)
+                          const struct launch_copy *streams)
 {
     const struct launch *launch = context;
+    struct launch_copy copy = *streams;
     struct berth_error error = BERTH_ERROR_INIT;
     struct prepared prepared;
     int code = 0;
 
     if (launch_prepare(launch, number, &prepared, &error) < 0)
         return launch_fail(launch, &error);
-    copy->arguments = launch->words;
-    copy->environment = prepared.environment.items;
-    copy->cpus = prepared.is_pinned ? &prepared.cpus : NULL;
-    if (supervisor_start(supervisor, copy, &error) < 0)
+    copy.arguments = launch->words;
+    copy.environment = prepared.environment.items;
+    copy.cpus = prepared.is_pinned ? &prepared.cpus : NULL;
+    if (supervisor_start(supervisor, &copy, &error) < 0)
         code = launch_fail_start(launch, &error);
     prepared_finish(&prepared);
     return code;
@@ -303,12 +305,15 @@ int job_run(const struct launch *launch, struct labels *labels, struct session *
     return run(&job);
 }
 
-void job_finish_labels(const char *verb, struct labels *labels)
+int job_finish_labels(const char *verb, struct labels *labels, int exit_code)
 {
     struct berth_error error = BERTH_ERROR_INIT;
+    int code;
 
-    if (labels_finish(labels, &error) < 0)
-        fail(verb, &error);
+    if (labels_finish(labels, &error) == 0)
+        return exit_code;
+    code = fail(verb, &error);
+    return exit_code == EXIT_GOOD ? code : exit_code;
 }
 
 void job_release(const struct claim *claim, struct session *session, int exit_code)

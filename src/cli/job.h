@@ -19,9 +19,10 @@ struct job_copies {
     struct labels *labels; /* NULL: none */
     const void *context;
 
-    /* Starts one copy, which it completes. Returns 0, or an exit code having said what failed. */
+    /* Starts one copy, of which only the streams are given. Returns 0, or an exit code having said
+     * what failed. */
     int (*start)(const void *context, struct supervisor *supervisor, uint32_t number,
-                 struct launch_copy *copy);
+                 const struct launch_copy *streams);
 };
 
 /* Runs them to their end. Returns the exit code, as job_run. */
@@ -33,8 +34,9 @@ int job_run_copies(const struct job_copies *copies);
  * have not written yet is the caller's to wait for, with job_finish_labels. */
 int job_run(const struct launch *launch, struct labels *labels, struct session *session);
 
-/* Waits until all is written, and says so where that fails. The verb is for messages. */
-void job_finish_labels(const char *verb, struct labels *labels);
+/* Waits until all is written, and says so where that fails. Returns the exit code of the whole:
+ * that of the commands, unless it is good and output was lost. The verb is for messages. */
+int job_finish_labels(const char *verb, struct labels *labels, int exit_code);
 
 /* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
  */

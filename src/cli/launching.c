@@ -55,7 +55,7 @@ static void say_meeting(const struct launch *launch)
         fprintf(stderr, "berth: port %u, where ranks are to meet, is taken by somebody else\n",
                 (unsigned)launch->port.number);
     if (launch->verbose)
-        fprintf(stderr, "berth: %" PRIu32 " ranks meet at port %u\n", launch_copies(launch),
+        fprintf(stderr, "berth: world size %" PRIu32 ", master port %u\n", launch_copies(launch),
                 (unsigned)launch->port.number);
 }
 

@@ -34,8 +34,8 @@ struct launch {
     struct master_port port;
 };
 
-/* Decides which copies there will be and, for ranks, where they meet. Fails with BERTH_ERROR_LIMIT
- * or _SYNTAX. The caller finishes the launch when the last copy has ended, also on failure. */
+/* Decides which copies there will be and, for ranks, where they meet. Fails with BERTH_ERROR_LIMIT.
+ * The caller finishes the launch when the last copy has ended, also on failure. */
 int launch_init(struct launch *launch, struct berth_error *error);
 void launch_finish(struct launch *launch);
 

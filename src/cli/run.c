@@ -44,8 +44,7 @@ static int supervise(const struct launch *launch, struct session *session)
     /* Who has not read all yet does not keep the devices. */
     if (launch->claim != NULL)
         job_release(launch->claim, session, code);
-    job_finish_labels(launch->verb, labels);
-    return code;
+    return job_finish_labels(launch->verb, labels, code);
 }
 
 /* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */

@@ -66,14 +66,15 @@ static int run_copy(void *context)
 
 /* A start of job_copies: the context is a struct copies. */
 static int start_copy(const void *context, struct supervisor *supervisor, uint32_t number,
-                      struct launch_copy *launch)
+                      const struct launch_copy *streams)
 {
     struct copy copy = {context, number};
+    struct launch_copy launch = *streams;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    launch->run = run_copy;
-    launch->context = &copy;
-    return supervisor_start(supervisor, launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
+    launch.run = run_copy;
+    launch.context = &copy;
+    return supervisor_start(supervisor, &launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
 }
 
 static int make_labels(uint32_t count, struct labels **ret_labels, struct berth_error *error)
@@ -101,6 +102,5 @@ int run_replicas(struct run_line *line)
         return run_fail(&verb_run, &error);
     copies.labels = all.labels;
     code = job_run_copies(&copies);
-    job_finish_labels(copies.verb, all.labels);
-    return code;
+    return job_finish_labels(copies.verb, all.labels, code);
 }

@@ -152,7 +152,7 @@ static int claim_and_run(struct submission *submission, const struct replica *re
         code = launch_make_labels(&launch, &labels, error);
     if (code == 0) {
         code = job_run(&launch, labels, &submission->reach.session);
-        job_finish_labels(launch.verb, labels);
+        code = job_finish_labels(launch.verb, labels, code);
     }
     launch_finish(&launch);
     return code;

@@ -171,11 +171,18 @@ static void look_for_rest(struct control *control)
                            : LOOK_SOON);
 }
 
-static void clear(struct control *control)
+/* To be looked for from the loop, when whoever leaves has left. */
+static void clear_soon(struct control *control)
 {
     control->state = MPS_CLEARING;
     control->signal = 0;
     control->deadline = loop_now(&control->pool->loop) + TERM_DEADLINE;
+    set_timer(control, 0);
+}
+
+static void clear(struct control *control)
+{
+    clear_soon(control);
     look_for_rest(control);
 }
 
@@ -204,11 +211,10 @@ void mps_stop(struct control *control)
     case MPS_STARTING:
         say(control, "stopping", NULL);
         /* It has nothing to end in an orderly way yet. */
-        if (!control->was_there) {
-            clear(control);
-            break;
-        }
-        ask_to_quit(control);
+        if (control->was_there)
+            ask_to_quit(control);
+        else
+            clear_soon(control);
         break;
     case MPS_READY:
         say(control, "stopping", NULL);
@@ -238,6 +244,9 @@ static void be_ready(struct control *control)
     set_timer(control, LOOP_NEVER);
     say(control, "ready", NULL);
     mps_tell_waiting(control);
+    /* The last of them may have gone by that. */
+    if (control->state == MPS_READY && !mps_has_tenants(control, 0))
+        mps_stop(control);
 }
 
 /* It has become the program, or could not, which its end says. */
@@ -323,6 +332,7 @@ static void start(struct control *control)
     control->state = MPS_STARTING;
     control->was_there = false;
     control->failure[0] = '\0';
+    control->is_stale = control->helper != NULL;
     control->deadline = loop_now(&pool->loop) + pool->mps->start_deadline;
     number = launch(control);
     if (number != 0) {
@@ -393,21 +403,28 @@ static void is_due(struct timer *timer)
     pool_settle(control->pool);
 }
 
+/* It is starting, and somebody has answered. */
+static void take_answer(struct control *control, bool is_good)
+{
+    if (is_good && !process_has_ended(control->child.process))
+        be_ready(control);
+    else if (control->line.descriptor < 0)
+        set_timer(control, ANSWER_PAUSE);
+}
+
 void mps_answered(void *context, const struct helper_end *end)
 {
     struct control *control = context;
+    bool is_good = helper_succeeded(end) && !control->is_stale;
 
     control->helper = NULL;
-    if (control->state == MPS_STARTING && helper_succeeded(end) &&
-        !process_has_ended(control->child.process)) {
-        be_ready(control);
-    } else if (control->state == MPS_STARTING && control->line.descriptor < 0) {
-        set_timer(control, ANSWER_PAUSE);
-    } else if (control->state == MPS_QUITTING && !control->asks_to_quit) {
+    control->is_stale = false;
+    if (control->state == MPS_STARTING)
+        take_answer(control, is_good);
+    else if (control->state == MPS_QUITTING && !control->asks_to_quit)
         ask_to_quit(control);
-    } else if (control->state == MPS_QUITTING && !helper_succeeded(end)) {
+    else if (control->state == MPS_QUITTING && !is_good)
         clear(control);
-    }
     pool_settle(control->pool);
 }
 

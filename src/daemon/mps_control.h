@@ -44,6 +44,7 @@ struct control {
     struct watch line;     /* says when it has become the program */
     struct helper *helper; /* that asks it something */
     bool asks_to_quit;     /* what the helper says to it */
+    bool is_stale;         /* the helper talks to the one before it */
     struct timer timer;    /* of the state */
     int64_t deadline;      /* likewise */
     int64_t ready_at;

@@ -117,9 +117,11 @@ static int is_alive(const char *path)
 {
     static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat status;
     int number = EPROTOTYPE;
 
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) >= sizeof(address.sun_path) ||
+        (lstat(path, &status) == 0 && !S_ISSOCK(status.st_mode)))
         return -1;
     strcpy(address.sun_path, path);
     for (size_t i = 0; i < COUNT(types) && number == EPROTOTYPE; i++) {

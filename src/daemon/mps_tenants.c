@@ -55,8 +55,8 @@ static bool try_usual(struct mps *mps)
             return true;
     }
     text_clear(&mps->fault);
-    text_append(&mps->fault,
-                PROGRAM_NAME ": not in /usr/bin, /usr/local/bin, /bin or /usr/sbin (mps_control)");
+    text_append(&mps->fault, PROGRAM_NAME ": not in /usr/bin, /usr/local/bin, /bin or /usr/sbin "
+                                          "(mps_control in the configuration names another)");
     return false;
 }
 

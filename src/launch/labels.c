@@ -19,8 +19,9 @@ enum { READ_MOST = 16384 };
 
 /* One of the two pipes of a command. */
 struct stream {
-    int from; /* -1: closed */
-    int to;   /* -1: closed, or the command's alone */
+    int from;  /* -1: closed */
+    int to;    /* -1: closed, or the command's alone */
+    int asked; /* its entry in the poll; -1: none */
     uint32_t number;
     struct sink *sink;
     struct text line; /* what has come of it */
@@ -29,7 +30,8 @@ struct stream {
 struct labels {
     struct sink sinks[2]; /* our standard output and error; the second may stand for nothing */
     struct sink *sink_of[2];
-    int width; /* of a number */
+    int asked[2]; /* their entries in the poll; -1: none */
+    int width;    /* of a number */
     bool hurry;
     size_t first; /* the stream that may read first */
     size_t begun; /* streams whose commands have been started */
@@ -56,8 +58,6 @@ int labels_create(const struct labels_facts *facts, struct labels **ret_labels,
         return error_set_memory(error);
     labels->width = width_of(facts->numbers);
     labels->stream_count = streams;
-    for (size_t i = 0; i < streams; i++)
-        labels->streams[i].from = labels->streams[i].to = -1;
     sink_open(&labels->sinks[0], facts->output);
     labels->sink_of[0] = labels->sink_of[1] = &labels->sinks[0];
     /* Lines of both go to one place: then one after the other, not one into the other. */
@@ -118,7 +118,7 @@ int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *cop
     int failure = 0;
 
     for (size_t i = 0; i < COUNT(ends); i++)
-        streams[i] = (struct stream){-1, -1, number, labels->sink_of[i], {0}};
+        streams[i] = (struct stream){-1, -1, -1, number, labels->sink_of[i], {0}};
     labels->begun += COUNT(ends);
     for (size_t i = 0; i < COUNT(ends) && failure == 0; i++) {
         if (!sink_is_open(labels->sink_of[i]))
@@ -135,14 +135,16 @@ int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *cop
 
 void labels_began(struct labels *labels)
 {
-    for (size_t i = 0; i < labels->stream_count; i++)
+    size_t first = labels->begun < 2 ? 0 : labels->begun - 2;
+
+    for (size_t i = first; i < labels->begun; i++)
         close_end(&labels->streams[i].to);
 }
 
 void labels_abandon(struct labels *labels)
 {
     labels_began(labels);
-    for (size_t i = 0; i < labels->stream_count; i++)
+    for (size_t i = 0; i < labels->begun; i++)
         close_end(&labels->streams[i].from);
 }
 
@@ -208,7 +210,7 @@ static size_t read_stream(const struct labels *labels, struct stream *stream, si
 /* Nobody takes it any more: who writes is to know. */
 static void close_failed(struct labels *labels)
 {
-    for (size_t i = 0; i < labels->stream_count; i++) {
+    for (size_t i = 0; i < labels->begun; i++) {
         struct stream *stream = &labels->streams[i];
 
         if (stream->from >= 0 && !sink_is_open(stream->sink)) {
@@ -218,40 +220,53 @@ static void close_failed(struct labels *labels)
     }
 }
 
-size_t labels_poll_count(const struct labels *labels)
+size_t labels_poll_most(const struct labels *labels)
 {
     return COUNT(labels->sinks) + labels->stream_count;
 }
 
-void labels_ask(const struct labels *labels, struct pollfd *polls)
+/* No more than is open: the system takes no more entries than descriptors. */
+static int ask(struct pollfd entry, struct pollfd *polls, size_t *count)
 {
-    for (size_t i = 0; i < COUNT(labels->sinks); i++)
-        *polls++ = sink_ask(&labels->sinks[i]);
-    for (size_t i = 0; i < labels->stream_count; i++) {
-        const struct stream *stream = &labels->streams[i];
+    if (entry.fd < 0)
+        return -1;
+    polls[*count] = entry;
+    return (int)(*count)++;
+}
 
-        *polls++ = (struct pollfd){
-            .fd = stream->from >= 0 && sink_has_room(stream->sink) ? stream->from : -1,
-            .events = POLLIN,
-        };
+size_t labels_ask(struct labels *labels, struct pollfd *polls)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COUNT(labels->sinks); i++)
+        labels->asked[i] = ask(sink_ask(&labels->sinks[i]), polls, &count);
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[i];
+        struct pollfd entry = {.fd = stream->from, .events = POLLIN};
+
+        if (!sink_has_room(stream->sink))
+            entry.fd = -1;
+        stream->asked = ask(entry, polls, &count);
     }
+    return count;
+}
+
+static bool is_ready(const struct pollfd *polls, int asked)
+{
+    return asked >= 0 && polls[asked].revents != 0;
 }
 
 void labels_turn(struct labels *labels, const struct pollfd *polls)
 {
-    const struct pollfd *of_streams = polls + COUNT(labels->sinks);
-
     for (size_t i = 0; i < COUNT(labels->sinks); i++) {
-        if (polls[i].fd >= 0 && polls[i].revents != 0)
+        if (is_ready(polls, labels->asked[i]))
             sink_write(&labels->sinks[i]);
     }
     close_failed(labels);
-    for (size_t i = 0; i < labels->stream_count; i++) {
-        size_t place = (labels->first + i) % labels->stream_count;
-        struct stream *stream = &labels->streams[place];
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[(labels->first + i) % labels->begun];
 
-        if (of_streams[place].fd >= 0 && of_streams[place].revents != 0 && stream->from >= 0 &&
-            sink_has_room(stream->sink))
+        if (is_ready(polls, stream->asked) && stream->from >= 0 && sink_has_room(stream->sink))
             read_stream(labels, stream, READ_MOST);
     }
     labels->first++;
@@ -260,7 +275,7 @@ void labels_turn(struct labels *labels, const struct pollfd *polls)
 void labels_collect(struct labels *labels, bool hurry)
 {
     labels->hurry = hurry;
-    for (size_t i = 0; i < labels->stream_count; i++) {
+    for (size_t i = 0; i < labels->begun; i++) {
         struct stream *stream = &labels->streams[i];
         int left = 0;
 
@@ -311,7 +326,7 @@ int labels_finish(struct labels *labels, struct berth_error *error)
         sink_close(sink);
     }
     labels_abandon(labels);
-    for (size_t i = 0; i < labels->stream_count; i++)
+    for (size_t i = 0; i < labels->begun; i++)
         text_finish(&labels->streams[i].line);
     free(labels);
     return code;

@@ -44,9 +44,9 @@ void labels_began(struct labels *labels);
 /* In a process that was forked and goes on by itself: closes all pipes. */
 void labels_abandon(struct labels *labels);
 
-/* Fills in what to poll for, labels_poll_count entries; those that do not matter now are empty. */
-size_t labels_poll_count(const struct labels *labels);
-void labels_ask(const struct labels *labels, struct pollfd *polls);
+/* Fills in what to poll for now, at most labels_poll_most entries, and returns how many. */
+size_t labels_poll_most(const struct labels *labels);
+size_t labels_ask(struct labels *labels, struct pollfd *polls);
 /* Does what can be done now, by what the poll said of them. */
 void labels_turn(struct labels *labels, const struct pollfd *polls);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/workload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,6 +86,27 @@ static int note_unknown_vendor(const struct reading *reading, const struct node 
     return code;
 }
 
+/* Notes the first device that is wanted in vain, as the vendor is another one. */
+static int note_other_vendor(const struct reading *reading, const struct node *node,
+                             struct workload *workload)
+{
+    const struct request *request = &workload->options.request;
+    const struct device_id *id;
+
+    if (request->vendor_rule != VENDOR_RULE_EXACT)
+        return 0;
+    vector_for_each (id, &request->wanted) {
+        char sentence[128];
+
+        if (id->vendor == request->vendor)
+            continue;
+        snprintf(sentence, sizeof(sentence), "device: %s has no effect, as the vendor is %s",
+                 device_id_format(*id).text, vendor_name(request->vendor));
+        return add_note(reading, node, sentence, &workload->options.notes);
+    }
+    return 0;
+}
+
 /* Adds the notes about the value of one field. */
 static int add_notes_about(const struct reading *reading, const struct node *root,
                            const struct node *node, struct workload *workload)
@@ -93,6 +115,8 @@ static int add_notes_about(const struct reading *reading, const struct node *roo
 
     if (node == path_value(root, &workload_gpu, "gpu.vendor") && is_unknown_vendor(workload))
         code = note_unknown_vendor(reading, node, workload);
+    if (node == path_value(root, &workload_gpu, "gpu.device"))
+        code = note_other_vendor(reading, node, workload);
     for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
          note++) {
         if (node == path_value(root, &workload_gpu, note->when.path) &&

@@ -200,6 +200,16 @@ static void hang_up(struct peer *peer)
     *peer = (struct peer){.socket = -1};
 }
 
+/* What comes after the words, if the line begins with them. */
+static const char *after(const char *line, const char *words)
+{
+    size_t length = strlen(words);
+
+    if (strncmp(line, words, length) != 0 || (line[length] != '\0' && line[length] != ' '))
+        return NULL;
+    return line[length] == ' ' ? line + length + 1 : line + length;
+}
+
 static void list_clients(struct peer *peer, pid_t server)
 {
     if (server != control.server || server == 0) {
@@ -214,19 +224,19 @@ static void list_clients(struct peer *peer, pid_t server)
 
 static void set_limit(struct peer *peer, const char *arguments)
 {
-    unsigned device;
-    char size[sizeof(control.limits[0])];
+    char *size;
+    unsigned long device = strtoul(arguments, &size, 10);
 
-    if (sscanf(arguments, "%u %31s", &device, size) != 2 || device >= DEVICES_MOST)
+    if (size == arguments || *size != ' ' || device >= DEVICES_MOST)
         answer(peer, "Invalid arguments\n");
     else
-        memcpy(control.limits[device], size, sizeof(size));
+        snprintf(control.limits[device], sizeof(control.limits[device]), "%s", size + 1);
 }
 
 static void quit(struct peer *peer, const char *arguments)
 {
     char rest[LINE_MOST];
-    int seconds;
+    const char *seconds;
 
     if (has_fault("refuse-quit", rest)) {
         answer(peer, "failed %s\n", rest);
@@ -237,18 +247,9 @@ static void quit(struct peer *peer, const char *arguments)
     if (has_fault("ignore-quit", rest))
         return;
     control.is_ending = true;
-    if (sscanf(arguments, " -t %d", &seconds) == 1)
-        control.end_at = now() + 1000 * (int64_t)seconds;
-}
-
-/* What comes after the words, if the line begins with them. */
-static const char *after(const char *line, const char *words)
-{
-    size_t length = strlen(words);
-
-    if (strncmp(line, words, length) != 0 || (line[length] != '\0' && line[length] != ' '))
-        return NULL;
-    return line[length] == ' ' ? line + length + 1 : line + length;
+    seconds = after(arguments, "-t");
+    if (seconds != NULL)
+        control.end_at = now() + 1000 * strtol(seconds, NULL, 10);
 }
 
 static void obey(struct peer *peer, const char *line)

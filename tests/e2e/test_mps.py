@@ -133,6 +133,34 @@ def test_a_tenant_after_the_last(pool, mps):
         until_states(pool, "starting", "ready", "stopping", "stopped", "starting", "ready")
 
 
+def test_two_come_at_once(pool, mps):
+    """They are told when it answers, both of them, and nobody has to wait for another."""
+    with wire.connect(pool.socket) as client:
+        numbers = [client.send_claim({**TENANT, "nonblock": True}) for _ in range(3)]
+        assert len({client.granted(number)["id"] for number in numbers}) == 3
+        assert len(mps.controls()) == 1
+        until_states(pool, "starting", "ready")
+
+
+def test_after_the_prolog(pool_of, mps, site):
+    """Nothing is started on a device that has not been checked, or is not good."""
+    pool = pool_of(2)
+    site.configure("prolog")
+    site.does("prolog.nvidia0", "exit 1\n")
+    site.hold("prolog.nvidia1")
+    assert pool.berth("status").code == 0
+    with wire.connect(pool.socket) as client:
+        number = client.send_claim(TENANT)
+        site.until("begin", "prolog", "nvidia1")
+        assert states(pool) == []
+        site.let_go("prolog.nvidia1")
+        grant = client.granted(number)
+        assert [device["id"] for device in grant["devices"]] == list(mps.controls()) == ["nvidia1"]
+    mps.until_gone()
+    until(lambda: "stopped" in states(pool), "the end in the log")
+    assert {entry.values["device"] for entry in until_state(pool, "starting")} == {"nvidia1"}
+
+
 def test_devices_have_their_own(pool_of, mps):
     pool = pool_of(2)
     assert pool.berth("status").code == 0
@@ -553,3 +581,28 @@ def test_the_daemon_stays_while_it_is_there(pool_of, mps):
         control = mps.controls()["nvidia0"]
     assert daemon.wait() == 0
     assert processes.is_ended(control.pid, 0)
+
+
+def test_many_tenants_and_daemons_that_are_killed(pool_of, mps):
+    """Each command finds a control daemon that serves it, whatever becomes of berthd; in the end there is none."""
+    pool = pool_of(2)
+    command = ("--sharing", "mps", "--share", "0.25", "--", mps.program, "--client")
+    programs = [pool.start("run", *command) for _ in range(40)]
+    for program in programs:
+        program.process.stdin.close()
+        program.process.stdin = None
+
+    def ended():
+        return sum(program.process.poll() is not None for program in programs)
+
+    for count in range(0, len(programs), 5):
+        until(
+            lambda: ended() == len(programs) or (ended() >= count and pool.daemons()),
+            lambda: f"{count} commands that have ended, of which there are {ended()}, and a daemon",
+        )
+        pool.end_daemon(signal.SIGKILL)
+    assert [program.wait() for program in programs] == [0] * len(programs)
+    assert all(program.text().startswith("server ") for program in programs)
+    restart(pool)
+    mps.until_gone()
+    assert not [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie and mps.is_server(pid)]

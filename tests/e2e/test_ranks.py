@@ -197,7 +197,7 @@ def test_default_port_is_taken(pool, rendezvous):
     with listening(29500):
         done = pool.berth("run", "-v", "--ranks", "-n2", *rendezvous, timeout=40)
     assert done.code == 0
-    port = re.search(r"^berth: 2 ranks meet at port (\d+)$", done.stderr, re.MULTILINE).group(1)
+    port = re.search(r"^berth: world size 2, master port (\d+)$", done.stderr, re.MULTILINE).group(1)
     assert port != "29500"
     assert done.stdout.count("of 2 met 0=nvidia0,nvidia1 1=nvidia0,nvidia1\n") == 2
 
@@ -248,7 +248,7 @@ def test_one_rank_is_killed(pool):
         ranks = started(program, 4)
         os.kill(ranks[1], signal.SIGKILL)
         assert program.wait() == 137
-        assert sorted(program.text().splitlines()[4:]) == ["0 got TERM", "2 got TERM", "3 got TERM"]
+        assert set(program.text().splitlines()[4:]) == {"0 got TERM", "2 got TERM", "3 got TERM"}
     all_free(pool, 8)
 
 
@@ -269,9 +269,8 @@ def test_signals_reach_all(pool, number):
         program.kill(number)
         assert program.wait() == 9
         name = number.name.removeprefix("SIG")
-        # The first that ends has the others told to end, too, which may come first.
-        ends = program.text().splitlines()[12:]
-        assert sorted(line.split()[0] for line in ends) == list("0123")
+        # The first that ends has the others told to end, too, which may come first, or a second time.
+        assert {line.split()[0] for line in program.text().splitlines()[12:]} == set("0123")
         assert f"got {name}" in program.text()
 
 
@@ -279,8 +278,13 @@ def state_of(pid):
     return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
 
 
+# In a group of its own, as a shell's job is: in one without a parent in its session nobody stops by SIGTSTP.
+AS_JOB = "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
 def test_ranks_stop_and_go_on(pool):
-    with pool.start("run", "--ranks", "-n3", "sh", "-c", LISTEN) as program:
+    command = ["berth", "run", "--ranks", "-n3", "sh", "-c", LISTEN]
+    with pool.sandbox.start([sys.executable, "-c", AS_JOB, *command]) as program:
         ranks = started(program, 3)
         program.kill(signal.SIGTSTP)
         until(lambda: all(state_of(pid) == "T" for pid in ranks.values()), "that all stop")
@@ -320,7 +324,7 @@ def test_time_limit_ends_all_ranks(pool):
         assert program.wait() == 124
         for pid in ranks.values():
             wait_for_end(pid, 0)
-        assert sorted(program.text().splitlines()[3:]) == [f"{rank} got TERM" for rank in range(3)]
+        assert set(program.text().splitlines()[3:]) == {f"{rank} got TERM" for rank in range(3)}
     all_free(pool, 8)
 
 

@@ -5,6 +5,7 @@ import json
 
 import nvml_machine
 import pytest
+from mps import Mps
 from waiting import look, until, until_pending
 
 GIB = 1 << 30
@@ -146,6 +147,72 @@ def test_users_of_time_slices_may_differ(town_of):
     assert [lease["uid"] for lease in town.look()["leases"]] == [1001, 1002]
     for holder in holders:
         town.let_go(holder)
+
+
+@pytest.fixture
+def mps(sandbox):
+    return Mps(sandbox)
+
+
+def check_waits_for(pool, words, *options):
+    """That a run waits, and why."""
+    with pool.start("run", *options, "true") as waiter:
+        until_pending(pool, 1)
+        (why,) = whys(pool)
+        assert why.endswith(f"0 of 1 device fit and have room: {words}")
+        waiter.kill()
+        waiter.wait()
+    until_pending(pool, 0)
+
+
+def test_modes_never_mix(pool_of, mps):
+    pool = pool_of(1)
+    holder = pool.hold("--sharing", "mps", "--share", "0.25")
+    check_waits_for(pool, "1 is busy", *SLICE, "--share", "0.25")
+    assert not is_refused_now(pool, "--sharing", "mps", "--share", "0.75")
+    pool.let_go(holder)
+    mps.until_gone()
+    with tenants(pool, "--share 0.25"):
+        check_waits_for(pool, "1 is busy", "--sharing", "mps", "--share", "0.25")
+    assert not mps.controls()
+
+
+def test_mps_in_two_places_is_not_shared(pool_of, mps, sandbox):
+    pool = pool_of(1)
+    place = sandbox.directory / "pipes"
+    place.mkdir(mode=0o700)
+    named = ["--sharing", "mps", "--share", "0.25", "--mps-pipe-dir", str(place)]
+    holder = pool.hold(*named)
+    check_waits_for(pool, "1 is shared by mps in another directory", "--sharing", "mps", "--share", "0.25")
+    check_waits_for(pool, "1 is shared by mps in another directory", *named, "--replicas", "2")
+    assert not is_refused_now(pool, *named)
+    pool.let_go(holder)
+    mps.until_gone()
+
+
+def test_a_place_that_is_named_serves_one_device(pool_of, mps, sandbox):
+    pool = pool_of(2)
+    place = sandbox.directory / "pipes"
+    place.mkdir(mode=0o700)
+    named = ["--sharing", "mps", "--share", "0.25", "--mps-pipe-dir", str(place)]
+    holder = pool.hold(*named, "--device", "nvidia0")
+    done = pool.berth("run", *named, "--device", "nvidia1", "true")
+    assert (done.code, done.stdout) == (125, "")
+    assert str(place) in done.stderr and done.stderr.count("\n") == 1
+    assert not is_refused_now(pool, *named, "--device", "nvidia0")
+    pool.let_go(holder)
+    mps.until_gone()
+
+
+def test_memory_that_is_reserved_under_mps(pool_of, mps):
+    pool = pool_of(1)
+    holder = pool.hold("--sharing", "mps", "--memory", "60GiB")
+    check_waits_for(
+        pool, "1 has too little memory left beside what its tenants reserved", "--sharing", "mps", "--memory", "21GiB"
+    )
+    assert not is_refused_now(pool, "--sharing", "mps", "--memory", "20GiB")
+    pool.let_go(holder)
+    mps.until_gone()
 
 
 # ---- Who starts slowly ----

@@ -80,6 +80,9 @@ class Mps:
         """Servers of a control daemon, dead or alive."""
         return [pid for pid in self._pids(" -f") if pid != control.pid and os.getsid(pid) == control.pid]
 
+    def is_server(self, pid):
+        return processes.command_line(pid) == f"{self.program} -f"
+
     def _pids(self, ending):
         line = f"{self.program}{ending}"
         return [

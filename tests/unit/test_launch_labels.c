@@ -93,15 +93,15 @@ static void speak(struct scene *scene, uint32_t copy, int stream, const char *wo
 /* Lets the labels do all that they can do now. Returns how many turns that took. */
 static size_t turn(struct scene *scene)
 {
-    size_t count = labels_poll_count(scene->labels);
-    struct pollfd *polls = calloc(count, sizeof(*polls));
+    struct pollfd *polls = calloc(labels_poll_most(scene->labels), sizeof(*polls));
     size_t turns = 0;
+    size_t count;
 
     assert_non_null(polls);
-    labels_ask(scene->labels, polls);
+    count = labels_ask(scene->labels, polls);
     while (poll(polls, count, 0) > 0) {
         labels_turn(scene->labels, polls);
-        labels_ask(scene->labels, polls);
+        count = labels_ask(scene->labels, polls);
         assert_true(++turns < 100000);
     }
     free(polls);
