@@ -6,11 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/count.h"
-#include "base/utf8.h"
 #include "base/vector.h"
 #include "spec/workload.h"
-#include "spec/workload_types.h"
 
 static const char introduction[] =
     "<!-- Written by `make docs` from the tables in src/spec that berth reads files by. -->\n"
