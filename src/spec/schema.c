@@ -69,21 +69,36 @@ void schema_write_value(struct json *json, const char *text)
 
 /* ---- Conditions ---- */
 
-/* The values as texts and, where they can be, as what they are without quotes. */
+/* Whether the value is a truth value, in any of YAML's spellings; which one then. */
+static bool is_truth(const char *value, bool *ret_truth)
+{
+    *ret_truth = strcasecmp(value, "true") == 0;
+    return *ret_truth || strcasecmp(value, "false") == 0;
+}
+
+/* The values as texts and, where they can be, as the numbers that they are without quotes. Truth
+ * values are never in quotes, and one whatever their spelling. */
 static void write_enum(struct json *json, const struct condition *condition, bool or_null)
 {
+    bool written[2] = {false, false};
+
     json_key(json, "enum");
     json_array_begin(json);
     if (or_null)
         json_null(json);
     for (const char *const *value = condition->values; *value != NULL; value++) {
         uint64_t number;
+        bool truth;
 
+        if (is_truth(*value, &truth)) {
+            if (!written[truth])
+                json_bool(json, truth);
+            written[truth] = true;
+            continue;
+        }
         json_string(json, *value);
         if (is_whole(*value, &number))
             json_unsigned(json, number);
-        else if (strcasecmp(*value, "true") == 0 || strcasecmp(*value, "false") == 0)
-            json_bool(json, (*value)[0] == 't' || (*value)[0] == 'T');
     }
     json_array_end(json);
 }

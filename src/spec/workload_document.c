@@ -6,11 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/count.h"
-#include "base/utf8.h"
 #include "base/vector.h"
 #include "spec/workload.h"
-#include "spec/workload_types.h"
 
 static const char introduction[] =
     "<!-- Written by `make docs` from the tables in src/spec that berth reads files by. -->\n"
@@ -331,14 +328,13 @@ static void append_sentences(struct text *out)
     for (const struct contradiction *row = workload_contradictions; row->sentence != NULL; row++)
         text_append_format(out, "- %s\n", row->sentence);
     text_append(
-        out,
-        "\n## Notes\n\n"
-        "These are good, but do nothing. `berth spec check` says so, as does `berth run -v`:\n\n");
+        out, "\n## Notes\n\n"
+             "These are good, but do nothing. `berth spec check` says so, and `berth run -v`:\n\n");
     for (const struct workload_note *note = workload_notes; note->sentence != NULL; note++)
         text_append_format(out, "- %s\n", note->sentence);
-    text_append(out,
-                "- vendor: a name that is not known, since devices with only a DRI render node "
-                "are meant then\n");
+    text_append(
+        out, "- device: an id has no effect when its vendor is not the one that is wanted\n"
+             "- vendor: a name is not known, so devices with only a DRI render node are meant\n");
 }
 
 void workload_write_document(struct text *out)

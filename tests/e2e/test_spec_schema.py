@@ -235,10 +235,9 @@ def test_what_does_not_go_together(schema, check):
             top = "".join(f"{name}: {value}\n" for name, value in given if name in spec_documents.TOP)
             gpu = "{" + ", ".join(f"{name}: {value}" for name, value in given if name not in spec_documents.TOP) + "}"
             texts += [f"{top}gpu: {gpu}\n", f"{top}resources: {{gpu: {gpu}}}\n", f"{top}gpu: null\nresources: {{gpu: {gpu}}}\n"]
-    places = (None, "null", "{}")
-    for gpu, below in itertools.product(places, (*places, "[]")):
-        resources = "null" if below == "[]" else "{}" if below is None else f"{{gpu: {below}}}"
-        texts.append(("" if gpu is None else f"gpu: {gpu}\n") + f"resources: {resources}\n")
+    resources = ("null", "{}", "{gpu: null}", "{gpu: {}}", "[]", "5", "gpu", "{cpu: 1}")
+    for above, below in itertools.product(("", "gpu: null\n", "gpu: {}\n", "gpu: 5\n"), resources):
+        texts.append(f"{above}resources: {below}\n")
     texts = [text.encode() for text in texts]
     verdicts = check(texts)
     compare(schema, texts, verdicts)

@@ -59,7 +59,7 @@ COMMANDS = (
     "[x, null]", "[null]", "[x, [y]]", "[x, {}]", "{}", "'python train.py'", '["a\\0"]', '[x, "\\0"]', "[x, ~]", "[x, '~']", "é",
 )  # fmt: skip
 PORTS = ("29500", "1", "65535", "0", "65536", "-1", "'29500'", "029500", "29500.0", "2.95e4", "0x733c", "http", "29500.5", "1_000")
-INTERFACES = ("eth0", "ib0,ib1", "x" * 15, "x" * 16, "é" * 7, "é" * 8, "é" * 15, "5", "''", '"eth0\\n"')
+INTERFACES = ("eth0", "ib0,ib1", "x" * 15, "x" * 16, "é" * 7, "é" * 8, "é" * 15, "5", "''", '"eth0\\n"', "9" * 15, "9" * 16, "-" + "9" * 14, "-" + "9" * 15)
 
 # A field's values: those that are right in themselves first, so that whole files are right often enough.
 RIGHT = {

@@ -128,7 +128,7 @@ static void what_is_about_both_is_judged_at_the_top(void **state)
         {.at = "box",
          .sentence = "no",
          .conditions = {{"shelf.box", CONDITION_LEFT_OUT, NULL},
-                        {"box.colour", CONDITION_ANOTHER, VALUES("True")}}},
+                        {"box.colour", CONDITION_ANOTHER, VALUES("True", "true", "x")}}},
         {0},
     };
 
@@ -140,7 +140,7 @@ static void what_is_about_both_is_judged_at_the_top(void **state)
                "{\"not\":{\"type\":\"null\"}}}}}}},"
                "{\"anyOf\":[{\"type\":\"object\",\"required\":[\"box\"],\"properties\":{\"box\":"
                "{\"type\":\"object\",\"required\":[\"colour\"],\"properties\":{\"colour\":"
-               "{\"not\":{\"enum\":[null,\"True\",true]}}}}}},"
+               "{\"not\":{\"enum\":[null,true,\"x\"]}}}}}},"
                "{\"type\":\"object\",\"required\":[\"shelf\"],\"properties\":{\"shelf\":"
                "{\"type\":\"object\",\"required\":[\"box\"],\"properties\":{\"box\":"
                "{\"type\":\"object\",\"required\":[\"colour\"],");
