@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 
 void refuse_impossible(struct engine *engine)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 #include "model/mps.h"
 
 /* Its members are where the domain's are. */

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 struct dump {
     const struct engine *engine;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "engine/parts.h"
 #include "engine/placement_plan.h"
-#include "engine/state.h"
 
 /* Appends a number of devices, whole or in part: "2", "0.5". */
 static void describe_amount(uint64_t millionths, struct text *out)

@@ -3,7 +3,7 @@
  * When waiting claims will start, as far as time limits tell: each in turn at the earliest time at
  * which the leases and the claims before it leave the room. A guess for people, not a promise.
  */
-#include "engine/state.h"
+#include "engine/parts.h"
 
 /* So many claims are looked at; who waits behind more has no forecast. */
 enum { CLAIMS_MOST = 64 };

@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "engine/grant.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 
 /* ---- Giving ---- */
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 bool lease_is_going(const struct held *held)
 {

@@ -9,7 +9,7 @@
 #ifndef ENGINE_GRANT_H
 #define ENGINE_GRANT_H
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 #define SHORT_WAY __attribute__((always_inline)) static inline
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 static inline enum priority class_of(const struct engine *engine, const struct claim *claim)
 {

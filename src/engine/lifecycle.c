@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "engine/grant.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 #include "engine/swift.h"
 
 /* Keeps what is rare from burdening what is frequent. */

@@ -2,7 +2,7 @@
  *
  * Looking at the engine without changing it.
  */
-#include "engine/state.h"
+#include "engine/parts.h"
 
 const struct machine *engine_machine(const struct engine *engine)
 {

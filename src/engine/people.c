@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 
 static bool has(const uint32_t *numbers, size_t count, uint32_t wanted)
 {

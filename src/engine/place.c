@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 /* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
 static void keep_choice(struct engine *engine)

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 enum { CLAIMS_OF_CHUNK = 256, LEASES_OF_CHUNK = 32 };
 

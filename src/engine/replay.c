@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "engine/grant.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 
 static int does_not_fit(const struct engine_event *event, const char *what,
                         struct berth_error *error)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 static const struct device *device_in(const struct engine *engine, size_t slot)
 {

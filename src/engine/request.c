@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "engine/parts.h"
 #include "engine/policies.h"
-#include "engine/state.h"
 
 enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot)
 {

@@ -3,7 +3,7 @@
  * Who may start: the walk through the lanes, for those that wait and for those that come.
  */
 #include "engine/grant.h"
-#include "engine/state.h"
+#include "engine/parts.h"
 
 /* What there is room on at all, less what earlier claims bar. */
 static const struct bitset *legal_slots(const struct engine_request *request,

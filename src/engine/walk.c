@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/state.h"
+#include "engine/parts.h"
 
 int walk_init(struct walk *walk, size_t size)
 {
