@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests written in Python share."""
 import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import nvml_machine  # noqa: E402
 from fake_machine import FakeMachine  # noqa: E402
 from hardware_pool import HardwarePool  # noqa: E402
 from machine_pool import MachinePool  # noqa: E402
+from mps import Mps  # noqa: E402
 from namespaces import Namespace  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from recorded import Machine, data_file, unpack  # noqa: E402
@@ -178,3 +180,27 @@ def recorded_machine(sandbox, source_root):
         return Machine(sandbox, unpack(archive, sandbox.directory / "machine"))
 
     return make
+
+
+@pytest.fixture
+def mps(sandbox):
+    """MPS control daemons of the double; see support/mps.py."""
+    return Mps(sandbox)
+
+
+@pytest.fixture
+def nobody():
+    """An ordinary user that every machine has."""
+    try:
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        pytest.skip("no user nobody")
+
+
+@pytest.fixture
+def mps_pool(pool_of, mps):
+    """A pool of one device whose daemon runs; all control daemons are to be gone at the end."""
+    pool = pool_of(1)
+    assert pool.berth("status").code == 0
+    yield pool
+    mps.until_gone()

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharing by MPS on a machine that people share: each user's control daemons are that user's, and nobody else's."""
 import os
-import pwd
 import signal
 import stat
 
 import processes
 import pytest
 from daemon_log import wait_for
-from mps import Mps, kill
+from mps import kill
 from town import ALICE, BOB
 from waiting import until
 
 SHARING = ("--sharing", "mps", "--share", "0.25")
-
-
-@pytest.fixture
-def mps(sandbox):
-    return Mps(sandbox)
 
 
 @pytest.fixture
@@ -26,15 +20,6 @@ def town(town_of, mps):
     town = town_of(2)
     yield town
     mps.until_gone()
-
-
-@pytest.fixture
-def nobody():
-    """An ordinary user that every machine has."""
-    try:
-        return pwd.getpwnam("nobody")
-    except KeyError:
-        pytest.skip("no user nobody")
 
 
 def check_is_of(control, uid, town):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon for everybody that is not root: as systemd/system/berthd.service starts it, and by --user."""
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -26,15 +25,6 @@ UNIT_RIGHTS = "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SETUID CAP_SETGID
 
 def become(uid, *rights):
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *rights]
-
-
-@pytest.fixture
-def nobody():
-    """An ordinary user that every machine has."""
-    try:
-        return pwd.getpwnam("nobody")
-    except KeyError:
-        pytest.skip("no user nobody")
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ bool failing_allocator_stop(void)
     return atomic_load(&refused);
 }
 
-unsigned long failing_allocator_try_all(int (*attempt)(void *context), void *context)
+/* Returns how many allocations were made; *ret_result is what came of the run that had them all. */
+static unsigned long try_each(int (*attempt)(void *context), void *context, int *ret_result)
 {
     for (unsigned long n = 1;; n++) {
         int result;
@@ -91,12 +92,31 @@ unsigned long failing_allocator_try_all(int (*attempt)(void *context), void *con
         failing_allocator_start(n);
         result = attempt(context);
         if (!failing_allocator_stop()) {
-            if (result != 0)
-                fail_msg("without a refused allocation: wanted 0, found %d", result);
+            *ret_result = result;
             return n - 1;
         }
         if (result != BERTH_ERROR_MEMORY)
             fail_msg("with allocation %lu refused: wanted %d, found %d", n, BERTH_ERROR_MEMORY,
                      result);
     }
+}
+
+unsigned long failing_allocator_try_all(int (*attempt)(void *context), void *context)
+{
+    int result;
+    unsigned long count = try_each(attempt, context, &result);
+
+    if (result != 0)
+        fail_msg("without a refused allocation: wanted 0, found %d", result);
+    return count;
+}
+
+unsigned long failing_allocator_try_failing(int (*attempt)(void *context), void *context)
+{
+    int result;
+    unsigned long count = try_each(attempt, context, &result);
+
+    if (result >= 0 || result == BERTH_ERROR_MEMORY)
+        fail_msg("without a refused allocation: wanted another failure, found %d", result);
+    return count;
 }

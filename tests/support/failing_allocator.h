@@ -22,4 +22,7 @@ bool failing_allocator_stop(void);
  * Returns how many allocations a whole run takes. */
 unsigned long failing_allocator_try_all(int (*attempt)(void *context), void *context);
 
+/* The same of what fails in the end anyway, for another reason. */
+unsigned long failing_allocator_try_failing(int (*attempt)(void *context), void *context);
+
 #endif

@@ -248,19 +248,9 @@ static void try_good(const char *path)
     assert_true(failing_allocator_try_all(attempt, (void *)path) > 0);
 }
 
-/* As failing_allocator_try_all, of what fails in the end anyway. */
 static void try_bad(const char *path)
 {
-    bool refused = true;
-
-    for (unsigned long n = 1; refused; n++) {
-        int code;
-
-        failing_allocator_start(n);
-        code = attempt((void *)path);
-        refused = failing_allocator_stop();
-        assert_true(refused ? code == BERTH_ERROR_MEMORY : code < 0 && code != BERTH_ERROR_MEMORY);
-    }
+    failing_allocator_try_failing(attempt, (void *)path);
 }
 
 static void memory_runs_out_at_every_step(void **state)
