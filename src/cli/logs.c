@@ -8,10 +8,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
 #include "cli/output.h"
@@ -40,13 +43,19 @@ static const struct option_set logs_option_set = {
 
 static const struct option_set *const logs_sets[] = {&logs_option_set, &reach_option_set, NULL};
 
+/* How long after its end a job may take to say so, and how often that is looked for. */
+#define LAST_WORDS_LONGEST (5 * DURATION_SECOND)
+#define LAST_WORDS_PAUSE   10 /* milliseconds */
+
 /* A log that is followed. */
 struct following {
     int log;
     int changes; /* inotify */
     struct session *session;
     struct wire_message question; /* WIRE_WATCH */
-    bool over;
+    const struct state_files *files;
+    bool over;          /* the daemon has nothing more to say of it */
+    int64_t give_up_at; /* then: when the job's own last words are not waited for any longer */
 };
 
 static int write_all(const char *bytes, size_t length, struct berth_error *error)
@@ -102,6 +111,26 @@ static int watch(struct following *following, struct berth_error *error)
     return code;
 }
 
+/* How long the log has not been written to. */
+static int64_t quiet_for(const struct following *following)
+{
+    struct stat status;
+
+    if (fstat(following->log, &status) < 0)
+        return INT64_MAX;
+    return clock_read(CLOCK_REALTIME) -
+           (status.st_mtim.tv_sec * DURATION_SECOND + status.st_mtim.tv_nsec);
+}
+
+/* How long its last words are waited for: not at all where nobody is left to say them, or it seems
+ * to have ended long ago. */
+static int64_t patience_with(const struct following *following, const struct wire_message *answer)
+{
+    bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_LONGEST;
+
+    return is_late || answer->end == WIRE_END_DIED ? 0 : LAST_WORDS_LONGEST;
+}
+
 /* Takes in what the daemon has said. */
 static int listen_to_daemon(struct following *following, struct berth_error *error)
 {
@@ -111,7 +140,10 @@ static int listen_to_daemon(struct following *following, struct berth_error *err
 
     while ((code = session_receive(session, 0, &message, error)) == SESSION_MESSAGE) {
         /* WIRE_ENDED, or WIRE_REFUSED: it ended long ago. */
-        following->over |= message.number == following->question.number;
+        if (message.number == following->question.number && !following->over) {
+            following->over = true;
+            following->give_up_at = clock_after(clock_now(), patience_with(following, &message));
+        }
         wire_message_finish(&message);
     }
     if (code == BERTH_ERROR_IO && !session->closed)
@@ -128,7 +160,7 @@ static int turn(struct following *following, struct berth_error *error)
         {.fd = following->session->socket, .events = POLLIN},
     };
 
-    if (poll(waiting, COUNT(waiting), -1) < 0)
+    if (poll(waiting, COUNT(waiting), following->over ? LAST_WORDS_PAUSE : -1) < 0)
         return errno == EINTR ? 0 : error_set_errno(error, errno, "poll");
     if (waiting[0].revents != 0 && read(following->changes, events, sizeof(events)) < 0 &&
         errno != EAGAIN)
@@ -136,7 +168,15 @@ static int turn(struct following *following, struct berth_error *error)
     return waiting[1].revents != 0 ? listen_to_daemon(following, error) : 0;
 }
 
-static int follow(struct session *session, uint64_t id, const char *path, int log,
+/* Whether nothing more will be written: the job's process leaves its exit code after its last
+ * words, unless it was killed. */
+static bool is_complete(const struct following *following)
+{
+    return following->over &&
+           (access(following->files->exit, F_OK) == 0 || clock_now() >= following->give_up_at);
+}
+
+static int follow(struct session *session, uint64_t id, const struct state_files *files, int log,
                   struct berth_error *error)
 {
     struct following following = {
@@ -144,16 +184,17 @@ static int follow(struct session *session, uint64_t id, const char *path, int lo
         .changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
         .session = session,
         .question = {.type = WIRE_WATCH, .id = id},
+        .files = files,
     };
     int code;
 
-    if (following.changes < 0 || inotify_add_watch(following.changes, path, IN_MODIFY) < 0) {
-        code = error_set_errno(error, errno, "%s", path);
+    if (following.changes < 0 || inotify_add_watch(following.changes, files->log, IN_MODIFY) < 0) {
+        code = error_set_errno(error, errno, "%s", files->log);
     } else {
         code = watch(&following, error);
         while (code == 0) {
             /* Looked at first: what was written before the end is printed after it. */
-            bool over = following.over;
+            bool over = is_complete(&following);
 
             code = copy(log, error);
             if (over)
@@ -179,7 +220,7 @@ static int print(struct session *session, uint64_t id, const struct state_files 
                          "wanted the log of a submitted job, found none of %" PRIu64, id);
     if (log < 0)
         return error_set_errno(error, errno, "%s", files->log);
-    code = following ? follow(session, id, files->log, log, error) : copy(log, error);
+    code = following ? follow(session, id, files, log, error) : copy(log, error);
     close(log);
     return code;
 }

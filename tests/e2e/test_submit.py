@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth submit, logs and wait ID: jobs that go on by themselves."""
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 from processes import wait_for_end
+from waiting import until
 
 
 def submit(pool, *args, **options):
@@ -115,6 +117,28 @@ def test_not_granted_in_time(pool_of):
     assert pool.berth("wait", job).code == 123
     pool.let_go(holder)
     assert pool.berth("logs", "-f", job).stdout == "berth: submit: not granted in time\n"
+
+
+def test_last_words_are_waited_for(pool_of):
+    """The daemon may say that it is over before the job's process has written why."""
+    pool = pool_of(1)
+    holder = pool.hold()
+    job = submit(pool, "--wait", "1s", "true")
+    process = json.loads(pool.berth("status", "--json").stdout)["queue"][0]["pid"]
+    os.kill(process, signal.SIGSTOP)
+    try:
+        assert pool.berth("wait", job).code == 123
+        pool.let_go(holder)
+        reader = pool.start("logs", "-f", job)
+        until(lambda: "inotify" in descriptors(reader.pid), "that it is followed")
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert reader.wait() == 0
+    assert reader.text() == "berth: submit: not granted in time\n"
+
+
+def descriptors(pid):
+    return " ".join(os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def test_cancel(pool_of):
