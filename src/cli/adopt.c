@@ -72,11 +72,13 @@ static bool says_which(const struct request_options *options)
            request->min_cap.known || request->policy != NULL || request->affinity != NULL;
 }
 
-/* One process cannot be several. */
+/* One process cannot be several, and one that has begun cannot be told where MPS is. */
 static int refuse_copies(const struct request_options *options, struct berth_error *error)
 {
     if (options->request.replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID, "--replicas: goes with a command");
+    if (options->request.sharing == SHARING_MPS)
+        return error_set(error, BERTH_ERROR_INVALID, "--sharing mps: goes with a command");
     return run_refuse_commands(options, error);
 }
 

@@ -138,6 +138,7 @@ def test_refusals(sandbox, daemon, process, error, code):
         (["--", "-5"], "wanted a pid such as 4711, found '-5'"),
         (["1", "--replicas", "2"], "--replicas: goes with a command"),
         (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: goes with a command"),
+        (["1", "--sharing", "mps"], "--sharing mps: goes with a command"),
         (["1", "--ranks"], "--ranks: goes with a command"),
         (["1", "--or-cpu"], "--or-cpu: goes with a command"),
         (["1", "-n", "x"], "--gpus: wanted a number of devices"),
