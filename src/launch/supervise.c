@@ -12,6 +12,7 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/process_stat.h"
 #include "base/quantity.h"
 #include "base/vector.h"
 #include "launch/descendants.h"
@@ -324,12 +325,24 @@ static bool is_job(void)
     return parent > 0 && getsid(parent) == getsid(0);
 }
 
+/* Whether the process is stopped now, as far as can be seen: it may have gone on since that was
+ * told, and who stops then is never woken. */
+static bool is_stopped(pid_t pid)
+{
+    char buffer[1024];
+    const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
+
+    return fields == NULL || fields[1] == 'T' || fields[1] == 't';
+}
+
 static bool all_stopped(const struct supervisor *supervisor)
 {
     const struct copy *copy;
 
     vector_for_each (copy, supervisor) {
-        if (copy->state != COPY_ENDED && copy->state != COPY_STOPPED)
+        if (copy->state == COPY_ENDED)
+            continue;
+        if (copy->state != COPY_STOPPED || !is_stopped(copy->pid))
             return false;
     }
     return supervisor->living > 0;
