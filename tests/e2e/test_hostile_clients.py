@@ -19,7 +19,7 @@ import wire_format
 from daemons import start_daemon
 from sizes import descriptors, resident
 from steps import test_steps
-from waiting import look, until
+from waiting import look, until, until_served
 
 SYNTAX = wire.ERRORS["SYNTAX"]
 INVALID = wire.ERRORS["INVALID"]
@@ -203,7 +203,7 @@ def test_token_of_somebody_else(sandbox, pool_of):
     path = sandbox.directory / "all.sock"
     tokens = [secrets.randbits(128) | 1 << 64 for _ in range(2)]
     with sandbox.start(["berthd", "--socket", path, "--inventory", pool.inventory]) as daemon:
-        until(path.exists, "the socket")
+        until_served(path)
         with wire.connect(str(path)) as client:
             lease = client.claim({"least": 2, "most": 2}, token=tokens[0])
             client.receive(client.send_claim(token=tokens[1]), kinds=("WAITING",))

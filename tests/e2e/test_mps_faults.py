@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPS control daemons that do not start, and that end by themselves."""
 import os
+import socket
 
 import processes
 import pytest
@@ -8,7 +9,7 @@ import wire
 from daemons import start_daemon
 from mps import kill
 from mps_pool import TENANT, claim, refusal, until_state, until_states
-from waiting import look, until, until_pending
+from waiting import look, until, until_pending, until_served
 
 # ---- What can go wrong at the start ----
 
@@ -62,7 +63,7 @@ def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
     pipe.mkdir()
     directories = {"CUDA_MPS_PIPE_DIRECTORY": str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(pipe)}
     with sandbox.start([mps.program, "-f"], env=directories) as other:
-        until((pipe / "control").exists, "another control daemon")
+        until_served(pipe / "control", socket.SOCK_STREAM)
         with wire.connect(mps_pool.socket) as client:
             said = failure(mps_pool, client, mps_pipe_dir=str(pipe))
         assert said == f"{pipe}: another MPS control daemon works there"

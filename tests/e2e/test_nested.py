@@ -9,7 +9,7 @@ import processes
 import pytest
 import wire
 from crowd import Crowd
-from waiting import look, until
+from waiting import look, until, until_served
 
 KINDS = pytest.mark.parametrize("options", ["", "--time 1h"], ids=["execed", "supervised"])
 
@@ -190,7 +190,7 @@ def test_lease_of_somebody_else(sandbox, pool_of):
     sandbox.directory.chmod(0o755)
     pool.socket = sandbox.directory / "all.sock"
     daemon = sandbox.start(["berthd", "--socket", pool.socket, "--inventory", pool.inventory])
-    until(pool.socket.exists, "the socket")
+    until_served(pool.socket)
     program = Path(os.environ["BERTH"])
     if subprocess.run(["test", "-x", program], user=65534, check=False).returncode != 0:
         daemon.stop()

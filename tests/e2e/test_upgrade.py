@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from crowd import Crowd
-from waiting import look, until, until_pending
+from waiting import look, until, until_pending, until_served
 
 LEASES = 50
 CLAIMS = 50
@@ -96,7 +96,7 @@ def test_machine_daemon(pool_of, newer, number):
     args = ["--socket", pool.socket, "--inventory", pool.inventory]
     crowd = Crowd(pool)
     first = pool.sandbox.start(["berthd", *args])
-    until(pool.socket.exists, "the socket")
+    until_served(pool.socket)
     gate = fill(pool, crowd)
     before = picture(pool)
     assert (len(before[0]), len(before[1])) == (LEASES, CLAIMS)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for what nobody tells us of."""
+import socket
 import time
 
 import wire
@@ -14,6 +15,20 @@ def until(condition, what, timeout=TIMEOUT):
             raise Deadline(f"{what() if callable(what) else what} did not come within {timeout} s")
         time.sleep(0.002)
     return answer
+
+
+def until_served(path, kind=socket.SOCK_SEQPACKET):
+    """Waits until somebody takes connections at a socket, which may be there a little earlier."""
+    until(lambda: takes_connections(path, kind), f"somebody at {path}")
+
+
+def takes_connections(path, kind):
+    with socket.socket(socket.AF_UNIX, kind) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def look(pool):
