@@ -12,4 +12,9 @@ void newborn_reset_signals(void);
 /* Closes the descriptor and all that come after it. */
 void newborn_close_from(int first);
 
+/* Makes `input` (-1: nothing to read) the standard input and `output` the standard output and
+ * error. *kept becomes descriptor 3, which is closed by an exec; all others are closed. Returns 0,
+ * or -1 with errno, when *kept is as far as it came. */
+int newborn_take_descriptors(int input, int output, int *kept);
+
 #endif

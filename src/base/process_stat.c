@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATE_SIZE = 3, STAT_SIZE = 1024 }; /* " S " */
+enum { STAT_SIZE = 1024 };
 
 /* Numbers of fields in /proc/PID/stat. */
-enum { STATE_FIELD = 3, START_FIELD = 22 };
+enum { STATE_FIELD = 3, PARENT_FIELD = 4, START_FIELD = 22 };
 
 const char *process_stat_fields(pid_t pid, char *buffer, size_t size)
 {
@@ -31,25 +31,39 @@ const char *process_stat_fields(pid_t pid, char *buffer, size_t size)
     return buffer == NULL ? NULL : buffer + 1;
 }
 
+char process_stat_state(const char *fields)
+{
+    return fields[0] == ' ' ? fields[1] : '\0';
+}
+
+bool process_stat_has_ended(const char *fields)
+{
+    char state = process_stat_state(fields);
+
+    return state == 'Z' || state == 'X';
+}
+
+uint64_t process_stat_number(const char *fields, int number)
+{
+    for (int field = STATE_FIELD; fields != NULL && field < number; field++)
+        fields = strchr(fields + 1, ' ');
+    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
+}
+
 pid_t process_stat_parent(pid_t pid)
 {
     char buffer[STAT_SIZE];
     const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
 
-    return fields == NULL || strlen(fields) <= STATE_SIZE
-               ? 0
-               : (pid_t)strtol(fields + STATE_SIZE, NULL, 10);
+    return fields == NULL ? 0 : (pid_t)process_stat_number(fields, PARENT_FIELD);
 }
 
 uint64_t process_stat_started(pid_t pid)
 {
     char buffer[STAT_SIZE];
     const char *fields = pid <= 0 ? NULL : process_stat_fields(pid, buffer, sizeof(buffer));
-    char state;
 
-    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
-        return 0;
-    for (int field = STATE_FIELD; fields != NULL && field < START_FIELD; field++)
-        fields = strchr(fields + 1, ' ');
-    return fields == NULL ? 0 : strtoull(fields, NULL, 10);
+    return fields == NULL || process_stat_has_ended(fields)
+               ? 0
+               : process_stat_number(fields, START_FIELD);
 }

@@ -5,6 +5,7 @@
 #ifndef BASE_PROCESS_STAT_H
 #define BASE_PROCESS_STAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -12,6 +13,16 @@
 /* The fields behind the name, which may hold anything: " S 1 ..." begins with the state, the third
  * field. They are in `buffer`; NULL: there is no such process. */
 const char *process_stat_fields(pid_t pid, char *buffer, size_t size);
+
+/* The state in them: 'R', 'S', 'T', 'Z', ...; 0: they are not of the form. */
+char process_stat_state(const char *fields);
+
+/* Whether the state says that it has ended and is only waited for. */
+bool process_stat_has_ended(const char *fields);
+
+/* The field of this number, counted from 1 as proc(5) does and behind the state, as a whole number;
+ * 0 where there is none. */
+uint64_t process_stat_number(const char *fields, int number);
 
 /* The parent; 0: there is no such process. */
 pid_t process_stat_parent(pid_t pid);

@@ -174,24 +174,6 @@ static char **make_environment(int line, const struct mps_launch *launch, const 
     return environment;
 }
 
-static void take_descriptors(int *line, int output)
-{
-    enum { KEPT = 3 };
-    int nothing;
-
-    /* Ours may be among 0 to 3 themselves when we were started without some of these. */
-    output = fcntl(output, F_DUPFD_CLOEXEC, KEPT + 1);
-    *line = fcntl(*line, F_DUPFD_CLOEXEC, KEPT + 1);
-    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (output < 0 || *line < 0 || nothing < 0 ||
-        (nothing == STDIN_FILENO ? fcntl(nothing, F_SETFD, 0) : dup2(nothing, STDIN_FILENO)) < 0 ||
-        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
-        dup3(*line, KEPT, O_CLOEXEC) < 0)
-        _exit(NEVER_SEEN);
-    *line = KEPT;
-    newborn_close_from(KEPT + 1);
-}
-
 static _Noreturn void be_child(const struct mps_launch *launch, int line, int output)
 {
     const struct mps_site *site = launch->site;
@@ -204,7 +186,8 @@ static _Noreturn void be_child(const struct mps_launch *launch, int line, int ou
 
     setsid();
     umask(S_IRWXG | S_IRWXO);
-    take_descriptors(&line, output);
+    if (newborn_take_descriptors(-1, output, &line) < 0)
+        _exit(NEVER_SEEN);
     newborn_reset_signals();
     /* Nobody lets us go: whoever made us is gone. */
     if (recv(line, &byte, sizeof(byte), 0) != sizeof(byte) || chdir("/") < 0)

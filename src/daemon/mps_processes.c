@@ -30,24 +30,17 @@ struct glance {
 static bool glance_at(pid_t pid, struct glance *ret_glance)
 {
     enum { SESSION = 6, STARTED = 22 };
-    struct glance glance = {0};
     char buffer[STAT_SIZE];
     const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
-    char state;
 
-    if (fields == NULL || sscanf(fields, " %c", &state) != 1)
+    if (fields == NULL)
         return false;
-    glance.has_ended = state == 'Z' || state == 'X';
-    glance.is_of_mps = strstr(buffer, PROGRAM_OF_MPS) != NULL;
-    for (int field = 3; field < STARTED; field++) {
-        fields = strchr(fields + 1, ' ');
-        if (fields == NULL)
-            return false;
-        if (field + 1 == SESSION)
-            glance.session = (pid_t)strtol(fields, NULL, 10);
-    }
-    glance.started = strtoull(fields, NULL, 10);
-    *ret_glance = glance;
+    *ret_glance = (struct glance){
+        .session = (pid_t)process_stat_number(fields, SESSION),
+        .started = process_stat_number(fields, STARTED),
+        .has_ended = process_stat_has_ended(fields),
+        .is_of_mps = strstr(buffer, PROGRAM_OF_MPS) != NULL,
+    };
     return true;
 }
 

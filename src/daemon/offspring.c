@@ -48,24 +48,11 @@ static int become(const struct offspring_order *order, pid_t parent)
 static _Noreturn void be_child(const struct offspring_order *order, pid_t parent, int input,
                                int output, int report)
 {
-    enum { KEPT = 3 };
     int number;
 
     setsid();
     umask(S_IRWXG | S_IRWXO);
-    /* Ours may be among 0 to 3 themselves when we were started without some of these. */
-    output = fcntl(output, F_DUPFD_CLOEXEC, KEPT + 1);
-    report = fcntl(report, F_DUPFD_CLOEXEC, KEPT + 1);
-    if (input >= 0)
-        input = fcntl(input, F_DUPFD_CLOEXEC, KEPT + 1);
-    else
-        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (chdir("/") == 0 && output >= 0 && report >= 0 && input >= 0 &&
-        (input == STDIN_FILENO ? fcntl(input, F_SETFD, 0) : dup2(input, STDIN_FILENO)) >= 0 &&
-        dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
-        dup3(report, KEPT, O_CLOEXEC) >= 0) {
-        report = KEPT;
-        newborn_close_from(KEPT + 1);
+    if (chdir("/") == 0 && newborn_take_descriptors(input, output, &report) == 0) {
         newborn_reset_signals();
         if (become(order, parent) == 0) {
             if (order->awaited != NULL)

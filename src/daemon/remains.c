@@ -85,16 +85,10 @@ static bool is_starting(pid_t pid)
     enum { FLAGS = 9, ENVIRONMENT_END = 51, OF_THE_KERNEL = 0x00200000 };
     char buffer[1024];
     const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
-    char state;
 
-    if (fields == NULL || sscanf(fields, " %c", &state) != 1 || state == 'Z' || state == 'X')
-        return false;
-    for (int field = 3; fields != NULL && field < ENVIRONMENT_END; field++) {
-        fields = strchr(fields + 1, ' ');
-        if (field + 1 == FLAGS && fields != NULL && strtoul(fields, NULL, 10) & OF_THE_KERNEL)
-            return false;
-    }
-    return fields != NULL && strtoull(fields, NULL, 10) == 0;
+    return fields != NULL && !process_stat_has_ended(fields) &&
+           (process_stat_number(fields, FLAGS) & OF_THE_KERNEL) == 0 &&
+           process_stat_number(fields, ENVIRONMENT_END) == 0;
 }
 
 /* What a client of ours starts will be marked once it is the command. */

@@ -44,8 +44,9 @@ void labels_began(struct labels *labels);
 /* In a process that was forked and goes on by itself: closes all pipes. */
 void labels_abandon(struct labels *labels);
 
-/* Fills in what to poll for now, at most labels_poll_most entries, and returns how many. */
+/* How many entries labels_ask fills in at most. */
 size_t labels_poll_most(const struct labels *labels);
+/* Fills in what is to be polled next. Returns how many entries. */
 size_t labels_ask(struct labels *labels, struct pollfd *polls);
 /* Does what can be done now, by what the poll said of them. */
 void labels_turn(struct labels *labels, const struct pollfd *polls);

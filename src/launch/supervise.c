@@ -332,7 +332,7 @@ static bool is_stopped(pid_t pid)
     char buffer[1024];
     const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
 
-    return fields == NULL || fields[1] == 'T' || fields[1] == 't';
+    return fields == NULL || process_stat_state(fields) == 'T' || process_stat_state(fields) == 't';
 }
 
 static bool all_stopped(const struct supervisor *supervisor)

@@ -62,6 +62,31 @@ static void one_that_only_waits_to_be_reaped_has_ended(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+static void fields_are_counted_as_the_manual_does(void **state)
+{
+    static const char fields[] = " T 41 42 43 0 -1";
+    pid_t child = start_child();
+    char buffer[1024];
+    const char *real;
+
+    (void)state;
+    assert_int_equal(process_stat_state(fields), 'T');
+    assert_false(process_stat_has_ended(fields));
+    assert_true(process_stat_has_ended(" Z 1") && process_stat_has_ended(" X 1"));
+    assert_int_equal(process_stat_state(""), 0);
+    assert_int_equal(process_stat_number(fields, 4), 41);
+    assert_int_equal(process_stat_number(fields, 6), 43);
+    assert_int_equal(process_stat_number(fields, 52), 0);
+    real = process_stat_fields(child, buffer, sizeof(buffer));
+    assert_non_null(real);
+    assert_int_equal(process_stat_number(real, 4), getpid());
+    assert_int_equal(process_stat_number(real, 6), getsid(0));
+    assert_int_equal(process_stat_parent(child), getpid());
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(process_stat_parent(child), 0);
+}
+
 static void the_other_side_of_a_socket_is_known(void **state)
 {
     int sockets[2];
@@ -91,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_known_by_number_and_start),
         cmocka_unit_test(one_that_only_waits_to_be_reaped_has_ended),
+        cmocka_unit_test(fields_are_counted_as_the_manual_does),
         cmocka_unit_test(the_other_side_of_a_socket_is_known),
         cmocka_unit_test(numbers_that_are_none_are_refused),
     };
