@@ -38,6 +38,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -172,8 +173,9 @@ static void end_server(void)
 {
     if (control.server != 0)
         kill(control.server, SIGTERM);
-    while (control.server != 0 && kill(control.server, 0) == 0)
-        usleep(1000);
+    /* SIGCHLD is ignored: it waits for the end, and finds nobody to tell of. */
+    while (control.server != 0 && waitpid(control.server, NULL, 0) < 0 && errno == EINTR)
+        ;
     control.server = 0;
 }
 
