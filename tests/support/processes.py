@@ -78,6 +78,15 @@ def await_probes(timeout=TIMEOUT):
             is_ended(pid, deadline - time.monotonic())
 
 
+def is_leaving(pid):
+    """Whether it has given its memory back, its words with it, and is gone a moment later."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return not words and is_ended(pid, 1)
+
+
 def end_children():
     """Kills and reaps everything below this process; returns what was still alive, as text.
 
@@ -88,7 +97,7 @@ def end_children():
     deadline = time.monotonic() + TIMEOUT
     while found := descendants(os.getpid()):
         for pid, zombie in found:
-            if not zombie:
+            if not zombie and not is_leaving(pid):
                 left.setdefault(pid, command_line(pid))
         for pid in [pid for pid, parent, _ in processes() if parent == os.getpid()]:
             os.kill(pid, signal.SIGKILL)
