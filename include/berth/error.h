@@ -32,7 +32,10 @@ extern "C" {
     X(BUSY, 11, "it would have to wait")                              \
     X(TIMED_OUT, 12, "not granted in time")                           \
     X(CANCELLED, 13, "cancelled while it waited")                     \
-    X(FORKED, 14, "the pool was opened before fork()")
+    X(FORKED, 14, "the pool was opened before fork()")                \
+    X(LOST, 15, "the context was lost to a fault of its device")      \
+    X(STALE, 16, "the handle is of a context that was rebuilt since") \
+    X(DRIVER, 17, "the device's driver failed")
 
 /* The codes: BERTH_ERROR_INVALID is -1, and so on. */
 enum berth_error_code {

@@ -6,7 +6,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "hardware/library.h"
+#include "base/library.h"
 #include "hardware/nvidia.h"
 
 #define LIBRARY "libnvidia-ml.so.1"

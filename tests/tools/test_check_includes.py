@@ -129,8 +129,10 @@ def test_pure_rooms_know_no_outside(check, room, header):
     assert line.startswith(f"src/{room}/x.c:1: {room} must not include {header}")
 
 
-def test_other_rooms_load_no_libraries(check):
-    (line,) = check({"src/daemon/loop.c": "#include <dlfcn.h>\n"})
+@pytest.mark.parametrize("include", ["<dlfcn.h>", '"base/library.h"'])
+def test_other_rooms_load_no_libraries(check, include):
+    loader = {"src/base/library.h": "#include <dlfcn.h>\n"}
+    (line,) = check(loader | {"src/daemon/loop.c": f"#include {include}\n"})
     assert "only hardware and context load libraries" in line
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/library.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A vendor's library, loaded while running.
+ * A library that is loaded while running, as those of vendors are.
  */
-#ifndef HARDWARE_LIBRARY_H
-#define HARDWARE_LIBRARY_H
+#ifndef BASE_LIBRARY_H
+#define BASE_LIBRARY_H
 
 #include <berth/error.h>
 #include <stdbool.h>
