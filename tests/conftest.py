@@ -2,6 +2,7 @@
 """What the tests written in Python share."""
 import os
 import pwd
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +22,11 @@ from sandbox import Sandbox  # noqa: E402
 from scripted_daemon import ScriptedDaemon  # noqa: E402
 from site_programs import SitePrograms  # noqa: E402
 from town import Town, needs_root  # noqa: E402
+
+# Whoever runs the tests by nohup or in the background ignores signals, which all that is started here would inherit.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture
