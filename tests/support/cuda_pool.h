@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pool of three NVIDIA GPUs that the CUDA double shows, in another order than the pool has them.
+ */
+#ifndef TESTS_CUDA_POOL_H
+#define TESTS_CUDA_POOL_H
+
+#include "support/unit.h"
+
+#include <berth/context.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "doubles/cuda_double.h"
+#include "support/pools.h"
+#include "support/temporary_directory.h"
+
+#define GIBIBYTE (UINT64_C(1) << 30)
+
+enum { CUDA_POOL_SLOTS = 3 };
+
+/* By slot: the unit of the double is the same number. */
+static const char *const cuda_pool_uuids[CUDA_POOL_SLOTS] = {
+    "GPU-00000000-0000-4000-8000-00000000000a",
+    "GPU-00000000-0000-4000-8000-00000000000b",
+    "GPU-00000000-0000-4000-8000-00000000000c",
+};
+
+struct cuda_pool {
+    struct cuda_double cuda;
+    struct berth_pool *pool;
+    struct berth_error error;
+    void *directory;
+};
+
+/* The fastest is the first that CUDA shows, so the last comes first. */
+static inline void cuda_pool_write_machine(void)
+{
+    FILE *file = fopen("machine", "we");
+
+    assert_non_null(file);
+    fputs("version 12040\n", file);
+    for (int i = 0; i < CUDA_POOL_SLOTS; i++)
+        fprintf(file,
+                "gpu\nuuid %s\npci 0000:0%d:00.0\nname Double %d\nmemory %llu %llu\nspeed %d\n",
+                cuda_pool_uuids[i], i + 1, i, (unsigned long long)(16 * GIBIBYTE),
+                (unsigned long long)((8 + (uint64_t)i) * GIBIBYTE), i + 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline void cuda_pool_open(struct cuda_pool *world)
+{
+    struct berth_device devices[CUDA_POOL_SLOTS];
+
+    for (uint32_t i = 0; i < CUDA_POOL_SLOTS; i++) {
+        devices[i] = synth(BERTH_NVIDIA, i);
+        devices[i].uuid = cuda_pool_uuids[i];
+    }
+    assert_works(
+        berth_pool_open_devices(devices, CUDA_POOL_SLOTS, NULL, &world->pool, &world->error),
+        &world->error);
+}
+
+/* A setup function for cmocka; the state is the struct. */
+static inline int cuda_pool_enter(void **state)
+{
+    struct cuda_pool *world = calloc(1, sizeof(*world));
+    const char *library = getenv("CUDA_DOUBLE_LIBRARY");
+
+    assert_non_null(world);
+    assert_non_null(library);
+    if (temporary_directory_enter(&world->directory) < 0)
+        return -1;
+    cuda_pool_write_machine();
+    setenv("CUDA_DOUBLE", "machine", 1);
+    setenv("BERTH_CUDA", library, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
+    assert_true(cuda_double_open(library, &world->cuda));
+    /* The driver stays started from one test to the next. */
+    world->cuda.restart(true);
+    cuda_pool_open(world);
+    *state = world;
+    return 0;
+}
+
+static inline int cuda_pool_leave(void **state)
+{
+    struct cuda_pool *world = *state;
+    int result;
+
+    berth_pool_close(world->pool);
+    result = temporary_directory_leave(&world->directory);
+    free(world);
+    return result;
+}
+
+/* A set of all devices. */
+static inline struct berth_context_set cuda_pool_set(struct cuda_pool *world)
+{
+    struct berth_context_set set;
+
+    assert_works(berth_contexts_create(world->pool, NULL, &set, &world->error), &world->error);
+    return set;
+}
+
+static inline struct berth_context cuda_pool_at(struct cuda_pool *world,
+                                                struct berth_context_set set, size_t position)
+{
+    struct berth_context context;
+
+    assert_works(berth_contexts_at(world->pool, set, position, &context, &world->error),
+                 &world->error);
+    return context;
+}
+
+static inline struct berth_context_info cuda_pool_info(struct cuda_pool *world,
+                                                       struct berth_context context)
+{
+    struct berth_context_info info = {.size = sizeof(info)};
+
+    assert_works(berth_context_info(world->pool, context, &info, &world->error), &world->error);
+    return info;
+}
+
+/* That no context of the double is left, and each was given back as often as it was taken. */
+static inline void assert_all_given_back(struct cuda_pool *world)
+{
+    for (int unit = 0; unit < CUDA_POOL_SLOTS; unit++) {
+        struct cuda_double_counts counts = world->cuda.counts(unit);
+
+        assert_false(counts.is_active);
+        assert_int_equal(counts.references, 0);
+        assert_int_equal(counts.retains, counts.releases);
+    }
+}
+
+#endif
