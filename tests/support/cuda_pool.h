@@ -8,12 +8,9 @@
 #include "support/unit.h"
 
 #include <berth/context.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "doubles/cuda_double.h"
+#include "support/cuda_world.h"
 #include "support/pools.h"
-#include "support/temporary_directory.h"
 
 #define GIBIBYTE (UINT64_C(1) << 30)
 
@@ -27,28 +24,27 @@ static const char *const cuda_pool_uuids[CUDA_POOL_SLOTS] = {
 };
 
 struct cuda_pool {
+    struct cuda_world *world;
     struct cuda_double cuda;
     struct berth_pool *pool;
     struct berth_error error;
-    void *directory;
 };
 
 /* The fastest is the first that CUDA shows, so the last comes first. */
-static inline void cuda_pool_write_machine(void)
+static inline void cuda_pool_say_machine(void)
 {
-    FILE *file = fopen("machine", "we");
+    struct text machine = {0};
 
-    assert_non_null(file);
-    fputs("version 12040\n", file);
     for (int i = 0; i < CUDA_POOL_SLOTS; i++)
-        fprintf(file,
-                "gpu\nuuid %s\npci 0000:0%d:00.0\nname Double %d\nmemory %llu %llu\nspeed %d\n",
-                cuda_pool_uuids[i], i + 1, i, (unsigned long long)(16 * GIBIBYTE),
-                (unsigned long long)((8 + (uint64_t)i) * GIBIBYTE), i + 1);
-    assert_int_equal(fclose(file), 0);
+        text_append_format(&machine,
+                           "gpu\n uuid %s\n pci 0000:0%d:00.0\n memory %llu %llu\n speed %d\n",
+                           cuda_pool_uuids[i], i + 1, (unsigned long long)(16 * GIBIBYTE),
+                           (unsigned long long)((8 + (uint64_t)i) * GIBIBYTE), i + 1);
+    cuda_world_says(text_string(&machine));
+    text_finish(&machine);
 }
 
-static inline void cuda_pool_open(struct cuda_pool *world)
+static inline void cuda_pool_open(struct cuda_pool *pool)
 {
     struct berth_device devices[CUDA_POOL_SLOTS];
 
@@ -56,43 +52,38 @@ static inline void cuda_pool_open(struct cuda_pool *world)
         devices[i] = synth(BERTH_NVIDIA, i);
         devices[i].uuid = cuda_pool_uuids[i];
     }
-    assert_works(
-        berth_pool_open_devices(devices, CUDA_POOL_SLOTS, NULL, &world->pool, &world->error),
-        &world->error);
+    assert_works(berth_pool_open_devices(devices, CUDA_POOL_SLOTS, NULL, &pool->pool, &pool->error),
+                 &pool->error);
 }
 
 /* A setup function for cmocka; the state is the struct. */
 static inline int cuda_pool_enter(void **state)
 {
-    struct cuda_pool *world = calloc(1, sizeof(*world));
-    const char *library = getenv("CUDA_DOUBLE_LIBRARY");
+    struct cuda_pool *pool = calloc(1, sizeof(*pool));
+    void *world;
 
-    assert_non_null(world);
-    assert_non_null(library);
-    if (temporary_directory_enter(&world->directory) < 0)
+    assert_non_null(pool);
+    if (cuda_world_enter(&world) < 0)
         return -1;
-    cuda_pool_write_machine();
-    setenv("CUDA_DOUBLE", "machine", 1);
-    setenv("BERTH_CUDA", library, 1);
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    unsetenv("CUDA_DEVICE_ORDER");
-    assert_true(cuda_double_open(library, &world->cuda));
+    pool->world = world;
+    cuda_pool_say_machine();
+    cuda_world_loads(pool->world, "");
+    pool->cuda = pool->world->cuda;
     /* The driver stays started from one test to the next. */
-    world->cuda.restart(true);
-    cuda_pool_open(world);
-    *state = world;
+    pool->cuda.restart(true);
+    cuda_pool_open(pool);
+    *state = pool;
     return 0;
 }
 
 static inline int cuda_pool_leave(void **state)
 {
-    struct cuda_pool *world = *state;
-    int result;
+    struct cuda_pool *pool = *state;
+    void *world = pool->world;
 
-    berth_pool_close(world->pool);
-    result = temporary_directory_leave(&world->directory);
-    free(world);
-    return result;
+    berth_pool_close(pool->pool);
+    free(pool);
+    return cuda_world_leave(&world);
 }
 
 /* A set of all devices. */
