@@ -30,7 +30,7 @@ struct cuda_pool {
     struct berth_error error;
 };
 
-/* The fastest is the first that CUDA shows, so the last comes first. */
+/* CUDA shows the fastest first, which is the last here. */
 static inline void cuda_pool_say_machine(void)
 {
     struct text machine = {0};

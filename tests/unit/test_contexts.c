@@ -65,7 +65,7 @@ static void wrong_slots_and_options_are_refused(void **state)
 
     assert_fails(
         berth_contexts_create_on(world->pool, (const size_t[]){0, 3}, 2, NULL, &set, &world->error),
-        BERTH_ERROR_RANGE, &world->error, "slot: wanted 0 to 2, found 3");
+        BERTH_ERROR_RANGE, &world->error, "wanted a slot from 0 to 2, found 3");
     assert_fails(berth_contexts_create_on(world->pool, (const size_t[]){1, 0, 1}, 3, NULL, &set,
                                           &world->error),
                  BERTH_ERROR_INVALID, &world->error, "wanted each device once, found slot 1 again");
@@ -122,8 +122,8 @@ static void contexts_are_on_the_devices_meant(void **state)
         assert_false(info.stands_in);
         assert_int_equal(info.memory_total, 16 * GIBIBYTE);
         assert_int_equal(info.memory_free, (8 + info.slot) * GIBIBYTE);
-        /* The fastest first: CUDA counts the other way round. */
-        assert_int_equal(info.cuda_device, 2 - info.slot);
+        /* CUDA's number 0 is the fastest. */
+        assert_int_equal(info.cuda_device, info.slot == 2 ? 0 : 1);
     }
 }
 
@@ -161,7 +161,7 @@ static void making_is_all_or_nothing(void **state)
     struct berth_context_set set = {77, 88};
 
     for (size_t i = 0; i < COUNT(failures); i++) {
-        world->cuda.fail("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
+        (world->cuda.fail)("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
         assert_int_equal(berth_contexts_create(world->pool, NULL, &set, &world->error),
                          failures[i].code);
         assert_non_null(strstr(world->error.message, "nvidia2: wanted a context, found: CUDA_"));
@@ -361,7 +361,7 @@ static void memory_that_is_not_known_is_not_compared(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     const struct berth_load sampled = {.memory_free = 1024, .utilization = BERTH_UNKNOWN};
 
-    world->cuda.fail("cuMemGetInfo_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
+    (world->cuda.fail)("cuMemGetInfo_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
     assert_fails(
         berth_contexts_best(world->pool, set, 0, &(struct berth_context){0}, &world->error),
         BERTH_ERROR_IMPOSSIBLE, &world->error,

@@ -9,6 +9,7 @@
 
 #include "support/assert_error.h"
 #include "support/cuda_pool.h"
+#include "support/failing_allocator.h"
 
 static struct berth_lease claim(struct cuda_pool *world, const char *gpus)
 {
@@ -106,7 +107,7 @@ static void what_could_not_be_made_leaves_the_lease_as_it_is(void **state)
     struct berth_lease lease = claim(world, "2");
     struct berth_context_set set;
 
-    world->cuda.fail("cuDevicePrimaryCtxRetain", 1, 2, 1);
+    (world->cuda.fail)("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_int_equal(berth_contexts_of_lease(world->pool, lease, NULL, &set, NULL),
                      BERTH_ERROR_BUSY);
     assert_all_given_back(world);
@@ -185,7 +186,7 @@ static void a_lease_is_released_while_its_contexts_are_made(void **state)
 
     world->cuda.hold("cuDevicePrimaryCtxRetain", 0);
     pthread_create(&threads[0], NULL, ask_for_contexts, &asker);
-    world->cuda.await(1);
+    (world->cuda.await)(1);
     pthread_create(&threads[1], NULL, release_lease, &releaser);
     /* Nobody else has the device before that. */
     assert_int_equal(berth_pool_pending(world->pool), 0);
@@ -210,7 +211,7 @@ static void two_threads_ask_for_the_contexts_of_one_lease(void **state)
     world->cuda.hold("cuDevicePrimaryCtxRetain", 0);
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, ask_for_contexts, &askers[i]);
-    world->cuda.await(1);
+    (world->cuda.await)(1);
     world->cuda.let_go();
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
@@ -307,6 +308,42 @@ static void turns_are_even_over_threads(void **state)
         assert_int_equal(atomic_load(&crowd.turns[i]), THREADS * ROUNDS);
 }
 
+/* ---- No memory ---- */
+
+struct poor {
+    struct cuda_pool *world;
+    struct berth_lease lease;
+};
+
+/* All ways to make and describe sets. */
+static int make_and_end(void *data)
+{
+    const struct poor *poor = data;
+    struct berth_pool *pool = poor->world->pool;
+    struct berth_context_set sets[2] = {{0}};
+    char line[128];
+    int code = berth_contexts_create(pool, NULL, &sets[0], NULL);
+
+    if (code == 0)
+        code = berth_contexts_of_lease(pool, poor->lease, NULL, &sets[1], NULL);
+    if (code == 0)
+        code = berth_contexts_describe(pool, sets[1], line, sizeof(line), NULL);
+    for (size_t i = 0; i < 2; i++) {
+        if (sets[i].id != 0)
+            assert_int_equal(berth_contexts_release(pool, sets[i], NULL), 0);
+    }
+    assert_all_given_back(poor->world);
+    return code > 0 ? 0 : code;
+}
+
+static void memory_that_runs_out_is_said(void **state)
+{
+    struct cuda_pool *world = *state;
+    struct poor poor = {.world = world, .lease = claim(world, "2")};
+
+    assert_true(failing_allocator_try_all(make_and_end, &poor) >= 4);
+}
+
 /* A driver does not work in a child. */
 static void a_child_is_refused(void **state)
 {
@@ -347,6 +384,7 @@ int main(void)
         leases_test(two_threads_ask_for_the_contexts_of_one_lease),
         leases_test(many_threads_use_break_and_rebuild),
         leases_test(turns_are_even_over_threads),
+        leases_test(memory_that_runs_out_is_said),
         leases_test(a_child_is_refused),
     };
 
