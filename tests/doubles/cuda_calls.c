@@ -10,7 +10,7 @@
 #define RULES_MOST 32
 #define NAMES_MOST 64
 
-enum action { ACTION_FAIL, ACTION_GRUMBLE, ACTION_LIE, ACTION_HOLD };
+enum action { ACTION_REFUSE, ACTION_GRUMBLE, ACTION_LIE, ACTION_HOLD };
 
 /* What a call is to do instead of what it does. */
 struct rule {
@@ -84,7 +84,7 @@ static int begin(struct call *call, const char *name, int unit)
             pthread_cond_wait(&change, &mutex);
         held--;
     }
-    rule = use_rule(ACTION_FAIL, name, unit);
+    rule = use_rule(ACTION_REFUSE, name, unit);
     if (rule != NULL)
         return rule->status;
     rule = use_rule(ACTION_GRUMBLE, name, unit);
@@ -209,10 +209,11 @@ EXPORTED void cuda_double_restart(bool shall_be_initialised)
     pthread_mutex_unlock(&mutex);
 }
 
-EXPORTED void cuda_double_fail(const char *name, int unit, int status, int times)
+EXPORTED void cuda_double_refuse(const char *name, int unit, int status, int times)
 {
-    add_rule(&(struct rule){.action = ACTION_FAIL, .unit = unit, .status = status, .times = times},
-             name);
+    add_rule(
+        &(struct rule){.action = ACTION_REFUSE, .unit = unit, .status = status, .times = times},
+        name);
 }
 
 EXPORTED void cuda_double_grumble(const char *name, int unit, int status, int times)

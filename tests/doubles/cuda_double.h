@@ -47,7 +47,7 @@ struct cuda_double_counts {
      * the next cuInit. */                                                                       \
     X(restart, void, (bool is_initialised))                                                      \
     /* From now on the call gives this status and does nothing, so many times (0: no more). */   \
-    X(fail, void, (const char *call, int unit, int status, int times))                           \
+    X(refuse, void, (const char *call, int unit, int status, int times))                         \
     /* From now on the call does what it does but gives this status. */                          \
     X(grumble, void, (const char *call, int unit, int status, int times))                        \
     /* From now on the call succeeds with an answer that cannot be: cuDeviceGetCount and         \
