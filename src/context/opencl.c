@@ -30,98 +30,64 @@ int opencl_device_fact(struct opencl *opencl, opencl_device device, uint32_t nam
 void opencl_platform_text(struct opencl *opencl, opencl_platform platform, uint32_t name,
                           char *text, size_t size)
 {
+    char whole[512] = ""; /* more than any has, or it is none */
     size_t told = 0;
-    char *whole = NULL;
+    int status = opencl->calls.platform_info(platform, name, sizeof(whole), whole, &told);
+    size_t length = status == OPENCL_SUCCESS && told <= sizeof(whole) ? strnlen(whole, told) : 0;
 
-    *text = '\0';
-    if (opencl->calls.platform_info(platform, name, 0, NULL, &told) != OPENCL_SUCCESS ||
-        told == 0 || told > OPENCL_TEXT_MOST)
-        return;
-    whole = calloc(1, told + 1); /* its own terminator may be missing */
-    if (whole != NULL &&
-        opencl->calls.platform_info(platform, name, told, whole, NULL) == OPENCL_SUCCESS) {
-        size_t length = strnlen(whole, told);
-
-        if (length >= size)
-            length = size - 1;
-        memcpy(text, whole, length);
-        text[length] = '\0';
-    }
-    free(whole);
+    if (length >= size)
+        length = size - 1;
+    memcpy(text, whole, length);
+    text[length] = '\0';
 }
 
-/* The driver's answer to "how many", and how many we ask for. */
-static uint32_t at_most(uint32_t count, uint32_t most)
-{
-    return count < most ? count : most;
-}
-
-static int no_platform(struct berth_error *error)
-{
-    return error_set(error, BERTH_ERROR_NO_DEVICE,
-                     "OpenCL: wanted a platform, found none: no OpenCL driver is installed");
-}
-
-int opencl_list_platforms(struct opencl *opencl, struct opencl_platform_list *list,
+int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_platforms,
                           struct berth_error *error)
 {
     uint32_t count = 0;
-    uint32_t room;
-    int status = opencl->calls.platforms(0, NULL, &count);
+    int status;
 
+    *ret_platforms = (struct opencl_platforms){0};
+    status = opencl->calls.platforms(OPENCL_PLATFORMS_MOST, ret_platforms->items, &count);
     if (status == OPENCL_PLATFORM_NOT_FOUND_KHR || (status == OPENCL_SUCCESS && count == 0))
-        return no_platform(error);
-    room = at_most(count, OPENCL_PLATFORMS_MOST);
-    if (status == OPENCL_SUCCESS) {
-        if (vector_reserve(list, room) < 0)
-            return error_set_memory(error);
-        memset(list->items, 0, room * sizeof(*list->items));
-        status = opencl->calls.platforms(room, list->items, &count);
-    }
+        return error_set(error, BERTH_ERROR_NO_DEVICE,
+                         "OpenCL: wanted a platform, found none: no OpenCL driver is installed");
     if (status != OPENCL_SUCCESS)
         return driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
                              "OpenCL: wanted its platforms");
-    list->count = at_most(count, room);
-    return list->count == 0 ? no_platform(error) : 0;
+    ret_platforms->count = count < OPENCL_PLATFORMS_MOST ? count : OPENCL_PLATFORMS_MOST;
+    return 0;
 }
 
 /* Takes out what is no device, or is there already. */
-static void tidy(struct opencl_device_list *list)
+static void tidy(struct opencl_devices *devices)
 {
-    size_t kept = 0;
+    uint32_t kept = 0;
 
-    for (size_t i = 0; i < list->count; i++) {
-        bool is_new = list->items[i] != NULL;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        bool is_new = devices->items[i] != NULL;
 
-        for (size_t k = 0; k < kept && is_new; k++)
-            is_new = list->items[k] != list->items[i];
+        for (uint32_t k = 0; k < kept && is_new; k++)
+            is_new = devices->items[k] != devices->items[i];
         if (is_new)
-            list->items[kept++] = list->items[i];
+            devices->items[kept++] = devices->items[i];
     }
-    list->count = kept;
+    devices->count = kept;
 }
 
 int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_t types,
-                        struct opencl_device_list *list)
+                        struct opencl_devices *ret_devices)
 {
     uint32_t count = 0;
-    uint32_t room;
-    int status = opencl->calls.devices(platform, types, 0, NULL, &count);
+    int status;
 
-    list->count = 0;
-    if (status == OPENCL_DEVICE_NOT_FOUND || (status == OPENCL_SUCCESS && count == 0))
-        return OPENCL_SUCCESS;
-    if (status != OPENCL_SUCCESS)
-        return status;
-    room = at_most(count, OPENCL_DEVICES_MOST);
-    if (vector_reserve(list, room) < 0)
-        return OPENCL_OUT_OF_HOST_MEMORY;
-    memset(list->items, 0, room * sizeof(*list->items));
-    status = opencl->calls.devices(platform, types, room, list->items, &count);
+    *ret_devices = (struct opencl_devices){0};
+    status =
+        opencl->calls.devices(platform, types, OPENCL_DEVICES_MOST, ret_devices->items, &count);
     if (status != OPENCL_SUCCESS)
         return status == OPENCL_DEVICE_NOT_FOUND ? OPENCL_SUCCESS : status;
-    list->count = at_most(count, room);
-    tidy(list);
+    ret_devices->count = count < OPENCL_DEVICES_MOST ? count : OPENCL_DEVICES_MOST;
+    tidy(ret_devices);
     return OPENCL_SUCCESS;
 }
 
@@ -130,7 +96,7 @@ int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_
 static int open_driver(const char *file, struct driver **ret_driver, struct berth_error *error)
 {
     struct opencl *opencl = calloc(1, sizeof(*opencl));
-    struct opencl_platform_list platforms = {0};
+    struct opencl_platforms platforms;
     int code;
 
     if (opencl == NULL)
@@ -140,7 +106,6 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     /* From its first call on the library stays loaded, also where it is of no use. */
     if (code == 0)
         code = opencl_list_platforms(opencl, &platforms, error);
-    vector_finish(&platforms);
     if (code < 0)
         free(opencl);
     else

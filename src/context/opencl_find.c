@@ -4,10 +4,10 @@
  * in several: its vendor's own driver wins over others (PoCL's, Mesa's), and among equals the
  * platform whose name comes first, then the one that the loader has first.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "context/opencl_parts.h"
 
 /* What is known of the device that is searched for. */
@@ -196,7 +196,7 @@ static bool is_better(const struct home *one, const struct home *other)
 }
 
 static void search_platform(struct search *search, opencl_platform platform,
-                            struct opencl_device_list *devices)
+                            struct opencl_devices *devices)
 {
     struct opencl *opencl = search->opencl;
     int status = opencl_list_devices(
@@ -205,7 +205,7 @@ static void search_platform(struct search *search, opencl_platform platform,
 
     if (search->status == OPENCL_SUCCESS)
         search->status = status;
-    for (size_t i = 0; i < devices->count; i++) {
+    for (uint32_t i = 0; i < devices->count; i++) {
         if (is_cpu(opencl, devices->items[i]) || !is_wanted(search, devices->items[i]))
             continue;
         home.device = devices->items[i];
@@ -221,16 +221,22 @@ static void search_platform(struct search *search, opencl_platform platform,
 
 /* ---- What is said of it ---- */
 
-/* "nvidia0 (GPU-..., 0000:07:00.0)" */
-static void append_target(const struct context_target *target, struct text *out)
+struct target_text {
+    char text[192];
+};
+
+/* "nvidia0 (GPU-..., 0000:07:00.0)", for use within one expression. */
+static struct target_text describe(const struct context_target *target)
 {
-    device_id_append(target->id, out);
-    if (target->uuid != NULL && target->pci.known)
-        text_append_format(out, " (%s, %s)", target->uuid, pci_format(target->pci).text);
-    else if (target->uuid != NULL)
-        text_append_format(out, " (%s)", target->uuid);
-    else if (target->pci.known)
-        text_append_format(out, " (%s)", pci_format(target->pci).text);
+    struct target_text out;
+    bool has_uuid = target->uuid != NULL;
+    bool has_place = target->pci.known;
+
+    snprintf(out.text, sizeof(out.text), "%s%s%.96s%s%s%s", device_id_format(target->id).text,
+             has_uuid || has_place ? " (" : "", has_uuid ? target->uuid : "",
+             has_uuid && has_place ? ", " : "", has_place ? pci_format(target->pci).text : "",
+             has_uuid || has_place ? ")" : "");
+    return out;
 }
 
 static int not_known(const struct context_target *target, struct berth_error *error)
@@ -241,39 +247,28 @@ static int not_known(const struct context_target *target, struct berth_error *er
         target->uuid == NULL ? "none" : target->uuid);
 }
 
-static int not_shown(const struct search *search, const char *target, struct berth_error *error)
+static int not_shown(const struct search *search, struct berth_error *error)
 {
+    struct target_text target = describe(search->wanted.target);
+
     if (search->status != OPENCL_SUCCESS)
         return driver_refuse(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted %s, found that a platform fails", target);
+                             "OpenCL: wanted %s, found a platform that fails", target.text);
     if (search->others == 0)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s, found no GPU", target);
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s, found no GPU",
+                         target.text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: wanted %s, found %zu other%s, of which %zu tell%s neither UUID nor "
-                     "PCI address",
-                     target, search->others, search->others == 1 ? "" : "s", search->without_place,
-                     search->without_place == 1 ? "s" : "");
+                     "OpenCL: wanted %s, found %zu other%s, %zu without UUID or PCI address",
+                     target.text, search->others, search->others == 1 ? "" : "s",
+                     search->without_place);
 }
 
-static int conclude(const struct search *search, struct native_device *ret_device,
-                    struct berth_error *error)
+static int cannot_tell(const struct search *search, struct berth_error *error)
 {
-    const struct home *best = &search->best;
-    struct text target = {0};
-    int code = 0;
-
-    append_target(search->wanted.target, &target);
-    if (best->device == NULL)
-        code = not_shown(search, text_string(&target), error);
-    else if (best->count > 1)
-        code = error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "OpenCL: wanted %s once, found it %zu times in the platform %s: cannot "
-                         "tell which",
-                         text_string(&target), best->count, best->name);
-    else
-        *ret_device = (struct native_device){.pointer = best->device, .number = -1};
-    text_finish(&target);
-    return code;
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "OpenCL: wanted %s once, found it %zu times in the platform %s: cannot tell "
+                     "which",
+                     describe(search->wanted.target).text, search->best.count, search->best.name);
 }
 
 int opencl_find(struct driver *driver, const struct context_target *target,
@@ -283,19 +278,22 @@ int opencl_find(struct driver *driver, const struct context_target *target,
         .opencl = opencl_of(driver),
         .wanted = {.target = target, .has_place = target->pci.known && !target->is_partition},
     };
-    struct opencl_platform_list platforms = {0};
-    struct opencl_device_list devices = {0};
+    struct opencl_platforms platforms;
+    struct opencl_devices devices;
     int code;
 
     search.wanted.has_uuid = parse_uuid(target->uuid, search.wanted.uuid);
     if (!search.wanted.has_uuid && !search.wanted.has_place)
         return not_known(target, error);
     code = opencl_list_platforms(search.opencl, &platforms, error);
-    for (size_t i = 0; i < platforms.count; i++)
+    if (code < 0)
+        return code;
+    for (uint32_t i = 0; i < platforms.count; i++)
         search_platform(&search, platforms.items[i], &devices);
-    if (code == 0)
-        code = conclude(&search, ret_device, error);
-    vector_finish(&platforms);
-    vector_finish(&devices);
-    return code;
+    if (search.best.device == NULL)
+        return not_shown(&search, error);
+    if (search.best.count > 1)
+        return cannot_tell(&search, error);
+    *ret_device = (struct native_device){.pointer = search.best.device, .number = -1};
+    return 0;
 }

@@ -8,15 +8,12 @@
 
 #include <stdbool.h>
 
-#include "base/vector.h"
 #include "context/driver.h"
 #include "context/opencl.h"
 
 /* More of either than any machine has. */
-#define OPENCL_PLATFORMS_MOST 256
-#define OPENCL_DEVICES_MOST   4096
-/* Longer than any word of a platform. */
-#define OPENCL_TEXT_MOST 65536
+#define OPENCL_PLATFORMS_MOST 64
+#define OPENCL_DEVICES_MOST   1024
 
 struct opencl {
     struct driver driver;
@@ -24,12 +21,14 @@ struct opencl {
     void *library;
 };
 
-struct opencl_platform_list {
-    VECTOR_OF(opencl_platform);
+struct opencl_platforms {
+    opencl_platform items[OPENCL_PLATFORMS_MOST];
+    uint32_t count;
 };
 
-struct opencl_device_list {
-    VECTOR_OF(opencl_device);
+struct opencl_devices {
+    opencl_device items[OPENCL_DEVICES_MOST];
+    uint32_t count;
 };
 
 static inline struct opencl *opencl_of(struct driver *driver)
@@ -38,14 +37,14 @@ static inline struct opencl *opencl_of(struct driver *driver)
 }
 
 /* The platforms, in the loader's order. Fails with BERTH_ERROR_NO_DEVICE (there are none), _BUSY,
- * _DRIVER, _MEMORY; the list is then to be finished nonetheless. */
-int opencl_list_platforms(struct opencl *opencl, struct opencl_platform_list *list,
+ * _DRIVER; there are none then. */
+int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_platforms,
                           struct berth_error *error);
 
 /* The platform's devices of these types (OPENCL_DEVICE_TYPE_...), each once; none is no failure.
- * Returns the driver's status, OPENCL_OUT_OF_HOST_MEMORY where it is ours that ran out. */
+ * Returns the driver's status. */
 int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_t types,
-                        struct opencl_device_list *list);
+                        struct opencl_devices *ret_devices);
 
 /* Fills in a fact of exactly this size. Returns the driver's status; OPENCL_INVALID_VALUE also for
  * an answer of another size. */

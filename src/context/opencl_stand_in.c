@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "base/error.h"
 #include "context/opencl_parts.h"
 
@@ -16,60 +14,50 @@ static bool is_available(struct opencl *opencl, opencl_device device)
 /* The first CPU that there is. */
 static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_error *error)
 {
-    struct opencl_platform_list platforms = {0};
-    struct opencl_device_list devices = {0};
+    struct opencl_platforms platforms;
+    struct opencl_devices devices;
     int code = opencl_list_platforms(opencl, &platforms, error);
-    int status = OPENCL_SUCCESS;
-    opencl_device cpu = NULL;
+    int failure = OPENCL_SUCCESS;
 
-    for (size_t i = 0; i < platforms.count && cpu == NULL; i++) {
-        int listed =
-            opencl_list_devices(opencl, platforms.items[i], OPENCL_DEVICE_TYPE_CPU, &devices);
-
-        if (status == OPENCL_SUCCESS)
-            status = listed;
-        for (size_t k = 0; k < devices.count && cpu == NULL; k++)
-            cpu = is_available(opencl, devices.items[k]) ? devices.items[k] : NULL;
-    }
-    vector_finish(&platforms);
-    vector_finish(&devices);
     if (code < 0)
         return code;
-    if (cpu != NULL)
-        *ret_cpu = cpu;
-    else if (status != OPENCL_SUCCESS)
-        return driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted its devices that are CPUs");
-    else
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "OpenCL: wanted a device that is a CPU to stand in, found none");
-    return 0;
+    for (uint32_t i = 0; i < platforms.count; i++) {
+        int status =
+            opencl_list_devices(opencl, platforms.items[i], OPENCL_DEVICE_TYPE_CPU, &devices);
+
+        failure = failure == OPENCL_SUCCESS ? status : failure;
+        for (uint32_t k = 0; k < devices.count; k++) {
+            if (is_available(opencl, devices.items[k])) {
+                *ret_cpu = devices.items[k];
+                return 0;
+            }
+        }
+    }
+    if (failure != OPENCL_SUCCESS)
+        return driver_refuse(&opencl->driver, failure, BERTH_ERROR_DRIVER, error,
+                             "OpenCL: wanted a device that is a CPU to stand in");
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "OpenCL: wanted a device that is a CPU to stand in, found none");
 }
 
-/* Splits the CPU and keeps one part, counted around; NULL: it cannot be split. */
+/* Splits the CPU and keeps one part. NULL: it cannot be split. */
 static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each, size_t number,
                  opencl_device *ret_part)
 {
     const intptr_t properties[] = {OPENCL_DEVICE_PARTITION_EQUALLY, (intptr_t)units_each, 0};
-    struct opencl_device_list parts = {0};
-    uint32_t count = 0;
-    int status = opencl->calls.create_sub_devices(cpu, properties, 0, NULL, &count);
+    struct opencl_devices parts = {0};
+    int status = opencl->calls.create_sub_devices(cpu, properties, OPENCL_DEVICES_MOST, parts.items,
+                                                  &parts.count);
 
     *ret_part = NULL;
-    if (status != OPENCL_SUCCESS || count == 0 || count > OPENCL_DEVICES_MOST)
-        return status;
-    if (vector_reserve(&parts, count) < 0)
-        return OPENCL_OUT_OF_HOST_MEMORY;
-    memset(parts.items, 0, count * sizeof(*parts.items));
-    parts.count = count;
-    status = opencl->calls.create_sub_devices(cpu, properties, count, parts.items, NULL);
-    for (size_t i = 0; i < parts.count && status == OPENCL_SUCCESS; i++) {
+    if (parts.count > OPENCL_DEVICES_MOST)
+        parts.count = OPENCL_DEVICES_MOST;
+    for (uint32_t i = 0; i < parts.count && status == OPENCL_SUCCESS; i++) {
         if (i == number % parts.count)
             *ret_part = parts.items[i];
         else if (parts.items[i] != NULL)
             opencl->calls.release_device(parts.items[i]);
     }
-    vector_finish(&parts);
     return status;
 }
 
