@@ -161,7 +161,7 @@ static void making_is_all_or_nothing(void **state)
     struct berth_context_set set = {77, 88};
 
     for (size_t i = 0; i < COUNT(failures); i++) {
-        (world->cuda.fail)("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
+        world->cuda.refuse("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
         assert_int_equal(berth_contexts_create(world->pool, NULL, &set, &world->error),
                          failures[i].code);
         assert_non_null(strstr(world->error.message, "nvidia2: wanted a context, found: CUDA_"));
@@ -361,7 +361,7 @@ static void memory_that_is_not_known_is_not_compared(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     const struct berth_load sampled = {.memory_free = 1024, .utilization = BERTH_UNKNOWN};
 
-    (world->cuda.fail)("cuMemGetInfo_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
+    world->cuda.refuse("cuMemGetInfo_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
     assert_fails(
         berth_contexts_best(world->pool, set, 0, &(struct berth_context){0}, &world->error),
         BERTH_ERROR_IMPOSSIBLE, &world->error,

@@ -106,10 +106,10 @@ static void a_driver_that_fails_is_noticed_without_a_report(void **state)
     assert_works(berth_contexts_best(world->pool, set, 0, &context, &world->error), &world->error);
     assert_int_equal(context.position, 1);
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 2)).fault, BERTH_FAULT_REBUILD);
-    (world->cuda.fail)("cuCtxSetCurrent", 0, 709, 1);
+    world->cuda.refuse("cuCtxSetCurrent", 0, 709, 1);
     assert_int_equal(berth_context_make_current(world->pool, cuda_pool_at(world, set, 0), NULL),
                      BERTH_ERROR_LOST);
-    (world->cuda.fail)("cuCtxSetCurrent", 1, 2, 1);
+    world->cuda.refuse("cuCtxSetCurrent", 1, 2, 1);
     assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_BUSY,
                  &world->error,
                  "wanted to make the context on nvidia1 current, found: CUDA_ERROR_OUT_OF_MEMORY "
@@ -198,7 +198,7 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     struct berth_context context = lose(world, set, 1, 700);
 
-    (world->cuda.fail)("cuDevicePrimaryCtxRetain", 1, 2, 1);
+    world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_BUSY, &world->error,
                  "wanted a new context on nvidia1, found: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
@@ -208,7 +208,7 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     assert_int_equal(context.generation, 2);
     world->cuda.fault(1, 700);
     assert_int_equal(report(world, context, 700), BERTH_FAULT_REBUILD);
-    (world->cuda.fail)("cuDevicePrimaryCtxRetain", 1, 719, 1);
+    world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 719, 1);
     assert_int_equal(berth_context_rebuild(world->pool, context, &context, &world->error),
                      BERTH_ERROR_LOST);
     assert_int_equal(cuda_pool_info(world, context).fault, BERTH_FAULT_GIVE_UP);

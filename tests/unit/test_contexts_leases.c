@@ -107,7 +107,7 @@ static void what_could_not_be_made_leaves_the_lease_as_it_is(void **state)
     struct berth_lease lease = claim(world, "2");
     struct berth_context_set set;
 
-    (world->cuda.fail)("cuDevicePrimaryCtxRetain", 1, 2, 1);
+    world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_int_equal(berth_contexts_of_lease(world->pool, lease, NULL, &set, NULL),
                      BERTH_ERROR_BUSY);
     assert_all_given_back(world);
