@@ -61,6 +61,14 @@ _Static_assert(CL_UUID_SIZE_KHR == OPENCL_UUID_SIZE, "a UUID has another size");
 
 /* ---- The world ---- */
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+
 enum { ELEMENTS = 10000, ROUNDS = 10, MOST = 8 };
 
 static const char source[] = "kernel void add(global const int *a, global const int *b,\n"
@@ -102,7 +110,7 @@ static struct native_device part_of(struct world *world, size_t number, size_t c
     struct native_device device = {0};
     struct berth_error error = BERTH_ERROR_INIT;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SANITIZED
     print_message("skip: sanitizers report what PoCL and LLVM do among themselves\n");
     skip();
 #endif
