@@ -235,20 +235,20 @@ static void what_nothing_is_known_of_is_not_guessed(void **state)
         const char *message;
     } cases[] = {
         {"nvidia0", NULL, NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found none"},
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found none"},
         {"nvidia0", "GPU-0000", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-0000'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-44444444444g", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-00000000-1111-2222-3333-44444444444g'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-4444444444440", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-00000000-1111-2222-3333-4444444444440'"},
         {"nvidia0.1", NULL, "0000:07:00.0",
-         "nvidia0.1: wanted a partition's UUID (MIG-...) to find it by in CUDA, found none"},
+         "CUDA: wanted a partition's UUID (MIG-...) to find it by, found none"},
         {"nvidia0.1", CUDA_WORLD_UUID_0, "0000:07:00.0",
-         "nvidia0.1: wanted a partition's UUID (MIG-...) to find it by in CUDA, found "
+         "CUDA: wanted a partition's UUID (MIG-...) to find it by, found "
          "'" CUDA_WORLD_UUID_0 "'"},
     };
 
@@ -271,12 +271,12 @@ static void what_cuda_does_not_show_is_not_found(void **state)
     find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND,
          &error);
     assert_string_equal(error.message,
-                        "nvidia0: wanted '" CUDA_WORLD_UUID_0 "' in CUDA, found that CUDA does not "
+                        "CUDA: wanted '" CUDA_WORLD_UUID_0 "', found that CUDA does not "
                         "show it among its 1: CUDA_VISIBLE_DEVICES='0' may hide it");
     unsetenv("CUDA_VISIBLE_DEVICES");
     find(driver, cuda_target("nvidia0", NULL, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND, &error);
     assert_string_equal(error.message,
-                        "nvidia0: wanted '0000:07:00.0' in CUDA, found that CUDA does not show it "
+                        "CUDA: wanted '0000:07:00.0', found that CUDA does not show it "
                         "among its 1: CUDA_VISIBLE_DEVICES may hide it");
     free(driver);
 }
@@ -300,8 +300,7 @@ static void one_of_several_is_not_guessed(void **state)
     cuda_world_says("gpu\n pci 0:1:0.0\ngpu\n pci 0:1:0.0\n");
     driver = cuda_driver_start(*state);
     find(driver, cuda_target("nvidia0", NULL, "0000:01:00.0"), BERTH_ERROR_NOT_FOUND, &error);
-    assert_string_equal(error.message,
-                        "nvidia0: wanted the one device of CUDA that is '0000:01:00.0', found 2");
+    assert_string_equal(error.message, "CUDA: wanted one device that is '0000:01:00.0', found 2");
     free(driver);
 }
 
@@ -373,7 +372,7 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
         assert_int_equal(find(driver, target, 0, &error), 1);
         find(driver, absent, BERTH_ERROR_DRIVER, &error);
         assert_string_equal(error.message,
-                            "nvidia2: wanted 'GPU-99999999-1111-2222-3333-444444444440' in CUDA, "
+                            "CUDA: wanted 'GPU-99999999-1111-2222-3333-444444444440', "
                             "found a device that does not say what it is: "
                             "CUDA_ERROR_LAUNCH_FAILED (CUDA 719)");
         world->cuda.refuse(calls[i], 1, 719, 0);
