@@ -225,7 +225,7 @@ static int add_entry(struct cdi_reading *reading, const struct node *device)
     place = code == 0 ? vector_append(&reading->entries) : NULL;
     if (code == 0 && place == NULL)
         code = error_set_memory(reading->error);
-    if (code == 0)
+    if (place != NULL)
         *place = entry;
     else
         cdi_entry_finish(&entry);
