@@ -3,13 +3,42 @@
 
 #include "base/user_namespace.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { SOMEBODY = 71001 };
+
+static bool write_file(const char *path, const char *text)
+{
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    bool is_written = write(descriptor, text, strlen(text)) == (ssize_t)strlen(text);
+
+    close(descriptor);
+    return is_written;
+}
+
+/* Goes into a new one, where the user has the number that he had: only who has one there can make
+ * the next. */
+static bool go_deeper(void)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    char map[64];
+
+    if (unshare(CLONE_NEWUSER) < 0)
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned int)uid, (unsigned int)uid);
+    if (!write_file("/proc/self/uid_map", map) || !write_file("/proc/self/setgroups", "deny"))
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned int)gid, (unsigned int)gid);
+    return write_file("/proc/self/gid_map", map);
+}
 
 /* A child of this user in so many user namespaces within each other, which waits to be killed; 0:
  * the kernel allows none here. */
@@ -22,11 +51,12 @@ static pid_t start_child(uid_t uid, int depth)
     assert_int_equal(pipe(ready), 0);
     pid = fork();
     if (pid == 0) {
-        if (uid != geteuid() && setuid(uid) < 0)
+        if (uid != geteuid() && (setgid(uid) < 0 || setuid(uid) < 0))
             _exit(1);
+        prctl(PR_SET_DUMPABLE, 1); /* else its files in /proc are root's */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int i = 0; i < depth; i++) {
-            if (unshare(CLONE_NEWUSER) < 0)
+            if (!go_deeper())
                 _exit(1);
         }
         if (write(ready[1], "x", 1) != 1)
