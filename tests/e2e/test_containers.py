@@ -32,11 +32,12 @@ def rootless(containers):
     """Starts containers that are in namespaces of their own, without root's rights."""
 
     def start(**facts):
-        try:
-            return containers.start(user=True, **facts)
-        except OSError as error:
-            pytest.skip(f"no user namespaces here: {error}")
+        return containers.start(user=True, **facts)
 
+    try:
+        start().end()
+    except OSError as error:
+        pytest.skip(f"no user namespaces here: {str(error).splitlines()[-1]}")
     return start
 
 

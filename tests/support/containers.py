@@ -102,24 +102,25 @@ def call(name, *arguments):
         raise OSError(ctypes.get_errno(), name)
 
 
-def write_maps(pid, uid, lends):
+def write_maps(pid, uid, gid, lends):
     """The uids of a user namespace: root is who made it, the others are lent to him by root."""
     more = f"\n1 {LENT} {LENT_COUNT}" if lends else ""
     Path(f"/proc/{pid}/uid_map").write_text(f"0 {uid} 1{more}")
     if not lends:
         Path(f"/proc/{pid}/setgroups").write_text("deny")
-    Path(f"/proc/{pid}/gid_map").write_text(f"0 {uid if lends else os.getegid()} 1{more}")
+    Path(f"/proc/{pid}/gid_map").write_text(f"0 {gid} 1{more}")
 
 
 def enter_user_namespace(uid):
     """As root, with the help of a process that stays root."""
     lends = os.geteuid() == 0
+    gid = os.getegid()
     told, tell = os.pipe()
     helper = os.fork() if lends else None
     if helper == 0:
         os.close(tell)
         os.read(told, 1)
-        write_maps(os.getppid(), uid, True)
+        write_maps(os.getppid(), uid, uid, True)
         os._exit(0)
     if lends:
         os.setgroups([])
@@ -128,7 +129,7 @@ def enter_user_namespace(uid):
         call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)
     call("unshare", CLONE_NEWUSER)
     if not lends:
-        write_maps("self", uid, False)
+        write_maps("self", uid, gid, False)
         return
     os.write(tell, b"x")
     _, status = os.waitpid(helper, 0)
