@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/namespaces.h"
+#include "base/process_container.h"
 #include "base/process_stat.h"
 #include "daemon/process.h"
 #include "model/lease_mark.h"
@@ -91,10 +93,12 @@ static bool is_starting(pid_t pid)
            process_stat_number(fields, ENVIRONMENT_END) == 0;
 }
 
-/* What a client of ours starts will be marked once it is the command. */
+/* What a client of ours starts will be marked once it is the command, and so may what begins a
+ * container: its runtime has it become the command with other variables than its own. */
 static void remember_stranger(struct pool *pool, pid_t pid)
 {
-    if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL)
+    if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL &&
+        !pid_namespace_is_other(pid))
         strangers_add(&pool->strangers, pid);
 }
 
@@ -128,19 +132,15 @@ static bool has_mark(struct remains *remains, pid_t pid)
     }
 }
 
-/* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
- * environment. Root's leases may run what they like as whom they like. */
-static bool is_of_user(const struct remains *remains, pid_t pid)
+/* Whether the process has the uid, or root's. */
+static bool has_uid(pid_t pid, uint32_t wanted)
 {
-    uint32_t wanted = remains->guard->job->holder->uid;
-    char path[64];
     struct number_list groups = {0};
     struct stat status;
+    char path[64];
     uint32_t uid;
     bool is_known;
 
-    if (wanted == 0)
-        return true;
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     if (stat(path, &status) < 0)
         return false;
@@ -150,6 +150,24 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
     is_known = process_credentials(pid, &uid, &groups) == 0;
     vector_finish(&groups);
     return is_known && (uid == 0 || uid == wanted);
+}
+
+/* Whether it is in a container of this user, or of root: there are uids of their own there. */
+static bool has_owner(pid_t pid, uint32_t wanted)
+{
+    uint32_t owner;
+
+    return process_container_owner(pid, &owner) && (owner == 0 || owner == wanted);
+}
+
+/* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
+ * environment. Root's leases may run what they like as whom they like. There may be many processes
+ * and leases, so what is asked of each is the least that decides it. */
+static bool is_of_user(const struct remains *remains, pid_t pid)
+{
+    uint32_t wanted = remains->guard->job->holder->uid;
+
+    return wanted == 0 || has_uid(pid, wanted) || has_owner(pid, wanted);
 }
 
 static bool has_process(const struct remains *remains, pid_t pid)

@@ -83,6 +83,9 @@ ERRORS = {
     "TIMED_OUT": 12,
     "CANCELLED": 13,
     "FORKED": 14,
+    "LOST": 15,
+    "STALE": 16,
+    "DRIVER": 17,
 }
 
 
@@ -258,6 +261,7 @@ PROCESS = {
     "squats": (9, FLAG),
     "said_lease": (10, NUMBER),
     "said_socket": (11, TEXT),
+    "owner": (12, MAYBE),
 }
 
 DEVICE = {

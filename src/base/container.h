@@ -2,8 +2,8 @@
  *
  * The container that a process runs in, by where it is among the control groups. Pure.
  */
-#ifndef HARDWARE_CONTAINER_H
-#define HARDWARE_CONTAINER_H
+#ifndef BASE_CONTAINER_H
+#define BASE_CONTAINER_H
 
 #include <stddef.h>
 
@@ -14,5 +14,9 @@
  * CRI-O, the name of a machine of LXC or systemd-nspawn. Nothing when there is none. What it
  * appends is inert. */
 void container_find(const char *bytes, size_t length, struct text *out);
+
+/* How many bytes of an id or a name people are shown: the first twelve digits of an id, which is
+ * enough to tell it from others, and all of a name. */
+int container_shown(const char *container);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/container.h"
+#include "base/container.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/count.h"
+#include "base/span.h"
 #include "base/utf8.h"
-#include "hardware/span.h"
 
 /* Runtimes make ids of 64 digits and show the first 12. */
 enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LONGEST = 255 };
@@ -148,4 +148,11 @@ void container_find(const char *bytes, size_t length, struct text *out)
         if (find_in_path(line, out))
             return;
     }
+}
+
+int container_shown(const char *container)
+{
+    struct span span = {container, strlen(container)};
+
+    return is_id(span, ID_SHORTEST) ? ID_SHORTEST : (int)span.length;
 }
