@@ -7,9 +7,8 @@
 
 #ifdef HAVE_OPENCL
 
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
+#include "support/opencl_adder.h"
+
 #include <CL/cl_egl.h>
 #include <CL/cl_ext.h>
 #include <CL/cl_gl.h>
@@ -61,22 +60,7 @@ _Static_assert(CL_UUID_SIZE_KHR == OPENCL_UUID_SIZE, "a UUID has another size");
 
 /* ---- The world ---- */
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#endif
-
-enum { ELEMENTS = 10000, ROUNDS = 10, MOST = 8 };
-
-static const char source[] = "kernel void add(global const int *a, global const int *b,\n"
-                             "                global int *sum)\n"
-                             "{\n"
-                             "    size_t i = get_global_id(0);\n"
-                             "    sum[i] = a[i] + b[i];\n"
-                             "}\n";
+enum { ROUNDS = 10, MOST = 8 };
 
 struct world {
     void *directory;
@@ -110,7 +94,7 @@ static struct native_device part_of(struct world *world, size_t number, size_t c
     struct native_device device = {0};
     struct berth_error error = BERTH_ERROR_INIT;
 
-#ifdef SANITIZED
+#ifdef OPENCL_IS_SANITIZED
     print_message("skip: sanitizers report what PoCL and LLVM do among themselves\n");
     skip();
 #endif
@@ -149,78 +133,12 @@ static void end(struct world *world, struct native_context context)
 
 /* ---- Computing ---- */
 
-struct adder {
-    cl_context context;
-    cl_command_queue queue;
-    cl_program program;
-    cl_kernel kernel;
-    cl_mem memory[3];
-};
-
-static cl_int adder_start(struct adder *adder, const struct native_context *context)
-{
-    const char *text = source;
-    cl_device_id device = context->device.pointer;
-    cl_int status;
-
-    adder->context = context->pointer;
-    adder->queue = clCreateCommandQueue(adder->context, device, 0, &status);
-    if (status == CL_SUCCESS)
-        adder->program = clCreateProgramWithSource(adder->context, 1, &text, NULL, &status);
-    if (status == CL_SUCCESS)
-        status = clBuildProgram(adder->program, 1, &device, "", NULL, NULL);
-    if (status == CL_SUCCESS)
-        adder->kernel = clCreateKernel(adder->program, "add", &status);
-    for (int i = 0; i < 3 && status == CL_SUCCESS; i++)
-        adder->memory[i] = clCreateBuffer(adder->context, CL_MEM_READ_WRITE,
-                                          ELEMENTS * sizeof(cl_int), NULL, &status);
-    for (cl_uint i = 0; i < 3 && status == CL_SUCCESS; i++)
-        status = clSetKernelArg(adder->kernel, i, sizeof(cl_mem), &adder->memory[i]);
-    return status;
-}
-
-static void adder_finish(struct adder *adder)
-{
-    for (int i = 0; i < 3; i++)
-        clReleaseMemObject(adder->memory[i]);
-    clReleaseKernel(adder->kernel);
-    clReleaseProgram(adder->program);
-    clReleaseCommandQueue(adder->queue);
-}
-
-/* Adds numbers that depend on the seed; how many sums are wrong. */
-static cl_int adder_run(struct adder *adder, int seed, size_t *ret_wrong)
-{
-    const size_t elements = ELEMENTS;
-    static _Thread_local cl_int numbers[3][ELEMENTS];
-    cl_int status = CL_SUCCESS;
-
-    for (int i = 0; i < ELEMENTS; i++) {
-        numbers[0][i] = seed * i;
-        numbers[1][i] = seed + i;
-        numbers[2][i] = -1;
-    }
-    for (int i = 0; i < 3 && status == CL_SUCCESS; i++)
-        status = clEnqueueWriteBuffer(adder->queue, adder->memory[i], CL_TRUE, 0,
-                                      sizeof(numbers[i]), numbers[i], 0, NULL, NULL);
-    if (status == CL_SUCCESS)
-        status = clEnqueueNDRangeKernel(adder->queue, adder->kernel, 1, NULL, &elements, NULL, 0,
-                                        NULL, NULL);
-    if (status == CL_SUCCESS)
-        status = clEnqueueReadBuffer(adder->queue, adder->memory[2], CL_TRUE, 0, sizeof(numbers[2]),
-                                     numbers[2], 0, NULL, NULL);
-    *ret_wrong = 0;
-    for (int i = 0; i < ELEMENTS; i++)
-        *ret_wrong += numbers[2][i] != seed * i + seed + i;
-    return status;
-}
-
 static void assert_computes(const struct native_context *context)
 {
     struct adder adder = {0};
     size_t wrong = 1;
 
-    assert_int_equal(adder_start(&adder, context), CL_SUCCESS);
+    assert_int_equal(adder_start(&adder, context->pointer, context->device.pointer), CL_SUCCESS);
     assert_int_equal(adder_run(&adder, 3, &wrong), CL_SUCCESS);
     assert_int_equal(wrong, 0);
     adder_finish(&adder);
@@ -308,7 +226,7 @@ static void *work(void *argument)
     struct worker *worker = argument;
     struct adder adder = {0};
 
-    worker->status = adder_start(&adder, &worker->context);
+    worker->status = adder_start(&adder, worker->context.pointer, worker->context.device.pointer);
     for (int i = 0; i < ROUNDS && worker->status == CL_SUCCESS && worker->wrong == 0; i++)
         worker->status = adder_run(&adder, worker->seed + i, &worker->wrong);
     adder_finish(&adder);
@@ -351,13 +269,13 @@ static void trying_does_not_wait(void **state)
 {
     struct world *world = *state;
     struct native_context context = context_on(world, part_of(world, 0, 2));
-    const size_t elements = ELEMENTS;
+    const size_t elements = ADDER_ELEMENTS;
     struct adder adder = {0};
     cl_event gate;
     cl_event event;
     cl_int status;
 
-    assert_int_equal(adder_start(&adder, &context), CL_SUCCESS);
+    assert_int_equal(adder_start(&adder, context.pointer, context.device.pointer), CL_SUCCESS);
     gate = clCreateUserEvent(context.pointer, &status);
     assert_int_equal(status, CL_SUCCESS);
     assert_int_equal(clEnqueueNDRangeKernel(adder.queue, adder.kernel, 1, NULL, &elements, NULL, 1,
