@@ -87,12 +87,14 @@ static int make(struct kept_set *kept, const struct context_order *order,
     return code;
 }
 
-static struct kept_set *kept_new(struct berth_pool *pool, size_t count)
+static struct kept_set *kept_new(struct berth_pool *pool, size_t count, struct berth_error *error)
 {
     struct kept_set *kept = calloc(1, sizeof(*kept) + count * sizeof(kept->slots[0]));
 
-    if (kept == NULL)
+    if (kept == NULL) {
+        error_set_memory(error);
         return NULL;
+    }
     kept->pool = pool;
     kept->count = count;
     kept->guests = 1;
@@ -145,10 +147,10 @@ static void add(struct context_sets *sets, struct kept_set *kept)
 int context_sets_make(struct berth_pool *pool, const struct context_order *order,
                       struct berth_context_set *ret_set, struct berth_error *error)
 {
-    struct kept_set *kept = kept_new(pool, order->count);
+    struct kept_set *kept = kept_new(pool, order->count, error);
 
     if (kept == NULL)
-        return error_set_memory(error);
+        return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < order->count; i++)
         kept->slots[i] = order->slots[i];
     pthread_mutex_lock(&pool->context_sets.lock);
@@ -180,44 +182,39 @@ bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease)
     return false;
 }
 
-/* A place for the set of a lease that is held. From here on its release sees to the set. With the
- * lock of the sets. */
-static int add_for_lease(struct berth_pool *pool, uint64_t lease, struct kept_set **ret_kept,
-                         struct berth_error *error)
+/* A place for the set of a lease that is held; NULL: the lease is not, or there is no memory. From
+ * here on the lease's release sees to the set. With the lock of the sets. */
+static struct kept_set *add_for_lease(struct berth_pool *pool, uint64_t lease,
+                                      struct berth_error *error)
 {
-    struct kept_set *kept;
+    struct kept_set *kept = NULL;
     struct lease_view view;
-    int code = 0;
 
     lock_take(&pool->lock);
     if (!engine_lease(pool->engine, lease, &view)) {
-        lock_give(&pool->lock);
-        return pool_refuse_lease(lease, error);
-    }
-    kept = kept_new(pool, view.slot_count);
-    if (kept == NULL) {
-        code = error_set_memory(error);
+        pool_refuse_lease(lease, error);
     } else {
-        kept->lease = lease;
-        for (size_t i = 0; i < view.slot_count; i++)
-            kept->slots[i] = view.slots[i];
-        list_append(&pool->context_sets.leases, &kept->in_leases);
-        pool->lease_sets++;
+        kept = kept_new(pool, view.slot_count, error);
+        if (kept != NULL) {
+            kept->lease = lease;
+            for (size_t i = 0; i < view.slot_count; i++)
+                kept->slots[i] = view.slots[i];
+            list_append(&pool->context_sets.leases, &kept->in_leases);
+            pool->lease_sets++;
+        }
     }
     lock_give(&pool->lock);
-    if (code == 0) {
+    if (kept != NULL)
         add(&pool->context_sets, kept);
-        *ret_kept = kept;
-    }
-    return code;
+    return kept;
 }
 
 int context_sets_of_lease(struct berth_pool *pool, const struct context_order *order,
                           struct berth_context_set *ret_set, struct berth_error *error)
 {
     struct context_sets *sets = &pool->context_sets;
+    struct berth_error why = BERTH_ERROR_INIT;
     struct kept_set *kept;
-    int code;
 
     pthread_mutex_lock(&sets->lock);
     /* One that is being made or ends will be there or gone soon. */
@@ -229,9 +226,10 @@ int context_sets_of_lease(struct berth_pool *pool, const struct context_order *o
         pthread_mutex_unlock(&sets->lock);
         return 0;
     }
-    code = add_for_lease(pool, order->lease, &kept, error);
+    kept = add_for_lease(pool, order->lease, &why);
     pthread_mutex_unlock(&sets->lock);
-    return code < 0 ? code : make_kept(kept, order, ret_set, error);
+    return kept == NULL ? error_set(error, why.code, "%s", why.message)
+                        : make_kept(kept, order, ret_set, error);
 }
 
 /* ---- Calls on them, and their end ---- */

@@ -145,6 +145,16 @@ static struct berth_context handle_of(struct berth_context_set set, struct conte
     };
 }
 
+/* Ends a call that found a place, or did not. */
+static int leave_with(struct kept_set *kept, struct berth_context_set set,
+                      struct context_place place, int code, struct berth_context *ret_context)
+{
+    context_sets_leave(kept);
+    if (code == 0)
+        *ret_context = handle_of(set, place);
+    return code;
+}
+
 int berth_contexts_count(struct berth_pool *pool, struct berth_context_set set,
                          struct berth_error *error)
 {
@@ -161,23 +171,20 @@ int berth_contexts_count(struct berth_pool *pool, struct berth_context_set set,
 int berth_contexts_at(struct berth_pool *pool, struct berth_context_set set, size_t position,
                       struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place;
+    struct context_place place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_at(kept->set, position, &place, error);
-    context_sets_leave(kept);
-    if (code == 0)
-        *ret_context = handle_of(set, place);
-    return code;
+    return leave_with(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_find(struct berth_pool *pool, struct berth_context_set set, const char *id,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place;
+    struct context_place place = {0};
     struct device_id wanted;
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
@@ -187,10 +194,7 @@ int berth_contexts_find(struct berth_pool *pool, struct berth_context_set set, c
     code = device_id_parse(id, &wanted, error);
     if (code == 0)
         code = context_set_find(kept->set, wanted, &place, error);
-    context_sets_leave(kept);
-    if (code == 0)
-        *ret_context = handle_of(set, place);
-    return code;
+    return leave_with(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
@@ -219,33 +223,27 @@ int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
 int berth_contexts_next(struct berth_pool *pool, struct berth_context_set set,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place;
+    struct context_place place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_next(kept->set, &place, error);
-    context_sets_leave(kept);
-    if (code == 0)
-        *ret_context = handle_of(set, place);
-    return code;
+    return leave_with(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_best(struct berth_pool *pool, struct berth_context_set set, uint64_t bytes,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place;
+    struct context_place place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_best(kept->set, bytes, &place, error);
-    context_sets_leave(kept);
-    if (code == 0)
-        *ret_context = handle_of(set, place);
-    return code;
+    return leave_with(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_describe(struct berth_pool *pool, struct berth_context_set set, char *buffer,
@@ -306,9 +304,8 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
     context_sets_leave(kept);
     if (code < 0)
         return code;
-    memset(ret_info, 0, size);
     info.size = size;
-    memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
+    answer_write(ret_info, size, &info, sizeof(info));
     return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "client/facts.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "client/pool.h"
@@ -111,9 +110,8 @@ int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
     lock_give(&self->lock);
     if (code < 0)
         return code;
-    memset(ret_state, 0, size);
     state.size = size;
-    memcpy(ret_state, &state, size < sizeof(state) ? size : sizeof(state));
+    answer_write(ret_state, size, &state, sizeof(state));
     return 0;
 }
 

@@ -422,3 +422,9 @@ int options_read(void *ret_options, size_t known, const void *options, size_t si
     memcpy(ret_options, options, size < known ? size : known);
     return 0;
 }
+
+void answer_write(void *ret_answer, size_t size, const void *answer, size_t known)
+{
+    memset(ret_answer, 0, size);
+    memcpy(ret_answer, answer, size < known ? size : known);
+}

@@ -237,4 +237,8 @@ void pool_free(struct berth_pool *pool);
 int options_read(void *ret_options, size_t known, const void *options, size_t size,
                  struct berth_error *error);
 
+/* The other way round: writes a struct of `known` bytes to a caller who knows `size` of them; what
+ * only the caller knows is 0. */
+void answer_write(void *ret_answer, size_t size, const void *answer, size_t known);
+
 #endif

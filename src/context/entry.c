@@ -51,7 +51,7 @@ int entry_enter_any(struct context_set *set, struct context_place place, struct 
 int entry_enter(struct context_set *set, struct context_place place, struct entry **ret_entry,
                 struct berth_error *error)
 {
-    struct entry *entry;
+    struct entry *entry = NULL;
     int code = entry_enter_any(set, place, &entry, error);
 
     if (code < 0)

@@ -39,7 +39,7 @@ static int find_device(const struct context_set_facts *facts, const struct conte
 {
     struct candidates candidates = candidates_for(facts->api, target->id.vendor);
     struct berth_error later = BERTH_ERROR_INIT;
-    int code = 0;
+    int code = BERTH_ERROR_NOT_FOUND;
 
     for (size_t i = 0; i < candidates.count; i++) {
         struct berth_error *told = i == 0 ? error : &later;
@@ -52,8 +52,11 @@ static int find_device(const struct context_set_facts *facts, const struct conte
         entry->driver = NULL;
         if (i == 0)
             code = found;
-        if (!may_be_elsewhere(found))
-            return i == 0 ? code : error_set(error, found, "%s", later.message);
+        if (!may_be_elsewhere(found)) {
+            if (i > 0)
+                error_set(error, found, "%s", later.message);
+            return found;
+        }
     }
     return code;
 }
