@@ -33,9 +33,11 @@ int entry_enter_any(struct context_set *set, struct context_place place, struct 
     struct entry *entry;
     int code;
 
-    if (place.position >= set->count)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %" PRIu32,
-                         set->count, place.position);
+    if (place.position >= set->count) {
+        error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %" PRIu32,
+                  set->count, place.position);
+        return BERTH_ERROR_RANGE;
+    }
     entry = &set->entries[place.position];
     pthread_mutex_lock(&entry->calls);
     pthread_mutex_lock(&set->lock);

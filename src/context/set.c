@@ -85,7 +85,7 @@ static int make_entry(const struct context_set_facts *facts, size_t number, stru
 
     if (may_be_elsewhere(code) && facts->parts > 0 && facts->api != BERTH_API_CUDA)
         code = stand_in(facts, target, entry, error);
-    if (code < 0)
+    if (entry->driver == NULL)
         return error_wrap(error, code, "%s", device_id_format(target->id).text);
     status = entry->driver->ops->create(entry->driver, entry->device, facts->cuda_flags,
                                         &entry->context);
