@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How containers of a real podman end, and that their devices are granted on when nothing of them is left."""
+import os
+import signal
+
+import pytest
+from container_machine import ContainerMachine, leased
+from waiting import until, until_pending
+
+DEVICE = "amd0"
+
+# Says that it runs, and goes on until it is told to end, which it does with the code 5.
+OBEDIENT = 'trap "exit 5" TERM; echo runs; while :; do sleep 0.02; done'
+# The first process of a container does not hear what it has no answer for.
+DEAF = "echo runs; while :; do sleep 0.02; done"
+
+
+@pytest.fixture(scope="module")
+def made():
+    machine = ContainerMachine()
+    yield machine
+    machine.close()
+
+
+@pytest.fixture
+def machine(made):
+    """The machine, on which a test leaves nothing."""
+    yield made
+    made.check()
+
+
+def start(machine, command, options="", podman="--rm --name one", **words):
+    """A container on the device, once it runs."""
+    program = machine.start(leased(f"--device {DEVICE} {options}", command, podman, **words))
+    program.wait_for_line("^runs$")
+    return program
+
+
+def successor(machine):
+    """Who waits for the device, and on having it says which processes of containers there are."""
+    group = machine.podman.group
+    script = f'echo got $BERTH_DEVICES; find /sys/fs/cgroup -path "*/{group}/libpod-*" -name cgroup.procs -exec cat {{}} +'
+    program = machine.start(f"berth run --device {DEVICE} -- sh -c '{script}; echo all'")
+    until_pending(machine.pool, 1)
+    return program
+
+
+def assert_granted_on(program):
+    """It had the device, when no process of the container was left."""
+    assert program.wait() == 0
+    assert program.text() == f"got {DEVICE}\nall\n"
+
+
+# ---- The command's end ----
+
+
+@pytest.mark.parametrize(
+    "command, code",
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$; sleep 0; exit 9", 9), ("sh -c \"kill -9 \\$\\$\"; exit $?", 137)],
+)
+def test_the_exit_code_is_the_containers(machine, command, code):
+    assert machine.sh(leased(f"--device {DEVICE}", command)).code == code
+
+
+def test_the_commands_own_end(machine):
+    program = start(machine, "echo runs; cat; exit 7", podman="--rm -i --name one")
+    after = successor(machine)
+    program.process.stdin.close()
+    program.process.stdin = None
+    assert program.wait() == 7
+    assert_granted_on(after)
+
+
+def test_what_the_command_leaves_ends_with_it(machine):
+    """A container's processes end with its first one."""
+    program = start(machine, "sleep 1000 & echo runs; cat; exit 3", podman="--rm -i --name one")
+    after = successor(machine)
+    program.process.stdin.close()
+    program.process.stdin = None
+    assert program.wait() == 3
+    assert_granted_on(after)
+
+
+# ---- Ended by podman ----
+
+
+@pytest.mark.parametrize(
+    "words, command, code",
+    [
+        ("stop --time 5", OBEDIENT, 5),
+        ("stop --time 0", DEAF, 137),
+        ("kill", DEAF, 137),
+        ("kill --signal TERM", OBEDIENT, 5),
+        ("rm --force --time 0", DEAF, 137),
+    ],
+)
+def test_ended_by_podman(machine, words, command, code):
+    program = start(machine, command)
+    after = successor(machine)
+    done = machine.podman(*words.split(), "one")
+    assert (done.code, done.stderr) == (0, ""), done
+    assert program.wait() == code
+    assert_granted_on(after)
+
+
+# ---- Ended from outside ----
+
+
+@pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
+def test_a_signal_to_berth_run_reaches_the_container(machine, options):
+    program = start(machine, OBEDIENT, options)
+    after = successor(machine)
+    program.kill(signal.SIGTERM)
+    assert program.wait() == 5
+    assert_granted_on(after)
+
+
+@pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
+def test_berth_run_is_killed(machine, options):
+    """The container is nobody's child then: the device drains until it has ended."""
+    program = start(machine, DEAF, options)
+    first, _ = machine.podman.pids("one")
+    after = successor(machine)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    machine.pool.until_state(DEVICE, "DRAINING")
+    assert first in machine.podman.processes()
+    assert_granted_on(after)
+
+
+def test_podman_alone_is_killed(machine):
+    program = start(machine, DEAF, before="podman() { command podman \"$@\" & echo podman $!; wait $!; };")
+    pid = int(next(line for line in program.text().splitlines() if line.startswith("podman ")).split()[1])
+    after = successor(machine)
+    os.kill(pid, signal.SIGKILL)
+    assert program.wait() == 137
+    assert_granted_on(after)
+
+
+def test_conmon_is_killed(machine):
+    """podman knows no more of the container, which goes on until the daemon ends it."""
+    program = start(machine, DEAF)
+    first, conmon = machine.podman.pids("one")
+    after = successor(machine)
+    os.kill(conmon, signal.SIGKILL)
+    assert program.wait() != 0
+    machine.pool.until_state(DEVICE, "DRAINING")
+    assert first in machine.podman.processes()
+    assert_granted_on(after)
+
+
+def test_released(machine):
+    program = start(machine, f"echo lease $BERTH_LEASE; {OBEDIENT}")
+    lease = program.text().split()[1]
+    after = successor(machine)
+    assert machine.pool.berth("release", lease).code == 0
+    assert program.wait() == 5
+    assert_granted_on(after)
+
+
+def test_the_time_limit(machine):
+    program = start(machine, DEAF, "--time 1s")
+    after = successor(machine)
+    assert program.wait() == 124
+    assert_granted_on(after)
+
+
+# ---- Detached ----
+
+
+def test_detached(machine):
+    """Whoever holds the lease has ended: so has the lease, and what is left of it is told to end, then made to."""
+    program = machine.start(leased(f"--device {DEVICE}", DEAF, "--detach --name one"))
+    assert program.wait() == 0
+    machine.pool.until_state(DEVICE, "DRAINING")
+    first, _ = machine.podman.pids("one")
+    assert first in machine.podman.processes()
+    after = successor(machine)
+    assert_granted_on(after)
+
+
+def test_detached_and_waited_for(machine):
+    run = leased(f"--device {DEVICE}", OBEDIENT, "--detach --name one")
+    program = machine.start(run.removesuffix("'") + "; podman wait one'")
+    until(lambda: "runs" in machine.podman("logs", "one").stdout, "a container that runs")
+    after = successor(machine)
+    assert machine.podman("stop", "one").code == 0
+    assert program.wait() == 0
+    assert program.text().splitlines()[1:] == ["5"]
+    assert_granted_on(after)
+
+
+# ---- Others in it ----
+
+
+def test_what_is_run_in_it_besides(machine):
+    program = start(machine, DEAF)
+    assert machine.podman("exec", "--detach", "one", "sh", "-c", "sleep 1000").code == 0
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "sleep", "1000").code == 0
+    until(lambda: len(machine.podman.processes()) >= 4, "more processes")
+    after = successor(machine)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    assert_granted_on(after)
+
+
+def test_processes_of_the_host(machine):
+    """Without a namespace for processes, those in the container do not end with its first one."""
+    program = start(machine, "env -i sleep 1000 & " + DEAF, podman="--rm --name one --pid=host")
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "sleep", "1000").code == 0
+    until(lambda: len(machine.podman.processes()) >= 4, "more processes")
+    after = successor(machine)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    assert_granted_on(after)
