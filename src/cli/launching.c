@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/cdi_files.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "launch/become.h"
@@ -59,17 +60,37 @@ static void say_meeting(const struct launch *launch)
                 (unsigned)launch->port.number);
 }
 
+/* Made-up devices of which nothing is known that others could know are not looked for. */
+static bool has_anything_to_find(const struct device_list *devices)
+{
+    const struct device *device;
+
+    vector_for_each (device, devices) {
+        if (device->nodes.count > 0 || device->uuid != NULL)
+            return true;
+    }
+    return false;
+}
+
+static int find_cdi(struct launch *launch, struct berth_error *error)
+{
+    if (launch->claim == NULL || !has_anything_to_find(&launch->claim->grant.devices))
+        return 0;
+    return cdi_files_read(launch->verbose, &launch->cdi, error);
+}
+
 int launch_init(struct launch *launch, struct berth_error *error)
 {
-    int code = 0;
+    int code;
 
     launch->plan = make_plan(launch);
     if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MOST)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted to run the command %" PRIu64 " times, found that %d is the most",
                          rank_plan_copies(&launch->plan), REQUEST_COUNT_MOST);
-    if (!launch->plan.ranks)
-        return 0;
+    code = find_cdi(launch, error);
+    if (code < 0 || !launch->plan.ranks)
+        return code;
     code = master_port_choose((uint16_t)launch->options->master_port, &launch->port, error);
     if (code < 0)
         return code;
@@ -81,6 +102,7 @@ int launch_init(struct launch *launch, struct berth_error *error)
 void launch_finish(struct launch *launch)
 {
     master_port_finish(&launch->port);
+    cdi_registry_finish(&launch->cdi);
 }
 
 uint32_t launch_copies(const struct launch *launch)
@@ -127,6 +149,7 @@ static struct launch_facts facts_of(const struct launch *launch, const struct ra
         facts.vendors = claim->grant.vendors;
         facts.socket = claim->grant.socket;
         facts.inventory = claim->question.inventory;
+        facts.cdi = &launch->cdi;
     }
     return facts;
 }

@@ -14,6 +14,7 @@
 #include "launch/labels.h"
 #include "launch/master_port.h"
 #include "launch/ranks.h"
+#include "model/cdi.h"
 #include "spec/request_options.h"
 
 struct launch {
@@ -32,9 +33,11 @@ struct launch {
     /* By launch_init. */
     struct rank_plan plan;
     struct master_port port;
+    struct cdi_registry cdi; /* what vendors offer to containers */
 };
 
-/* Decides which copies there will be and, for ranks, where they meet. Fails with BERTH_ERROR_LIMIT.
+/* Decides which copies there will be and, for ranks, where they meet, and finds what containers can
+ * be given. Fails with BERTH_ERROR_LIMIT or _MEMORY.
  * The caller finishes the launch when the last copy has ended, also on failure. */
 int launch_init(struct launch *launch, struct berth_error *error);
 void launch_finish(struct launch *launch);

@@ -12,9 +12,10 @@
 #include "cli/spec_option.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,    &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve, &verb_adopt,
-    &verb_extend, &verb_release, &verb_cancel,  &verb_status, &verb_devices, &verb_plan,
-    &verb_spec,   &verb_drain,   &verb_undrain, &verb_daemon, &verb_help,    NULL,
+    &verb_run,     &verb_submit, &verb_logs,    &verb_wait,   &verb_reserve,
+    &verb_adopt,   &verb_extend, &verb_release, &verb_cancel, &verb_status,
+    &verb_devices, &verb_plan,   &verb_spec,    &verb_cdi,    &verb_drain,
+    &verb_undrain, &verb_daemon, &verb_help,    NULL,
 };
 
 const struct verb *verb_find(const char *name)

@@ -22,6 +22,7 @@ struct verb {
 
 extern const struct verb verb_adopt;
 extern const struct verb verb_cancel;
+extern const struct verb verb_cdi;
 extern const struct verb verb_daemon;
 extern const struct verb verb_devices;
 extern const struct verb verb_drain;

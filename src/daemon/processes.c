@@ -4,30 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process_container.h"
 #include "base/process_stat.h"
 #include "base/quantity.h"
+#include "base/user_namespace.h"
 #include "daemon/jobs.h"
+#include "daemon/membership.h"
 
 /* How far up its ancestors a process is followed, and how many steps one report may cost. */
 enum { ANCESTORS_MOST = 64, STEPS_MOST = 4096 };
 
-/* A process that holds a device, and by which lease. */
-struct use {
-    uint32_t slot;
-    pid_t pid;      /* 0: no process holds it */
-    uint64_t lease; /* its id for people */
-    uint32_t uid;
+/* What a report is joined with. */
+struct joining {
+    struct use_list uses;
+    struct peer_list peers;
+    size_t steps; /* up to ancestors that are left */
 };
 
-struct uses {
-    VECTOR_OF(struct use);
-    bool known;
-    size_t steps; /* that are left */
-};
-
-static void find_uses(const struct pool *pool, struct uses *uses)
+static void joining_finish(struct joining *joining)
 {
-    uses->known = true;
+    use_list_finish(&joining->uses);
+    vector_finish(&joining->peers);
+}
+
+/* The container that was adopted with the job's holder; NULL: none. */
+static char *adopted_container(const struct job *job)
+{
+    struct text container = {0};
+    char *taken = NULL;
+
+    if (job->adopted && process_container_begun(job->holder->pid, &container))
+        taken = text_take(&container);
+    text_finish(&container);
+    return taken;
+}
+
+static void find_uses(const struct pool *pool, struct use_list *uses)
+{
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
         struct lease_view view;
@@ -41,78 +54,68 @@ static void find_uses(const struct pool *pool, struct uses *uses)
                 return;
             *use = (struct use){
                 .slot = view.slots[i],
-                .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : job->holder->pid,
-                .lease = job->by_id.id,
                 .uid = job->holder->uid,
+                .lease = job->by_id.id,
+                .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : job->holder->pid,
+                .container = adopted_container(job),
             };
         }
     }
 }
 
+/* ---- The rules ---- */
+
 /* The lease that the process, or the nearest ancestor of it, holds the device by; 0: none. The
  * last of several is within the others. */
-static uint64_t lease_by_ancestors(struct uses *uses, size_t slot, pid_t pid)
+static uint64_t lease_by_ancestors(struct joining *joining, uint32_t slot, pid_t pid)
 {
-    for (int i = 0; i < ANCESTORS_MOST && pid > 1 && uses->steps > 0; i++) {
+    const struct use_list *uses = &joining->uses;
+
+    for (int i = 0; i < ANCESTORS_MOST && pid > 1 && joining->steps > 0; i++) {
         for (size_t use = uses->count; use-- > 0;) {
             if (uses->items[use].slot == slot && uses->items[use].pid == pid)
                 return uses->items[use].lease;
         }
-        uses->steps--;
+        joining->steps--;
         pid = process_stat_parent(pid);
     }
     return 0;
 }
 
-/* The lease that no process holds and that is of the process's user; 0: none. */
-static uint64_t lease_by_user(const struct uses *uses, size_t slot, struct optional_number uid)
-{
-    const struct use *use;
-
-    vector_for_each (use, uses) {
-        if (use->slot == slot && use->pid == 0 && uid.known && uid.value == use->uid)
-            return use->lease;
-    }
-    return 0;
-}
-
-/* Whether a lease of this number is on the device, and is of this user. */
-static bool is_there(const struct uses *uses, size_t slot, uint64_t lease,
-                     struct optional_number uid)
-{
-    const struct use *use;
-
-    vector_for_each (use, uses) {
-        if (use->slot == slot && use->lease == lease && uid.known && uid.value == use->uid)
-            return true;
-    }
-    return false;
-}
-
-/* Whether a lease of this user and number is over. */
-static bool is_over(const struct pool *pool, uint64_t lease, struct optional_number uid)
+/* Whether a lease of this number is over, and what is said of the process counts for it. */
+static bool is_over(const struct pool *pool, uint64_t lease, const struct device_process *process)
 {
     const struct ended *ended = ended_find(pool, lease);
 
-    return ended != NULL && uid.known && ended->uid == uid.value;
+    return ended != NULL && membership_is_trusted(process, ended->uid);
 }
 
-/* Anybody can write anything into an environment: it counts for leases of the same user. Only the
- * probe reads it: a process that its driver holds may keep whoever does. */
-static uint64_t lease_by_mark(const struct pool *pool, const struct uses *uses, size_t slot,
+/* Only the probe reads an environment: a process that its driver holds may keep whoever does. */
+static uint64_t lease_by_mark(const struct pool *pool, const struct use_list *uses, uint32_t slot,
                               const struct device_process *process)
 {
     uint64_t lease = process->said_lease;
 
     if (process->said_socket == NULL || strcmp(process->said_socket, pool->settings.socket) != 0)
         return 0;
-    return is_there(uses, slot, lease, process->uid) || is_over(pool, lease, process->uid) ? lease
+    return membership_may_be(uses, slot, lease, process) || is_over(pool, lease, process) ? lease
+                                                                                          : 0;
+}
+
+/* What was known of the process at the last look: it was of a lease that goes on, or has ended
+ * since; 0: it was of none. */
+static uint64_t lease_before(const struct pool *pool, const struct use_list *uses, uint32_t slot,
+                             const struct device_process *process, uint64_t known)
+{
+    if (known == 0)
+        return 0;
+    return membership_may_be(uses, slot, known, process) || job_of_id(pool, known) == NULL ? known
                                                                                            : 0;
 }
 
-/* What was known of the process at the last look. */
-static uint64_t lease_before(const struct pool *pool, size_t slot,
-                             const struct device_process *process)
+/* The lease that the process had at the last look. */
+static uint64_t known_lease(const struct pool *pool, uint32_t slot,
+                            const struct device_process *process)
 {
     const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
     const struct device_process *before = device_process_find(&device->processes, process->pid);
@@ -123,60 +126,120 @@ static uint64_t lease_before(const struct pool *pool, size_t slot,
                : 0;
 }
 
-static void join(struct pool *pool, struct uses *uses, size_t slot, struct device_process *process)
+/* By itself. */
+static void join(const struct pool *pool, struct joining *joining, uint32_t slot,
+                 struct device_process *process)
 {
-    uint64_t before = lease_before(pool, slot, process);
-
-    if (!uses->known)
-        find_uses(pool, uses);
     process->lease =
-        process->pid > INT32_MAX ? 0 : lease_by_ancestors(uses, slot, (pid_t)process->pid);
+        process->pid > INT32_MAX ? 0 : lease_by_ancestors(joining, slot, (pid_t)process->pid);
     if (process->lease == 0)
-        process->lease = lease_by_mark(pool, uses, slot, process);
-    if (process->lease == 0)
-        process->lease = lease_by_user(uses, slot, process->uid);
-    /* It was of a lease that goes on, or has ended since. */
-    if (process->lease == 0 && before != 0 &&
-        (is_there(uses, slot, before, process->uid) || job_of_id(pool, before) == NULL))
-        process->lease = before;
+        process->lease = lease_by_mark(pool, &joining->uses, slot, process);
 }
 
-/* What the environment says is for us alone. */
+/* By others, where it is of none by itself. */
+static void join_others(const struct pool *pool, const struct joining *joining, uint32_t slot,
+                        struct device_process *process, uint64_t known)
+{
+    const struct use_list *uses = &joining->uses;
+
+    if (process->lease == 0)
+        process->lease = membership_by_container(uses, &joining->peers, slot, process);
+    if (process->lease == 0)
+        process->lease = membership_by_only_lease(uses, slot, process);
+    if (process->lease == 0)
+        process->lease = membership_by_reservation(uses, slot, process);
+    if (process->lease == 0)
+        process->lease = lease_before(pool, uses, slot, process, known);
+}
+
+/* ---- Reports ---- */
+
+/* What was said for us alone. */
 static void forget_said(struct device_process *process)
 {
     process->said_lease = 0;
     free(process->said_socket);
     process->said_socket = NULL;
+    process->owner = (struct optional_number){0};
+}
+
+/* The slot of a device in a report; the number of slots: it has none, or nobody is on it. */
+static size_t find_slot(const struct pool *pool, const struct device *device)
+{
+    const struct device_list *known = &engine_machine(pool->engine)->devices;
+
+    return device->processes.count == 0 ? known->count : device_list_find(known, device->id);
+}
+
+static bool has_processes(const struct device_list *devices)
+{
+    const struct device *device;
+
+    vector_for_each (device, devices) {
+        if (device->processes.count > 0)
+            return true;
+    }
+    return false;
 }
 
 void processes_join(struct pool *pool, struct device_list *found)
 {
-    const struct device_list *known = &engine_machine(pool->engine)->devices;
-    struct uses uses = {.steps = STEPS_MOST};
+    size_t slot_count = engine_machine(pool->engine)->devices.count;
+    struct joining joining = {.steps = STEPS_MOST};
+    struct device_process *process;
     struct device *device;
 
+    if (!has_processes(found))
+        return;
+    find_uses(pool, &joining.uses);
     vector_for_each (device, found) {
-        size_t slot =
-            device->processes.count == 0 ? known->count : device_list_find(known, device->id);
-        struct device_process *process;
+        size_t slot = find_slot(pool, device);
 
         vector_for_each (process, &device->processes) {
-            if (slot < known->count)
-                join(pool, &uses, slot, process);
+            process->lease = 0;
+            if (slot < slot_count)
+                join(pool, &joining, (uint32_t)slot, process);
+        }
+    }
+    membership_find_peers(found, &joining.peers);
+    vector_for_each (device, found) {
+        size_t slot = find_slot(pool, device);
+
+        vector_for_each (process, &device->processes) {
+            if (slot < slot_count)
+                join_others(pool, &joining, (uint32_t)slot, process,
+                            known_lease(pool, (uint32_t)slot, process));
             forget_said(process);
         }
     }
-    vector_finish(&uses);
+    joining_finish(&joining);
 }
 
 void processes_join_again(struct pool *pool, uint32_t slot)
 {
-    struct uses uses = {.steps = STEPS_MOST};
+    struct device_process_list *processes = engine_device_processes(pool->engine, slot);
+    struct joining joining = {.steps = STEPS_MOST};
     struct device_process *process;
 
-    vector_for_each (process, engine_device_processes(pool->engine, slot))
-        join(pool, &uses, slot, process);
-    vector_finish(&uses);
+    find_uses(pool, &joining.uses);
+    membership_find_peers(&engine_machine(pool->engine)->devices, &joining.peers);
+    vector_for_each (process, processes) {
+        uint64_t known = process->lease;
+
+        process_learn_owner(process);
+        join(pool, &joining, slot, process);
+        join_others(pool, &joining, slot, process, known);
+        forget_said(process);
+    }
+    joining_finish(&joining);
+}
+
+void process_learn_owner(struct device_process *process)
+{
+    uint32_t uid;
+
+    if (process->pid <= INT32_MAX && user_namespace_owner((pid_t)process->pid, &uid))
+        process->owner = optional_number_of(uid);
 }
 
 bool process_is_below(pid_t pid, pid_t ancestor)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/process_stat.h"
+#include "base/user_namespace.h"
 #include "daemon/process.h"
 #include "model/lease_mark.h"
 
@@ -128,19 +129,15 @@ static bool has_mark(struct remains *remains, pid_t pid)
     }
 }
 
-/* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
- * environment. Root's leases may run what they like as whom they like. */
-static bool is_of_user(const struct remains *remains, pid_t pid)
+/* Whether the process has the uid, or root's. */
+static bool has_uid(pid_t pid, uint32_t wanted)
 {
-    uint32_t wanted = remains->guard->job->holder->uid;
-    char path[64];
     struct number_list groups = {0};
     struct stat status;
+    char path[64];
     uint32_t uid;
     bool is_known;
 
-    if (wanted == 0)
-        return true;
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     if (stat(path, &status) < 0)
         return false;
@@ -150,6 +147,24 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
     is_known = process_credentials(pid, &uid, &groups) == 0;
     vector_finish(&groups);
     return is_known && (uid == 0 || uid == wanted);
+}
+
+/* Whether it is in a user namespace of this user, or of root: containers have uids of their own. */
+static bool has_owner(pid_t pid, uint32_t wanted)
+{
+    uint32_t owner;
+
+    return user_namespace_owner(pid, &owner) && (owner == 0 || owner == wanted);
+}
+
+/* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an
+ * environment. Root's leases may run what they like as whom they like. There may be many processes
+ * and leases, so what is asked of each is the least that decides it. */
+static bool is_of_user(const struct remains *remains, pid_t pid)
+{
+    uint32_t wanted = remains->guard->job->holder->uid;
+
+    return wanted == 0 || has_uid(pid, wanted) || has_owner(pid, wanted);
 }
 
 static bool has_process(const struct remains *remains, pid_t pid)

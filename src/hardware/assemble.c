@@ -245,6 +245,7 @@ static int describe_process(const struct knowledge *knowledge, struct device_pro
         process->uid = known->uid;
         process->started = known->started;
         process->said_lease = known->said_lease;
+        process->owner = known->owner;
         code = copy_text(&process->command, known->command);
         if (code == 0)
             code = copy_text(&process->said_socket, known->said_socket);

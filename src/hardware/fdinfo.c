@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "hardware/span.h"
+#include "base/span.h"
 
 enum { REGIONS_MOST = 32 };
 

@@ -2,15 +2,17 @@
 #include "hardware/uses.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/error.h"
+#include "base/span.h"
+#include "base/user_namespace.h"
 #include "base/utf8.h"
-#include "hardware/container.h"
-#include "hardware/span.h"
 #include "model/device_tags.h"
 #include "model/lease_mark.h"
 
@@ -100,23 +102,50 @@ static int describe_command(const struct root *root, struct span name,
     return 0;
 }
 
-static int describe_container(const struct root *root, struct device_process *process)
+/* Appends the container that /proc/WHO/cgroup names. */
+static int find_container(const struct root *root, const char *who, struct text *out)
 {
-    struct text groups = {0}, container = {0};
-    int code = root_read_long(root, GROUPS_LONGEST, &groups, "/proc/%llu/cgroup",
-                              (unsigned long long)process->pid);
+    struct text groups = {0};
+    int code = root_read_long(root, GROUPS_LONGEST, &groups, "/proc/%s/cgroup", who);
 
     if (code == 0)
-        container_find(text_string(&groups), groups.length, &container);
+        container_find(text_string(&groups), groups.length, out);
     text_finish(&groups);
-    if (code == -ENOMEM || text_failed(&container)) {
-        text_finish(&container);
-        return BERTH_ERROR_MEMORY;
+    return code == -ENOMEM || text_failed(out) ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* Where berth runs in a container itself, that one is the machine for it: to be in it says nothing
+ * of a process. */
+static int describe_container(const struct root *root, struct device_process *process)
+{
+    struct text container = {0}, ours = {0};
+    char who[24];
+    int code;
+
+    snprintf(who, sizeof(who), "%llu", (unsigned long long)process->pid);
+    code = find_container(root, who, &container);
+    if (code == 0 && container.length > 0)
+        code = find_container(root, "self", &ours);
+    if (code == 0) {
+        bool is_ours = strcmp(text_string(&container), text_string(&ours)) == 0;
+
+        free(process->container);
+        process->container = is_ours ? NULL : text_take(&container);
     }
-    free(process->container);
-    process->container = container.length == 0 ? NULL : text_take(&container);
     text_finish(&container);
-    return 0;
+    text_finish(&ours);
+    return code;
+}
+
+/* A recorded process is none of this machine's. */
+static void describe_owner(const struct root *root, struct device_process *process)
+{
+    uint32_t uid;
+
+    process->owner = (struct optional_number){0};
+    if (!root->recorded && process->pid <= INT32_MAX &&
+        user_namespace_owner((pid_t)process->pid, &uid))
+        process->owner = optional_number_of(uid);
 }
 
 /* When the machine started, in nanoseconds since 1970; 0: unknown. */
@@ -206,6 +235,7 @@ int uses_describe(const struct root *root, struct device_process *process,
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));
         process->started = start_time(root, process->pid);
+        describe_owner(root, process);
         /* Its environment and command last: they are its own memory, which can take its time. */
         if (describe_container(root, process) < 0 || describe_mark(root, process) < 0 ||
             describe_command(root, find_line(&status, "Name"), process) < 0)

@@ -22,6 +22,21 @@ struct building {
     struct changes changes;
 };
 
+/* A vendor's own entry brings its libraries, too. */
+static void append_cdi_name(const struct building *building, const struct device *device,
+                            struct text *out)
+{
+    const struct cdi_registry *registry = building->facts->cdi;
+    const char *name = registry == NULL ? NULL : cdi_registry_find(registry, device);
+
+    if (name != NULL) {
+        text_append(out, name);
+        return;
+    }
+    text_append(out, CDI_KIND "=");
+    device_id_append(device->id, out);
+}
+
 static void set_ids(struct building *building)
 {
     struct text *ids = changes_begin(&building->changes, BERTH_DEVICES);
@@ -35,8 +50,7 @@ static void set_ids(struct building *building)
         text_append(ids, separator);
         text_append(ids, id.text);
         text_append(cdi, separator);
-        text_append(cdi, "berth/gpu=");
-        text_append(cdi, id.text);
+        append_cdi_name(building, device, cdi);
         separator = ",";
     }
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/string_list.h"
+#include "model/cdi.h"
 #include "model/device.h"
 
 /* One rank of a distributed job, as torch programs are told. */
@@ -47,6 +48,7 @@ struct launch_facts {
     uint32_t replica;
     const struct rank_facts *rank; /* NULL: it is none, and variables of ranks are as inherited */
     const struct mps_facts *mps;   /* NULL: not shared by MPS, and its variables are as inherited */
+    const struct cdi_registry *cdi; /* what vendors offer to containers; NULL: nothing */
 };
 
 /* The environment `inherited` (ended by NULL) as the command is to see it: an own list, ended by a

@@ -29,6 +29,7 @@ static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_SAID_LEASE] = {TAGGED_NUMBER(device_process, said_lease, UINT64_MAX)},
     [PROCESS_TAG_SAID_SOCKET] = {TAGGED_MEMBER(device_process, said_socket, text),
                                  .most = PROCESS_TEXT_LONGEST},
+    [PROCESS_TAG_OWNER] = {TAGGED_MEMBER(device_process, owner, maybe), .most = UINT32_MAX},
 };
 
 static struct tagged_digest process_tagged_digest;

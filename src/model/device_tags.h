@@ -50,6 +50,7 @@ enum process_tag {
     PROCESS_TAG_SQUATS = 9,       /* flag */
     PROCESS_TAG_SAID_LEASE = 10,  /* number; only from the probe */
     PROCESS_TAG_SAID_SOCKET = 11, /* text; only from the probe */
+    PROCESS_TAG_OWNER = 12,       /* maybe; only from the probe */
 };
 
 /* Of a link between two devices of a list; never renumber, only append. */

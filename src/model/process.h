@@ -19,13 +19,15 @@ struct device_process {
     struct optional_number uid;
     struct optional_number memory; /* bytes of the device's own memory */
     char *command;                 /* NULL: unknown */
-    char *container;               /* the id of the container that it runs in; NULL: none known */
+    char *container;               /* the id of the container that it runs in, unless that is ours,
+                                    * too; NULL: none known */
     uint64_t lease;                /* that it belongs to, by its id for people; 0: none known */
     int64_t started;               /* nanoseconds since 1970 UTC; 0: unknown */
     bool draws;                    /* it is only known to draw, not to compute */
     bool squats;                   /* it has no lease and keeps the device from being granted */
     uint64_t said_lease; /* what its environment says (model/lease_mark.h), for whoever joins */
     char *said_socket;   /* processes to leases: others are not told */
+    struct optional_number owner; /* likewise: of its user namespace (base/user_namespace.h) */
 };
 
 struct device_process_list {

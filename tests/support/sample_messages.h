@@ -67,6 +67,7 @@ static inline void device_fill(struct device *device, struct device_id id)
         .squats = true,
         .said_lease = 13,
         .said_socket = copy_of("/run/berth/berth.sock"),
+        .owner = optional_number_of(1001),
     };
     assert_non_null(device_process_need(&device->processes, 1));
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);

@@ -258,6 +258,7 @@ PROCESS = {
     "squats": (9, FLAG),
     "said_lease": (10, NUMBER),
     "said_socket": (11, TEXT),
+    "owner": (12, MAYBE),
 }
 
 DEVICE = {

@@ -63,7 +63,7 @@ static inline bool same_process(const struct device_process *one,
            same_text(one->container, other->container) && one->lease == other->lease &&
            one->started == other->started && one->draws == other->draws &&
            one->squats == other->squats && one->said_lease == other->said_lease &&
-           same_text(one->said_socket, other->said_socket);
+           same_text(one->said_socket, other->said_socket) && same_maybe(one->owner, other->owner);
 }
 
 static inline bool same_processes(const struct device_process_list *one,

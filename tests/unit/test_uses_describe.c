@@ -3,6 +3,11 @@
 
 #include "hardware/uses.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/utf8.h"
@@ -122,6 +127,24 @@ static void a_process_began_at_a_time(void **state)
     }
 }
 
+/* Where berth runs in a container itself, all that it sees does. */
+static void our_own_container_says_nothing(void **state)
+{
+    struct device_process process;
+
+    (void)state;
+    process_tree_file("proc/12/status", "Name:\ta\n");
+    process_tree_file("proc/12/cgroup", "0::/docker/" ID "\n");
+    process_tree_file("proc/self/cgroup", "0::/docker/" ID "/init\n");
+    process = describe(12);
+    assert_null(process.container);
+    finish(&process);
+    process_tree_file("proc/self/cgroup", "0::/lxc.payload.web\n");
+    process = describe(12);
+    assert_string_equal(process.container, ID);
+    finish(&process);
+}
+
 static void what_is_not_there_is_unknown(void **state)
 {
     struct device_process process;
@@ -132,6 +155,7 @@ static void what_is_not_there_is_unknown(void **state)
     assert_false(process.uid.known);
     assert_null(process.command);
     assert_null(process.container);
+    assert_false(process.owner.known);
 }
 
 static void without_words_there_is_a_name(void **state)
@@ -272,6 +296,41 @@ static void we_know_ourselves(void **state)
     assert_int_equal(process.uid.value, geteuid());
     assert_non_null(strstr(process.command, "test-uses_describe"));
     assert_true(llabs(process.started - clock_read(CLOCK_REALTIME)) < 3600 * INT64_C(1000000000));
+    assert_false(process.owner.known);
+    finish(&process);
+}
+
+/* Of a recorded machine it is not asked: its processes are not ours. */
+static void a_user_namespace_has_an_owner(void **state)
+{
+    struct root root = {.prefix = (char *)""};
+    struct root recorded = {.prefix = (char *)"", .recorded = true};
+    struct device_process process = {0};
+    int ready[2];
+    char byte;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    process.pid = (uint64_t)fork();
+    if (process.pid == 0) {
+        if (unshare(CLONE_NEWUSER) < 0 || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1) {
+        print_message("skip: no user namespaces here\n");
+        skip();
+    }
+    close(ready[0]);
+    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_true(process.owner.known);
+    assert_int_equal(process.owner.value, geteuid());
+    assert_int_equal(uses_describe(&recorded, &process, NULL), 0);
+    assert_false(process.owner.known);
+    kill((pid_t)process.pid, SIGKILL);
+    waitpid((pid_t)process.pid, NULL, 0);
     finish(&process);
 }
 
@@ -284,6 +343,7 @@ int main(void)
         TREE_TEST(a_process_has_an_owner_a_command_and_a_container),
         TREE_TEST(a_process_began_at_a_time),
         TREE_TEST(a_process_says_of_which_lease_it_is),
+        TREE_TEST(our_own_container_says_nothing),
         TREE_TEST(what_is_not_there_is_unknown),
         TREE_TEST(without_words_there_is_a_name),
         TREE_TEST(owners_that_are_none_are_unknown),
@@ -293,6 +353,7 @@ int main(void)
         TREE_TEST(what_was_said_before_is_replaced),
         TREE_TEST(no_memory_is_said),
         cmocka_unit_test(we_know_ourselves),
+        cmocka_unit_test(a_user_namespace_has_an_owner),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

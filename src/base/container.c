@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/container.h"
+#include "base/container.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/count.h"
+#include "base/span.h"
 #include "base/utf8.h"
-#include "hardware/span.h"
 
 /* Runtimes make ids of 64 digits and show the first 12. */
 enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LONGEST = 255 };

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cdi_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/sysroot.h"
+#include "spec/cdi.h"
+
+static const char *const usual_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
+
+struct cdi_search {
+    bool verbose;
+    struct cdi_registry registry;
+    struct berth_error *error;
+};
+
+/* What is skipped is told, but for what is not there. */
+static int skip(const struct cdi_search *search, const struct berth_error *reason)
+{
+    if (reason->code == BERTH_ERROR_MEMORY)
+        return error_set_memory(search->error);
+    if (search->verbose && reason->code != BERTH_ERROR_NOT_FOUND)
+        fprintf(stderr, "berth: CDI file skipped: %s\n", reason->message);
+    return 0;
+}
+
+/* Reads a file that may be anything: what is none must not make us wait. */
+static int read_file(int directory, const char *name, const char *path, struct text *ret_text,
+                     struct berth_error *error)
+{
+    int descriptor = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat status;
+    int code;
+
+    if (descriptor < 0)
+        return error_set_errno(error, errno, "%s", path);
+    if (fstat(descriptor, &status) < 0)
+        code = error_set_errno(error, errno, "%s", path);
+    else if (!S_ISREG(status.st_mode))
+        code =
+            error_set(error, BERTH_ERROR_IO, "%s: wanted a regular file, found another kind", path);
+    else
+        code = file_read_open(descriptor, path, CDI_FILE_LARGEST, ret_text, error);
+    close(descriptor);
+    return code;
+}
+
+static bool is_our_own(const struct cdi_registry *file)
+{
+    static const char own[] = CDI_KIND "=";
+
+    return file->count > 0 && strncmp(file->items[0].name, own, strlen(own)) == 0;
+}
+
+static int take_entries(struct cdi_search *search, struct cdi_registry *file, const char *path,
+                        unsigned level)
+{
+    struct berth_error reason = BERTH_ERROR_INIT;
+    int code = is_our_own(file) ? 0 : cdi_registry_take(&search->registry, file, level);
+
+    cdi_registry_finish(file);
+    if (code == 0)
+        return 0;
+    error_set(&reason, code, "%s: wanted at most %d devices in all files, found more", path,
+              CDI_ENTRIES_MOST);
+    return skip(search, &reason);
+}
+
+static int read_one(struct cdi_search *search, int directory, const char *path, unsigned level)
+{
+    struct berth_error reason = BERTH_ERROR_INIT;
+    struct cdi_registry file = {0};
+    struct text text = {0};
+    int code = read_file(directory, strrchr(path, '/') + 1, path, &text, &reason);
+
+    if (code == 0)
+        code = cdi_parse(path, text_string(&text), text.length, &file, &reason);
+    text_finish(&text);
+    return code < 0 ? skip(search, &reason) : take_entries(search, &file, path, level);
+}
+
+/* Container runtimes read no others. */
+static bool is_named_well(const char *name)
+{
+    const char *ending = strrchr(name, '.');
+
+    return ending != NULL && (strcmp(ending, ".json") == 0 || strcmp(ending, ".yaml") == 0);
+}
+
+static int compare_paths(const void *one, const void *other)
+{
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* The paths of a directory's files, in their order. */
+static int list(const char *path, DIR *directory, struct string_list *paths)
+{
+    const struct dirent *entry;
+    struct text file = {0};
+    int code = 0;
+
+    while (code == 0 && paths->count < CDI_FILES_MOST && (entry = readdir(directory)) != NULL) {
+        if (!is_named_well(entry->d_name))
+            continue;
+        text_clear(&file);
+        text_append_format(&file, "%s/%s", path, entry->d_name);
+        code =
+            text_failed(&file) ? BERTH_ERROR_MEMORY : string_list_append(paths, text_string(&file));
+    }
+    text_finish(&file);
+    if (paths->count > 0)
+        qsort(paths->items, paths->count, sizeof(*paths->items), compare_paths);
+    return code;
+}
+
+static int read_directory(struct cdi_search *search, const char *path, unsigned level)
+{
+    struct berth_error reason = BERTH_ERROR_INIT;
+    struct string_list paths = {0};
+    DIR *directory = opendir(path);
+    char *const *file;
+    int code;
+
+    if (directory == NULL) {
+        error_set_errno(&reason, errno, "%s", path);
+        return skip(search, &reason);
+    }
+    code = list(path, directory, &paths);
+    if (code < 0)
+        error_set_memory(search->error);
+    vector_for_each (file, &paths) {
+        if (code == 0)
+            code = read_one(search, dirfd(directory), *file, level);
+    }
+    string_list_finish(&paths);
+    closedir(directory);
+    return code;
+}
+
+/* Those that the variable names; empty ones are none. */
+static int read_named(struct cdi_search *search, const char *names)
+{
+    unsigned level = 0;
+    int code = 0;
+
+    for (const char *next = names; code == 0 && *next != '\0'; level++) {
+        size_t length = strcspn(next, ":");
+        char *path = strndup(next, length);
+
+        if (path == NULL)
+            return error_set_memory(search->error);
+        if (length > 0)
+            code = read_directory(search, path, level);
+        free(path);
+        next += length + (next[length] == ':');
+    }
+    return code;
+}
+
+static int read_usual(struct cdi_search *search)
+{
+    struct text path = {0};
+    char *prefix;
+    int code = sysroot_find(&prefix, search->error);
+
+    if (code < 0)
+        return code;
+    for (unsigned level = 0; code == 0 && usual_directories[level] != NULL; level++) {
+        text_clear(&path);
+        text_append(&path, prefix);
+        text_append(&path, usual_directories[level]);
+        code = text_failed(&path) ? error_set_memory(search->error)
+                                  : read_directory(search, text_string(&path), level);
+    }
+    text_finish(&path);
+    free(prefix);
+    return code;
+}
+
+int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth_error *error)
+{
+    const char *names = getenv("BERTH_CDI_DIRECTORIES");
+    struct cdi_search search = {.verbose = verbose, .error = error};
+    int code = names != NULL && *names != '\0' ? read_named(&search, names) : read_usual(&search);
+
+    if (code == 0)
+        *ret_registry = search.registry;
+    else
+        cdi_registry_finish(&search.registry);
+    return code;
+}
+
+/* Writes all of it and closes the descriptor. Returns 0 or an errno. */
+static int write_all(int descriptor, const struct text *document)
+{
+    const char *bytes = text_string(document);
+    size_t left = document->length;
+    int number = fchmod(descriptor, 0644) < 0 ? errno : 0;
+
+    while (number == 0 && left > 0) {
+        ssize_t written = write(descriptor, bytes, left);
+
+        if (written > 0) {
+            bytes += written;
+            left -= (size_t)written;
+        } else if (written < 0 && errno != EINTR) {
+            number = errno;
+        }
+    }
+    if (close(descriptor) < 0 && number == 0)
+        number = errno;
+    return number;
+}
+
+/* Puts it under another name first, which no runtime reads. Returns 0 or an errno. */
+static int put(char *draft, const char *path, const struct text *document)
+{
+    int descriptor = mkostemp(draft, O_CLOEXEC);
+    int number;
+
+    if (descriptor < 0)
+        return errno;
+    number = write_all(descriptor, document);
+    if (number == 0 && rename(draft, path) < 0)
+        number = errno;
+    if (number != 0)
+        unlink(draft);
+    return number;
+}
+
+int cdi_files_write(const char *directory, const struct text *document, struct berth_error *error)
+{
+    struct text draft = {0};
+    struct text path = {0};
+    bool is_made = false;
+    int number = 0;
+
+    text_append_format(&draft, "%s/.berth-gpu.XXXXXX", directory);
+    text_append_format(&path, "%s/" CDI_FILE, directory);
+    if (text_failed(&draft) || text_failed(&path) || text_failed(document))
+        number = ENOMEM;
+    else if (mkdir(directory, 0755) == 0)
+        is_made = true;
+    else if (errno != EEXIST)
+        number = errno;
+    if (number == 0)
+        number = put(draft.bytes, path.bytes, document);
+    if (number != 0 && is_made)
+        rmdir(directory);
+    text_finish(&draft);
+    text_finish(&path);
+    return number == 0 ? 0 : error_set_errno(error, number, "%s", directory);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "base/user_namespace.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SOMEBODY = 71001 };
+
+static bool write_file(const char *path, const char *text)
+{
+    int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+    bool is_written = write(descriptor, text, strlen(text)) == (ssize_t)strlen(text);
+
+    close(descriptor);
+    return is_written;
+}
+
+/* Goes into a new one, where the user has the number that he had: only who has one there can make
+ * the next. */
+static bool go_deeper(void)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    char map[64];
+
+    if (unshare(CLONE_NEWUSER) < 0)
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned int)uid, (unsigned int)uid);
+    if (!write_file("/proc/self/uid_map", map) || !write_file("/proc/self/setgroups", "deny"))
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned int)gid, (unsigned int)gid);
+    return write_file("/proc/self/gid_map", map);
+}
+
+/* A child of this user in so many user namespaces within each other, which waits to be killed; 0:
+ * the kernel allows none here. */
+static pid_t start_child(uid_t uid, int depth)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (uid != geteuid() && (setgid(uid) < 0 || setuid(uid) < 0))
+            _exit(1);
+        prctl(PR_SET_DUMPABLE, 1); /* else its files in /proc are root's */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; i < depth; i++) {
+            if (!go_deeper())
+                _exit(1);
+        }
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1) {
+        waitpid(pid, NULL, 0);
+        pid = 0;
+    }
+    close(ready[0]);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void assert_owner(uid_t uid, int depth)
+{
+    pid_t pid = start_child(uid, depth);
+    uint32_t owner = 7;
+    bool is_known;
+
+    if (pid == 0) {
+        print_message("skip: no user namespaces here\n");
+        skip();
+    }
+    is_known = user_namespace_owner(pid, &owner);
+    end_child(pid);
+    assert_true(is_known);
+    assert_int_equal(owner, uid);
+}
+
+static void whoever_made_it_owns_it(void **state)
+{
+    (void)state;
+    assert_owner(geteuid(), 1);
+}
+
+static void of_some_within_each_other_the_outermost_counts(void **state)
+{
+    (void)state;
+    assert_owner(geteuid(), 3);
+}
+
+static void another_users_is_his(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skip: only root can be other users\n");
+        skip();
+    }
+    assert_owner(SOMEBODY, 1);
+    assert_owner(SOMEBODY, 2);
+}
+
+static void in_our_own_there_is_nothing_to_say(void **state)
+{
+    pid_t pid = start_child(geteuid(), 0);
+    uint32_t owner = 7;
+
+    (void)state;
+    assert_true(pid > 0);
+    assert_false(user_namespace_owner(pid, &owner));
+    end_child(pid);
+    assert_false(user_namespace_owner(pid, &owner));
+    assert_false(user_namespace_owner(getpid(), &owner));
+    assert_false(user_namespace_owner(0, &owner));
+    assert_false(user_namespace_owner(-1, &owner));
+    assert_int_equal(owner, 7);
+}
+
+/* Who is within a namespace does not see whose those around it are. */
+static void from_within_it_is_not_known(void **state)
+{
+    pid_t outside = getpid();
+    pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0) {
+        uint32_t owner;
+
+        if (unshare(CLONE_NEWUSER) < 0)
+            _exit(2);
+        _exit(user_namespace_owner(outside, &owner) ? 1 : 0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2) {
+        print_message("skip: no user namespaces here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_made_it_owns_it),
+        cmocka_unit_test(of_some_within_each_other_the_outermost_counts),
+        cmocka_unit_test(another_users_is_his),
+        cmocka_unit_test(in_our_own_there_is_nothing_to_say),
+        cmocka_unit_test(from_within_it_is_not_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
