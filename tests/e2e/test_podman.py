@@ -217,6 +217,7 @@ def test_device_files_below_another_root(machine):
     card = other.add_intel(9)
     script = f"""
         mount -t tmpfs none /run/cdi
+        unset BERTH_NVML
         BERTH_SYSROOT={directory} berth cdi --output /run/cdi
         podman run --rm --device berth/gpu=intel0 busybox sh -c '{LIST}'
     """

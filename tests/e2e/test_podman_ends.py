@@ -3,8 +3,10 @@
 import os
 import signal
 
+import processes
 import pytest
-from container_machine import ContainerMachine, leased
+import wire
+from container_machine import NODES, OPENS, ContainerMachine, leased
 from waiting import until, until_pending
 
 DEVICE = "amd0"
@@ -29,26 +31,26 @@ def machine(made):
     made.check()
 
 
-def start(machine, command, options="", podman="--rm --name one", **words):
+def start(machine, command, options="", podman="--rm --name one", device=DEVICE):
     """A container on the device, once it runs."""
-    program = machine.start(leased(f"--device {DEVICE} {options}", command, podman, **words))
+    program = machine.start(leased(f"--device {device} {options}", command, podman))
     program.wait_for_line("^runs$")
     return program
 
 
-def successor(machine):
+def successor(machine, device=DEVICE):
     """Who waits for the device, and on having it says which processes of containers there are."""
     group = machine.podman.group
     script = f'echo got $BERTH_DEVICES; find /sys/fs/cgroup -path "*/{group}/libpod-*" -name cgroup.procs -exec cat {{}} +'
-    program = machine.start(f"berth run --device {DEVICE} -- sh -c '{script}; echo all'")
+    program = machine.start(f"berth run --device {device} -- sh -c '{script}; echo all'")
     until_pending(machine.pool, 1)
     return program
 
 
-def assert_granted_on(program):
+def assert_granted_on(program, device=DEVICE):
     """It had the device, when no process of the container was left."""
     assert program.wait() == 0
-    assert program.text() == f"got {DEVICE}\nall\n"
+    assert program.text() == f"got {device}\nall\n"
 
 
 # ---- The command's end ----
@@ -129,32 +131,42 @@ def test_berth_run_is_killed(machine, options):
 
 
 def test_podman_alone_is_killed(machine):
-    program = start(machine, DEAF, before="podman() { command podman \"$@\" & echo podman $!; wait $!; };")
-    pid = int(next(line for line in program.text().splitlines() if line.startswith("podman ")).split()[1])
+    """A shell holds the lease, ends soon after, and says how podman ended."""
+    words = leased(f"--device {DEVICE}", DEAF).replace("exec ", "", 1)
+    program = machine.start(words.removesuffix("'") + " & echo podman $!; wait $!'")
+    pid = int(program.wait_for_line("^podman ").split()[1])
+    program.wait_for_line("^runs$")
+    first, _ = machine.podman.pids("one")
     after = successor(machine)
     os.kill(pid, signal.SIGKILL)
-    assert program.wait() == 137
-    assert_granted_on(after)
-
-
-def test_conmon_is_killed(machine):
-    """podman knows no more of the container, which goes on until the daemon ends it."""
-    program = start(machine, DEAF)
-    first, conmon = machine.podman.pids("one")
-    after = successor(machine)
-    os.kill(conmon, signal.SIGKILL)
-    assert program.wait() != 0
+    assert program.wait() == 128 + signal.SIGKILL
     machine.pool.until_state(DEVICE, "DRAINING")
     assert first in machine.podman.processes()
     assert_granted_on(after)
 
 
+def test_conmon_is_killed(machine):
+    """podman has lost the container, which goes on: so does the lease, until somebody ends both."""
+    program = start(machine, f"echo lease $BERTH_LEASE; {DEAF}")
+    lease = program.text().split()[1]
+    first, conmon = machine.podman.pids("one")
+    after = successor(machine)
+    os.kill(conmon, signal.SIGKILL)
+    processes.wait_for_end(conmon)
+    assert first in machine.podman.processes()
+    assert machine.pool.look()[DEVICE]["state"] == wire.STATES["LEASED"]
+    assert machine.pool.berth("release", lease).code == 0
+    assert program.wait() != 0
+    assert_granted_on(after)
+
+
 def test_released(machine):
+    """podman and the container are told at once: its exit code is lost where podman finds that it has ended."""
     program = start(machine, f"echo lease $BERTH_LEASE; {OBEDIENT}")
     lease = program.text().split()[1]
     after = successor(machine)
     assert machine.pool.berth("release", lease).code == 0
-    assert program.wait() == 5
+    assert program.wait() in (5, -signal.SIGTERM)
     assert_granted_on(after)
 
 
@@ -180,7 +192,7 @@ def test_detached(machine):
 
 
 def test_detached_and_waited_for(machine):
-    run = leased(f"--device {DEVICE}", OBEDIENT, "--detach --name one")
+    run = leased(f"--device {DEVICE}", OBEDIENT, "--detach --name one").replace("exec ", "", 1)
     program = machine.start(run.removesuffix("'") + "; podman wait one'")
     until(lambda: "runs" in machine.podman("logs", "one").stdout, "a container that runs")
     after = successor(machine)
@@ -205,11 +217,19 @@ def test_what_is_run_in_it_besides(machine):
 
 
 def test_processes_of_the_host(machine):
-    """Without a namespace for processes, those in the container do not end with its first one."""
-    program = start(machine, "env -i sleep 1000 & " + DEAF, podman="--rm --name one --pid=host")
-    assert machine.podman("exec", "--detach", "one", "env", "-i", "sleep", "1000").code == 0
-    until(lambda: len(machine.podman.processes()) >= 4, "more processes")
-    after = successor(machine)
+    """Without a namespace for processes, those in the container do not end with its first one. What carries no
+    lease is known by its container, and by what it has open."""
+    program = start(machine, DEAF, device=OPENS, podman="--rm --name one --pid=host")
+    uses = f"exec 5<>{next(iter(NODES[OPENS]))}; exec sleep 1000"
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", uses).code == 0
+    slots = machine.pool.until(lambda slots: slots[OPENS]["device"].get("processes"), "a process on the device")
+    [used] = slots[OPENS]["device"]["processes"]
+    assert used["lease"]
+    after = successor(machine, OPENS)
     program.kill(signal.SIGKILL)
     assert program.wait() == -signal.SIGKILL
-    assert_granted_on(after)
+    machine.pool.until_state(OPENS, "DRAINING")
+    until(lambda: machine.podman.processes() == {used["pid"]}, "the end of the rest")
+    assert machine.pool.look()[OPENS]["state"] == wire.STATES["DRAINING"]
+    os.kill(used["pid"], signal.SIGKILL)
+    assert_granted_on(after, OPENS)

@@ -5,7 +5,9 @@ All of it is in one mount namespace, where that machine is the real one and devi
 their own that no driver serves: opening one says that there is no such device, or, where a container may not have it,
 that it is not permitted. Those of intel0 open.
 """
+import contextlib
 import os
+import signal
 import stat
 from pathlib import Path
 
@@ -34,6 +36,9 @@ NODES = {
 OPENS = "intel0"
 GROUP = 44  # of files that not everybody may use
 
+# How long what a test has ended may take.
+LEFT_END = 5.0
+
 CONFIGURATION = "grace: 600ms\n"
 
 
@@ -41,7 +46,7 @@ def leased(options, command, podman="--rm --name one", arguments="$(berth cdi --
     """The words of a `berth run` with a container under its lease, as people type them; neither `command`, which
     the container runs, nor what comes `before` has quotes of one kind, '."""
     quoted = "'\\''"
-    container = f"podman run {podman} {arguments} busybox sh -c {quoted}{command}{quoted}"
+    container = f"exec podman run {podman} {arguments} busybox sh -c {quoted}{command}{quoted}"
     return f"berth run {options} -- sh -c '{before} {container}'"
 
 
@@ -95,7 +100,6 @@ class ContainerMachine:
         self.pool = MachinePool(sandbox, self.namespace.inside)
         done = self.pool.berth("cdi", "--output", "/run/cdi")
         assert (done.code, done.stderr) == (0, ""), done
-        self.kept = {self.namespace.holder.pid}
 
     def _add_nvidia(self):
         double = nvml_machine.Machine()
@@ -127,12 +131,12 @@ class ContainerMachine:
         return self.namespace.run("sh", "-c", script, **options)
 
     def start(self, script, **options):
-        """Starts a script in the namespace."""
-        return self.namespace.start("sh", "-c", script, **options)
+        """Starts a command of a script in the namespace."""
+        return self.namespace.start("sh", "-c", f"exec {script}", **options)
 
     def others(self):
         """The processes that are neither the pool's nor the namespace's."""
-        kept = self.kept | set(self.pool.daemons())
+        kept = {self.namespace.holder.pid, *self.pool.daemons()}
         return {
             pid: processes.command_line(pid)
             for pid, zombie in processes.descendants(os.getpid())
@@ -142,13 +146,32 @@ class ContainerMachine:
     def check(self):
         """Nothing is left of a test: no process, no container, no lease."""
         try:
-            until(lambda: not self.others(), lambda: f"the end of {self.others()}", timeout=5)
+            until(lambda: not self.others(), lambda: f"the end of {self.others()}", timeout=LEFT_END)
             self.pool.until(
                 lambda slots: all(not slot.get("tenants") and not slot.get("state") for slot in slots.values()),
                 "a pool whose devices are all free",
             )
         finally:
+            self._end_others()
+            self.reap_orphans()
             self.podman.remove_containers()
+
+    def reap_orphans(self):
+        """Those of a conmon that was killed, say: podman takes them for running as long as they are not reaped."""
+        known = {program.pid for program in self.sandbox.programs}
+        for pid, parent, zombie in processes.processes():
+            if zombie and parent == os.getpid() and pid not in known:
+                os.waitpid(pid, os.WNOHANG)
+
+    def _end_others(self):
+        """For a test that has failed. What they have started becomes ours, and has its turn."""
+        while left := self.others():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    descriptor = os.pidfd_open(pid)
+                    if pid in self.others():
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    os.close(descriptor)
 
     def close(self):
         try:
