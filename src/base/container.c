@@ -149,3 +149,10 @@ void container_find(const char *bytes, size_t length, struct text *out)
             return;
     }
 }
+
+int container_shown(const char *container)
+{
+    struct span span = {container, strlen(container)};
+
+    return is_id(span, ID_SHORTEST) ? ID_SHORTEST : (int)span.length;
+}

@@ -6,21 +6,37 @@
 
 #include "base/container.h"
 #include "base/file.h"
+#include "base/namespaces.h"
 #include "base/process_stat.h"
 
 enum { GROUPS_LONGEST = 65536 };
 
-bool process_container(pid_t pid, struct text *out)
+static void find_container(const char *path, struct text *out)
 {
     struct text groups = {0};
-    size_t before = out->length;
-    char path[64];
 
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
     if (file_read(path, GROUPS_LONGEST, &groups, NULL) == 0)
         container_find(text_string(&groups), groups.length, out);
     text_finish(&groups);
-    return out->length > before;
+}
+
+bool process_container(pid_t pid, struct text *out)
+{
+    struct text container = {0};
+    struct text ours = {0};
+    char path[64];
+    bool is_in_one;
+
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    find_container(path, &container);
+    if (container.length > 0)
+        find_container("/proc/self/cgroup", &ours);
+    is_in_one = container.length > 0 && strcmp(text_string(&container), text_string(&ours)) != 0;
+    if (is_in_one)
+        text_append(out, text_string(&container));
+    text_finish(&container);
+    text_finish(&ours);
+    return is_in_one && !text_failed(out);
 }
 
 bool process_container_begun(pid_t pid, struct text *out)
@@ -36,4 +52,18 @@ bool process_container_begun(pid_t pid, struct text *out)
     text_finish(&container);
     text_finish(&around);
     return has_begun && !text_failed(out);
+}
+
+bool process_container_owner(pid_t pid, uint32_t *ret_uid)
+{
+    struct text container = {0};
+    bool is_roots;
+
+    if (user_namespace_owner(pid, ret_uid))
+        return true;
+    is_roots = pid_namespace_is_roots(pid) && process_container(pid, &container);
+    text_finish(&container);
+    if (is_roots)
+        *ret_uid = 0;
+    return is_roots;
 }

@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "base/count.h"
 #include "base/quantity.h"
 #include "base/table.h"
 #include "cli/devices_output.h"
-
-/* As much of a container's id as people use. */
-enum { CONTAINER_SHOWN = 12 };
 
 /* A command has no usual length, so it comes last. */
 static const struct table_column columns[] = {
@@ -81,7 +79,7 @@ static void add_process(struct table *table, struct shown shown, const struct de
     else
         add_empty(table, shown.lease);
     if (process->container != NULL)
-        table_cell_format(table, "%.*s", CONTAINER_SHOWN, process->container);
+        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
     else
         add_empty(table, shown.container);
     table_cell(table, process->command);

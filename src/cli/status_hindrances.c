@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "base/count.h"
 #include "base/table.h"
 #include "base/utf8.h"
@@ -13,9 +14,8 @@
 #include "cli/status_output.h"
 
 enum {
-    CONTAINER_SHOWN = 12, /* as much of a container's id as people use */
-    INDENT = 2,           /* of the lines after the first */
-    NARROWEST = 40        /* that words are wrapped to */
+    INDENT = 2,    /* of the lines after the first */
+    NARROWEST = 40 /* that words are wrapped to */
 };
 
 /* A command has no usual length, so it comes last. */
@@ -76,6 +76,7 @@ bool status_is_drained(const struct wire_slot *slot)
 struct shown {
     bool any;
     bool container;
+    const struct device_process *contained; /* the first of a container without a lease; NULL */
 };
 
 static bool is_in_the_way(const struct pool_view *view, const struct wire_slot *slot,
@@ -96,6 +97,8 @@ static struct shown find_shown(const struct pool_view *view)
                 continue;
             shown.any = true;
             shown.container |= process->container != NULL;
+            if (shown.contained == NULL && process->squats && process->container != NULL)
+                shown.contained = process;
         }
     }
     return shown;
@@ -118,10 +121,40 @@ static void add_process(struct table *table, const struct status_picture *pictur
     else
         table_cell_format(table, "%" PRIu64 ", ended", process->lease);
     if (process->container != NULL)
-        table_cell_format(table, "%.*s", CONTAINER_SHOWN, process->container);
+        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
     else
         table_cell(table, shown.container ? "" : NULL);
     table_cell(table, process->command);
+}
+
+/* Writes a line of words, in as many as it takes. */
+static void write_words(const struct status_picture *picture, enum style style,
+                        const struct text *words, struct text *out)
+{
+    size_t width = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
+    struct text inert = {0};
+    struct text lines = {0};
+    char *rest;
+
+    utf8_append_inert(&inert, text_string(words));
+    options_wrap(text_string(&inert), INDENT, width < NARROWEST ? NARROWEST : width, &lines);
+    out->failed |= words->failed || inert.failed || lines.failed;
+    rest = lines.bytes;
+    while (rest != NULL && *rest != '\0')
+        status_write_line(picture, style, strsep(&rest, "\n"), out);
+    text_finish(&inert);
+    text_finish(&lines);
+}
+
+static void write_advice(const struct status_picture *picture, const struct device_process *process,
+                         struct text *out)
+{
+    struct text line = {0};
+
+    text_append_format(&line, "process %" PRIu64 " is in a container: ", process->pid);
+    device_process_advise(process, &line);
+    write_words(picture, STYLE_PLAIN, &line, out);
+    text_finish(&line);
 }
 
 static void write_processes(const struct status_picture *picture, struct text *out)
@@ -145,6 +178,8 @@ static void write_processes(const struct status_picture *picture, struct text *o
     if (table_print(&table, &picture->terminal, out) < 0)
         out->failed = true;
     table_finish(&table);
+    if (shown.contained != NULL)
+        write_advice(picture, shown.contained, out);
 }
 
 /* "nvidia3 is drained (root, 2h5m ago): fan is loud". */
@@ -168,22 +203,11 @@ static void describe_drain(const struct status_picture *picture, const struct wi
 static void write_drain(const struct status_picture *picture, const struct wire_slot *slot,
                         struct text *out)
 {
-    size_t width = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
     struct text line = {0};
-    struct text inert = {0};
-    struct text lines = {0};
-    char *rest;
 
     describe_drain(picture, slot, &line);
-    utf8_append_inert(&inert, text_string(&line));
-    options_wrap(text_string(&inert), INDENT, width < NARROWEST ? NARROWEST : width, &lines);
-    out->failed |= line.failed || inert.failed || lines.failed;
-    rest = lines.bytes;
-    while (rest != NULL && *rest != '\0')
-        status_write_line(picture, STYLE_WARNING, strsep(&rest, "\n"), out);
+    write_words(picture, STYLE_WARNING, &line, out);
     text_finish(&line);
-    text_finish(&inert);
-    text_finish(&lines);
 }
 
 void status_write_hindrances(const struct status_picture *picture, struct text *out)

@@ -25,7 +25,7 @@ bool membership_is_of_user(const struct device_process *process, uint32_t uid)
 
 bool membership_is_trusted(const struct device_process *process, uint32_t uid)
 {
-    /* Also where root's containers have user namespaces. */
+    /* In root's containers there may be any uids. */
     bool is_roots = is(process->owner, 0) || (process->container != NULL && is(process->uid, 0));
 
     return is_roots || membership_is_of_user(process, uid);

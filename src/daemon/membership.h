@@ -8,12 +8,14 @@
  *  - its container: who has control groups of his own can name one docker-<64 digits>;
  * and cannot choose
  *  - its uid, but for his own and, by a program with the set-user-id bit, that program's;
- *  - the owner of its user namespace, but for himself.
- * So every rule asks for the lease's user, by the uid or by the owner, or for root. What is root's
- * in a container was put there by root, or by somebody whom root lets do so (who may use docker is
- * root). A set-user-id program that lives in a group of such a name passes for it: it would still
- * only be taken for what it says, one more process of somebody's lease on that lease's device, and
- * is ended with the lease.
+ *  - who answers for its container (base/process_container.h), but for himself and, by such a
+ *    program that makes namespaces, root.
+ * So every rule asks for the lease's user, by the uid or by who answers, or for root. What is
+ * root's in a container was put there by root, or by somebody whom root lets do so (who may use
+ * docker is root). What a user with such a program and a group of such a name can pass for is what
+ * he says: one more process of somebody's lease, on that lease's device. He is not named as a
+ * squatter there then; he is ended with the lease, where a squatter would keep the device from
+ * being granted for as long as he likes.
  */
 #ifndef DAEMON_MEMBERSHIP_H
 #define DAEMON_MEMBERSHIP_H
@@ -53,8 +55,7 @@ struct peer_list {
     VECTOR_OF(struct peer);
 };
 
-/* Whether the process is the user's: by its uid, or by the owner of its user namespace, in which
- * the kernel lets him do anything. */
+/* Whether the process is the user's: by its uid, or since he answers for its container. */
 bool membership_is_of_user(const struct device_process *process, uint32_t uid);
 
 /* Whether what is said of the process counts for leases of the user: it is his, or root's in a

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/container.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/utf8.h"
@@ -178,6 +179,13 @@ void notice_squatter(struct pool *pool, uint32_t slot, const struct device_proce
     if (process->uid.known) {
         text_append_format(&what, " of uid %" PRIu64, process->uid.value);
         variables_add_number(&variables, "BERTH_UID", process->uid.value);
+    }
+    if (process->container != NULL) {
+        text_append_format(&what, " in container %.*s (", container_shown(process->container),
+                           process->container);
+        device_process_advise(process, &what);
+        text_append(&what, ")");
+        variables_add(&variables, "BERTH_CONTAINER", process->container);
     }
     if (process->command != NULL) {
         text_append(&what, ": ");

@@ -7,7 +7,6 @@
 #include "base/process_container.h"
 #include "base/process_stat.h"
 #include "base/quantity.h"
-#include "base/user_namespace.h"
 #include "daemon/jobs.h"
 #include "daemon/membership.h"
 
@@ -238,7 +237,7 @@ void process_learn_owner(struct device_process *process)
 {
     uint32_t uid;
 
-    if (process->pid <= INT32_MAX && user_namespace_owner((pid_t)process->pid, &uid))
+    if (process->pid <= INT32_MAX && process_container_owner((pid_t)process->pid, &uid))
         process->owner = optional_number_of(uid);
 }
 

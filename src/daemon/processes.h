@@ -14,9 +14,10 @@
  *  5. No process holds the lease (it was reserved), and the process is of its user.
  *  6. It was of it at the last look: what wiped its environment and left its parents since.
  *
- * A process is of a user by its uid or by the owner of its user namespace. In a container means in
- * another than the daemon's own. What a hostile user could gain by each is told where they are
- * decided (daemon/membership.h). What may not be known of a process counts for nothing.
+ * A process is of a user by its uid or by who answers for its container (base/process_container.h).
+ * In a container means in another than the daemon's own. What a hostile user could gain by each is
+ * told where they are decided (daemon/membership.h). What may not be known of a process counts for
+ * nothing.
  */
 #ifndef DAEMON_PROCESSES_H
 #define DAEMON_PROCESSES_H
@@ -30,7 +31,7 @@ void processes_join(struct pool *pool, struct device_list *found);
 /* The same of those that the slot had at the last look, since leases came or went. */
 void processes_join_again(struct pool *pool, uint32_t slot);
 
-/* Asks the kernel for the owner of its user namespace, which is not kept after a look. */
+/* Asks the kernel for its owner, which is not kept after a look. */
 void process_learn_owner(struct device_process *process);
 
 /* Whether the process is, or descends from, the other. */

@@ -13,8 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/namespaces.h"
+#include "base/process_container.h"
 #include "base/process_stat.h"
-#include "base/user_namespace.h"
 #include "daemon/process.h"
 #include "model/lease_mark.h"
 
@@ -92,10 +93,12 @@ static bool is_starting(pid_t pid)
            process_stat_number(fields, ENVIRONMENT_END) == 0;
 }
 
-/* What a client of ours starts will be marked once it is the command. */
+/* What a client of ours starts will be marked once it is the command, and so may what begins a
+ * container: its runtime has it become the command with other variables than its own. */
 static void remember_stranger(struct pool *pool, pid_t pid)
 {
-    if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL)
+    if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL &&
+        !pid_namespace_is_other(pid))
         strangers_add(&pool->strangers, pid);
 }
 
@@ -149,12 +152,12 @@ static bool has_uid(pid_t pid, uint32_t wanted)
     return is_known && (uid == 0 || uid == wanted);
 }
 
-/* Whether it is in a user namespace of this user, or of root: containers have uids of their own. */
+/* Whether it is in a container of this user, or of root: there are uids of their own there. */
 static bool has_owner(pid_t pid, uint32_t wanted)
 {
     uint32_t owner;
 
-    return user_namespace_owner(pid, &owner) && (owner == 0 || owner == wanted);
+    return process_container_owner(pid, &owner) && (owner == 0 || owner == wanted);
 }
 
 /* Whether the process may be of the lease's user, or of root: anybody can put a lease's id into an

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The processes of a lease: those of its user, or of root, that carry its id and this pool's socket
- * in the environment that they were started with, and what descends from them. Those in a user
- * namespace are of who owns it, whatever their uids: so it is with containers without root's
- * rights. One that wipes its environment and leaves its parents is not known. What another user
- * starts with somebody's lease in its environment is nothing to that lease, which would have to
- * wait for its end.
+ * in the environment that they were started with, and what descends from them. Those in a container
+ * are of who answers for it (base/process_container.h), whatever their uids. One that wipes its
+ * environment and leaves its parents is not known. What another user starts with somebody's lease
+ * in its environment is nothing to that lease, which would have to wait for its end.
  */
 #ifndef DAEMON_REMAINS_H
 #define DAEMON_REMAINS_H

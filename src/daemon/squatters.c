@@ -145,6 +145,8 @@ static bool squats(const struct pool *pool, const struct device *device,
 static void log_squatter(struct pool *pool, const struct device *device,
                          const struct device_process *process)
 {
+    struct text advice = {0};
+
     log_begin(&pool->log, pool_now(pool), "squatted");
     device_id_append(device->id, log_value(&pool->log, "device"));
     log_number(&pool->log, "pid", process->pid);
@@ -152,8 +154,12 @@ static void log_squatter(struct pool *pool, const struct device *device,
         log_number(&pool->log, "uid", process->uid.value);
     if (process->command != NULL)
         text_append(log_value(&pool->log, "command"), log_quote(process->command).text);
-    if (process->container != NULL)
+    if (process->container != NULL) {
         text_append(log_value(&pool->log, "container"), log_quote(process->container).text);
+        device_process_advise(process, &advice);
+        text_append(log_value(&pool->log, "advice"), log_quote(text_string(&advice)).text);
+        text_finish(&advice);
+    }
     log_end(&pool->log);
 }
 

@@ -2,8 +2,8 @@
  *
  * Processes that were looked at a moment ago and carry no lease of this pool, so that many short
  * leases do not make the daemon look at the same ones again and again. A process gets a lease in
- * its environment from its parent, or from the client of ours that starts it; so who had none, and
- * is no child of a client, will have none.
+ * its environment from its parent, or from the client of ours or the runtime of containers that
+ * starts it; so who had none, and is no child of a client nor in a container, will have none.
  *
  * Process ids are used again, but not within STRANGERS_KNOWN_FOR.
  */

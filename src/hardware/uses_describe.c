@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/error.h"
+#include "base/process_container.h"
 #include "base/span.h"
-#include "base/user_namespace.h"
 #include "base/utf8.h"
 #include "model/device_tags.h"
 #include "model/lease_mark.h"
@@ -144,7 +144,7 @@ static void describe_owner(const struct root *root, struct device_process *proce
 
     process->owner = (struct optional_number){0};
     if (!root->recorded && process->pid <= INT32_MAX &&
-        user_namespace_owner((pid_t)process->pid, &uid))
+        process_container_owner((pid_t)process->pid, &uid))
         process->owner = optional_number_of(uid);
 }
 

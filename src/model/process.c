@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/container.h"
+
 struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid)
 {
     struct device_process *process;
@@ -24,6 +26,14 @@ struct device_process *device_process_need(struct device_process_list *list, uin
     if (process != NULL)
         process->pid = pid;
     return process;
+}
+
+void device_process_advise(const struct device_process *process, struct text *out)
+{
+    if (process->container != NULL)
+        text_append_format(
+            out, "start it with 'berth cdi --arguments', or 'berth adopt --container %.*s'",
+            container_shown(process->container), process->container);
 }
 
 void device_process_finish(struct device_process *process)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "base/vector.h"
 #include "model/optional.h"
 
@@ -27,7 +28,7 @@ struct device_process {
     bool squats;                   /* it has no lease and keeps the device from being granted */
     uint64_t said_lease; /* what its environment says (model/lease_mark.h), for whoever joins */
     char *said_socket;   /* processes to leases: others are not told */
-    struct optional_number owner; /* likewise: of its user namespace (base/user_namespace.h) */
+    struct optional_number owner; /* likewise: of its container (base/process_container.h) */
 };
 
 struct device_process_list {
@@ -39,6 +40,10 @@ struct device_process *device_process_find(const struct device_process_list *lis
 
 /* The same, added when it is not there. NULL when there is no memory or no room for more. */
 struct device_process *device_process_need(struct device_process_list *list, uint64_t pid);
+
+/* Appends what to do about a process that is in a container and of no lease; nothing where it is in
+ * none. */
+void device_process_advise(const struct device_process *process, struct text *out);
 
 /* Frees what the process owns and zeroes it. */
 void device_process_finish(struct device_process *process);

@@ -122,6 +122,16 @@ static void names_have_a_bound(void **state)
     text_finish(&found);
 }
 
+static void people_are_shown_the_beginning_of_an_id(void **state)
+{
+    (void)state;
+    assert_int_equal(container_shown(ID), 12);
+    assert_int_equal(container_shown("0123456789ab"), 12);
+    assert_int_equal(container_shown("0123456789abcdef-of-names"), 25);
+    assert_int_equal(container_shown("web"), 3);
+    assert_int_equal(container_shown(""), 0);
+}
+
 static void no_memory_is_remembered(void **state)
 {
     static const char groups[] = "0::/docker/" ID "\n";
@@ -143,6 +153,7 @@ int main(void)
         cmocka_unit_test(the_innermost_is_meant),
         cmocka_unit_test(most_processes_are_in_none),
         cmocka_unit_test(names_have_a_bound),
+        cmocka_unit_test(people_are_shown_the_beginning_of_an_id),
         cmocka_unit_test(no_memory_is_remembered),
     };
 

@@ -162,6 +162,23 @@ static void a_shared_device_file_is_named_once(void **state)
     launched_finish(&launched);
 }
 
+static void a_vendors_own_cdi_entry_goes_first(void **state)
+{
+    struct cdi_entry entries[] = {{.name = (char[]){"nvidia.com/gpu=GPU-b"}}};
+    struct cdi_registry registry = {.items = entries, .count = COUNT(entries)};
+    struct launched launched = leased("nvidia0,nvidia1", NVIDIA);
+
+    (void)state;
+    give_uuid(&launched, "nvidia1", "GPU-b");
+    launched.facts.cdi = &registry;
+    launch(&launched, polluted);
+    check_value(&launched, "BERTH_CDI_DEVICES", "berth/gpu=nvidia0,nvidia.com/gpu=GPU-b");
+    entries[0].doubled = true;
+    launch(&launched, polluted);
+    check_value(&launched, "BERTH_CDI_DEVICES", "berth/gpu=nvidia0,berth/gpu=nvidia1");
+    launched_finish(&launched);
+}
+
 static void check_cpus(const char *first, const char *second, const char *wanted)
 {
     struct launched launched = leased("nvidia0,nvidia1", NVIDIA);
@@ -342,6 +359,7 @@ int main(void)
         cmocka_unit_test(an_unknown_uuid_is_refused_where_it_is_needed),
         cmocka_unit_test(what_is_always_set),
         cmocka_unit_test(a_shared_device_file_is_named_once),
+        cmocka_unit_test(a_vendors_own_cdi_entry_goes_first),
         cmocka_unit_test(cpus_are_merged),
         cmocka_unit_test(what_is_none_of_ours_stays),
         cmocka_unit_test(sharing_by_mps),

@@ -92,6 +92,8 @@ static void who_is_in_the_way_is_told(void **state)
         "nvidia1     4712  -               -  none                    python train.py --…\n"
         "nvidia2       99  4000000002  2h13m  9, ended                python train.py --…\n"
         "nvidia2      100  4000000002  2h13m  ended                   python train.py --…\n"
+        "process 4711 is in a container: start it with 'berth cdi --arguments', or\n"
+        "  'berth adopt --container 0123456789ab'\n"
         "\n"
         "nvidia3 is drained (4000000002, 2d4h ago): the fan is loud, and somebody has\n"
         "  to look at it before it is used again\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/user_namespace.h"
+#include "base/namespaces.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -160,6 +160,61 @@ static void from_within_it_is_not_known(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The number that a child in a pid namespace of its own has for us; it ends with its parent, which
+ * waits to be killed. 0: we may not make one. */
+static pid_t start_with_pids(int user_namespace, pid_t *ret_parent)
+{
+    int ready[2];
+    pid_t child = 0;
+    pid_t parent;
+
+    assert_int_equal(pipe(ready), 0);
+    parent = fork();
+    if (parent == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        child = unshare(user_namespace | CLONE_NEWPID) < 0 ? -1 : fork();
+        if (child == 0)
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+        else if (child < 0 || write(ready[1], &child, sizeof(child)) != sizeof(child))
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    if (read(ready[0], &child, sizeof(child)) != sizeof(child))
+        child = 0;
+    close(ready[0]);
+    *ret_parent = parent;
+    return child;
+}
+
+static void a_pid_namespace_is_of_who_made_it(void **state)
+{
+    const struct {
+        int user_namespace;
+        bool is_roots;
+    } cases[] = {{0, true}, {CLONE_NEWUSER, false}};
+
+    (void)state;
+    assert_false(pid_namespace_is_other(getpid()));
+    assert_false(pid_namespace_is_roots(getpid()));
+    for (size_t i = 0; i < 2; i++) {
+        bool is_other, is_roots;
+        pid_t parent;
+        pid_t pid = start_with_pids(cases[i].user_namespace, &parent);
+
+        is_other = pid_namespace_is_other(pid);
+        is_roots = pid_namespace_is_roots(pid);
+        end_child(parent);
+        if (pid == 0) {
+            print_message("skip: no pid namespaces for us here\n");
+            skip();
+        }
+        assert_true(is_other);
+        assert_int_equal(is_roots, cases[i].is_roots);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +223,7 @@ int main(void)
         cmocka_unit_test(another_users_is_his),
         cmocka_unit_test(in_our_own_there_is_nothing_to_say),
         cmocka_unit_test(from_within_it_is_not_known),
+        cmocka_unit_test(a_pid_namespace_is_of_who_made_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
