@@ -115,9 +115,15 @@ class Podman:
         self.cdi = Path(f"/proc/{namespace.holder.pid}/root/run/cdi")
 
     def before_entering(self):
-        """Keeps control groups where they are, for a machine whose /sys is made up."""
-        script = f"cd {self.namespace.directory} && mkdir -p sys/fs/cgroup && mount --rbind /sys/fs/cgroup sys/fs/cgroup"
-        assert self.namespace.run("sh", "-c", script).code == 0
+        """Keeps control groups where they are, for a machine whose /sys is made up; and a whole sysfs somewhere:
+        users' containers may not mount one where there is none to be seen."""
+        script = f"""
+            cd {self.namespace.directory}
+            mkdir -p sys/fs/cgroup sys-before
+            mount --rbind /sys/fs/cgroup sys/fs/cgroup
+            mount -t sysfs none sys-before
+        """
+        assert self.namespace.run("sh", "-ec", script) == (0, "", "")
 
     def prepare(self):
         """Skips the test where podman cannot run a container, with its own words."""
