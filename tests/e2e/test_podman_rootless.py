@@ -24,12 +24,11 @@ class Rootless(MachinePool):
         self.home = machine.sandbox.directory / "user"
         self.runtime = self.directory = self.home / "run"
         self.socket = self.directory / "berth.sock"
-        for directory in (self.home, self.runtime):
+        rules = self.home / ".config/berth/berth.yaml"
+        for directory in (self.home, self.runtime, rules.parent.parent, rules.parent):
             directory.mkdir(mode=0o700)
             os.chown(directory, uid, uid)
         machine.sandbox.directory.chmod(0o711)
-        rules = self.home / ".config/berth/berth.yaml"
-        rules.parent.mkdir(parents=True)
         rules.write_text(CONFIGURATION)
         storage = machine.sandbox.directory / "user-storage.conf"
         storage.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{self.home}/images"\nrunroot = "{self.home}/containers"\n')
@@ -65,9 +64,10 @@ class Rootless(MachinePool):
 
     def close(self):
         """podman leaves a process that keeps the user's namespace."""
-        self.run("podman rm --all --force --time 0; podman system migrate")
+        self.run("podman rm --all --force --time 0")
         self.end_daemon()
         processes.await_probes()
+        self.machine.end_others()
 
 
 @pytest.fixture(scope="module")

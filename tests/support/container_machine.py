@@ -152,7 +152,7 @@ class ContainerMachine:
                 "a pool whose devices are all free",
             )
         finally:
-            self._end_others()
+            self.end_others()
             self.reap_orphans()
             self.podman.remove_containers()
 
@@ -163,7 +163,7 @@ class ContainerMachine:
             if zombie and parent == os.getpid() and pid not in known:
                 os.waitpid(pid, os.WNOHANG)
 
-    def _end_others(self):
+    def end_others(self):
         """For a test that has failed. What they have started becomes ours, and has its turn."""
         while left := self.others():
             for pid in left:
