@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth adopt: a lease for a process that runs already.
+ * berth adopt: a lease for a process, or a container, that runs already.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "cli/awaiting.h"
+#include "cli/containers.h"
 #include "cli/output.h"
 #include "cli/reach.h"
 #include "cli/run.h"
@@ -22,10 +23,16 @@
 struct adopt_options {
     struct request_options request;
     struct notify_options notify;
+    const char *container; /* NULL: it is about a pid */
     bool verbose;
 };
 
 static const struct option adopt_rows[] = {
+    {.name = "container",
+     .argument = "ID",
+     .help = "adopt the first process of this container, and all else that is in it",
+     .offset = offsetof(struct adopt_options, container),
+     .take = option_string},
     {.name = "verbose",
      .letter = 'v',
      .help = "say on standard error what is waited for and what was granted",
@@ -106,18 +113,35 @@ static void find_command(struct adopted *adopted)
     utf8_append_inert(&adopted->command, line);
 }
 
-static int find_process(int count, char **operands, struct adopted *adopted,
-                        struct berth_error *error)
+/* The pid that was said, or that of the container's first process. */
+static int find_pid(const char *container, int count, char **operands, pid_t *ret_pid,
+                    struct berth_error *error)
 {
     uint64_t pid;
 
+    if (container != NULL && count > 0)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a pid or a container, found --container %s and %s",
+                         quote(container).text, quote(operands[0]).text);
+    if (container != NULL)
+        return container_first_process(container, ret_pid, error);
     if (count != 1)
         return error_set(error, BERTH_ERROR_INVALID, "wanted the pid of one process, found %d",
                          count);
     if (quantity_parse_number(operands[0], 1, INT_MAX, &pid, NULL) < 0)
         return error_set(error, BERTH_ERROR_INVALID, "wanted a pid such as 4711, found %s",
                          quote(operands[0]).text);
-    adopted->pid = (pid_t)pid;
+    *ret_pid = (pid_t)pid;
+    return 0;
+}
+
+static int find_process(const char *container, int count, char **operands, struct adopted *adopted,
+                        struct berth_error *error)
+{
+    int code = find_pid(container, count, operands, &adopted->pid, error);
+
+    if (code < 0)
+        return code;
     adopted->started = process_stat_started(adopted->pid);
     if (adopted->started == 0)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
@@ -169,7 +193,7 @@ static int adopt(struct adopt_options *options, int count, char **operands, stru
     if (code == 0)
         code = refuse_copies(&options->request, error);
     if (code == 0)
-        code = find_process(count, operands, &adopted, error);
+        code = find_process(options->container, count, operands, &adopted, error);
     if (code == 0)
         code = reach_open(&reach, options->request.inventory, error);
     if (code == 0) {
@@ -206,13 +230,14 @@ static int run(int argc, char **argv)
 
 const struct verb verb_adopt = {
     .name = "adopt",
-    .usage = "PID [options] [request]",
+    .usage = "PID|--container ID [options] [request]",
     .summary = "put a process that runs already under a lease",
     .description =
         "Claims devices for a process that was not started by berth and prints the id of the "
         "lease, which ends with the process. Without a word on which devices it is to be, they are "
         "those that the process uses already. Nothing is done to the process itself: what it sees "
-        "of the machine stays as it is. The exit codes are those of 'berth run'.",
+        "of the machine stays as it is. Instead of a pid, a container can be named by its id. The "
+        "exit codes are those of 'berth run'.",
     .sets = adopt_sets,
     .run = run,
 };

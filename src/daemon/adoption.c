@@ -3,15 +3,19 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/namespaces.h"
+#include "base/process_container.h"
 #include "base/process_stat.h"
 #include "daemon/asked.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/membership.h"
 #include "daemon/names.h"
 #include "daemon/process.h"
 #include "daemon/processes.h"
@@ -25,6 +29,21 @@ struct slot_list {
 
 /* ---- Which process, and on which devices ---- */
 
+/* The job whose lease the process has on a device, as was seen there; NULL: none. */
+static const struct job *job_seen(const struct pool *pool, pid_t pid)
+{
+    const struct device *device;
+
+    vector_for_each (device, &engine_machine(pool->engine)->devices) {
+        const struct device_process *process =
+            device_process_find(&device->processes, (uint64_t)pid);
+
+        if (process != NULL && process->lease != 0 && job_of_id(pool, process->lease) != NULL)
+            return job_of_id(pool, process->lease);
+    }
+    return NULL;
+}
+
 /* The job whose lease the process is under already; NULL: none. */
 static const struct job *job_around(const struct pool *pool, pid_t pid)
 {
@@ -35,7 +54,31 @@ static const struct job *job_around(const struct pool *pool, pid_t pid)
             process_is_below(pid, job->holder->pid))
             return job;
     }
-    return NULL;
+    return job_seen(pool, pid);
+}
+
+/* Whose the process is: in a user namespace, the owner's, as whom the kernel lets do anything to
+ * it. His groups are not the process's. */
+static int find_owner(struct connection *connection, pid_t pid, uint32_t *ret_uid,
+                      struct number_list *groups)
+{
+    int code = process_credentials(pid, ret_uid, groups);
+    const uint32_t *his;
+    uint32_t owner;
+    size_t count;
+
+    if (code < 0 || !user_namespace_owner(pid, &owner))
+        return code;
+    *ret_uid = owner;
+    groups->count = 0;
+    if (owner != connection->uid)
+        return 0;
+    his = rights_groups(connection, &count);
+    if (vector_reserve(groups, count) < 0)
+        return BERTH_ERROR_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        groups->items[groups->count++] = his[i];
+    return 0;
 }
 
 /* The process must be there, be the one that is meant, and be the client's to decide about. */
@@ -49,7 +92,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
     const struct job *around;
     uint32_t uid;
 
-    if (descriptor < 0 || process_credentials(pid, &uid, groups) < 0) {
+    if (descriptor < 0 || find_owner(connection, pid, &uid, groups) < 0) {
         if (descriptor >= 0)
             close(descriptor);
         return error_set(error, BERTH_ERROR_NOT_FOUND,
@@ -75,26 +118,49 @@ static int find_claimant(struct connection *connection, const struct wire_messag
     return 0;
 }
 
-/* The slots whose devices it, or a process that descends from it, uses. */
-static int find_slots(struct pool *pool, pid_t pid, struct slot_list *ret_slots,
-                      struct berth_error *error)
+/* Whether a process on a device goes with the one that is adopted: it descends from it, or is in
+ * the container that began with it (NULL: none did) and will be of its lease by that. */
+static bool goes_with(const struct claimant *claimant, const char *container,
+                      const struct device_process *process)
 {
-    for (uint32_t slot = 0; slot < engine_machine(pool->engine)->devices.count; slot++) {
+    struct device_process known = *process;
+
+    if (process->pid <= INT32_MAX && process_is_below((pid_t)process->pid, claimant->pid))
+        return true;
+    if (container == NULL || process->container == NULL ||
+        strcmp(container, process->container) != 0)
+        return false;
+    process_learn_owner(&known);
+    return membership_is_trusted(&known, claimant->uid);
+}
+
+/* The slots whose devices are used by what goes with it. */
+static int find_slots(struct pool *pool, const struct claimant *claimant,
+                      struct slot_list *ret_slots, struct berth_error *error)
+{
+    struct text begun = {0};
+    const char *container =
+        process_container_begun(claimant->pid, &begun) ? text_string(&begun) : NULL;
+    int code = 0;
+
+    for (uint32_t slot = 0; code == 0 && slot < engine_machine(pool->engine)->devices.count;
+         slot++) {
         const struct device_process *process;
+        uint32_t *place;
         bool is_used = false;
 
         vector_for_each (process, engine_device_processes(pool->engine, slot))
-            is_used = is_used ||
-                      (process->pid <= INT32_MAX && process_is_below((pid_t)process->pid, pid));
-        if (is_used) {
-            uint32_t *place = vector_append(ret_slots);
-
-            if (place == NULL)
-                return error_set_memory(error);
+            is_used = is_used || goes_with(claimant, container, process);
+        if (!is_used)
+            continue;
+        place = vector_append(ret_slots);
+        if (place == NULL)
+            code = error_set_memory(error);
+        else
             *place = slot;
-        }
     }
-    return 0;
+    text_finish(&begun);
+    return code;
 }
 
 /* The request is about these and no others. What it says otherwise must fit. */
@@ -175,7 +241,7 @@ static int try(struct connection *connection, struct wire_message *message,
     int code = find_claimant(connection, message, &claimant, &groups, error);
 
     if (code == 0)
-        code = find_slots(pool, claimant.pid, &slots, error);
+        code = find_slots(pool, &claimant, &slots, error);
     if (code == 0 && slots.count == 0 && message->present)
         code = error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted a process that uses devices, found that %d uses none; say how "

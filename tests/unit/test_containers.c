@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "cli/containers.h"
+
+#include "base/count.h"
+
+#define ONE   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER "0123fedcba9876543210fedcba9876543210fedcba9876543210fedcba987654"
+
+#define NONE(wanted)                                             \
+    "wanted a running container, found none with the id " wanted \
+    " ('podman ps' and 'docker ps' list ids)"
+
+static struct contained processes[] = {
+    {.pid = 12, .parent = 11, .started = 12, .container = (char *)ONE},
+    {.pid = 11, .parent = 10, .started = 11, .container = (char *)ONE}, /* 10 is its shim */
+    {.pid = 15, .parent = 14, .started = 15, .container = (char *)ONE}, /* put there later */
+    {.pid = 21, .parent = 1, .started = 21, .container = (char *)OTHER},
+    {.pid = 22, .parent = 1, .started = 21, .container = (char *)OTHER},
+    {.pid = 31, .parent = 12, .started = 31, .container = (char *)"web"}, /* within one */
+    {.pid = 41, .parent = 1, .started = 41, .container = (char *)"0123"},
+    {.pid = 51, .parent = 51, .started = 51, .container = (char *)"loop"},
+};
+
+static const struct contained_list list = {.items = processes, .count = COUNT(processes)};
+
+static void the_first_process_is_found(void **state)
+{
+    static const struct {
+        const char *wanted;
+        pid_t pid;
+    } cases[] = {
+        {ONE, 11},     {"01234", 11}, {"0123456789ab", 11}, {OTHER, 21},
+        {"0123f", 21}, {"web", 31},   {"0123", 41}, /* that is its whole name */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        pid_t pid = 0;
+
+        assert_int_equal(contained_list_choose(&list, cases[i].wanted, &pid, NULL), 0);
+        assert_int_equal(pid, cases[i].pid);
+    }
+}
+
+static void what_is_not_there_or_not_clear_is_refused(void **state)
+{
+    static const struct {
+        const char *wanted;
+        const char *message;
+    } cases[] = {
+        {"we", NONE("'we'")},
+        {"", NONE("''")},
+        {ONE "0", NONE("'" ONE "0'")},
+        {"loop", "wanted the first process of container loop, found none"},
+    };
+    const struct contained_list without_name = {.items = processes, .count = 5};
+    struct berth_error error = BERTH_ERROR_INIT;
+    pid_t pid = 7;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_int_equal(contained_list_choose(&list, cases[i].wanted, &pid, &error),
+                         BERTH_ERROR_NOT_FOUND);
+        assert_string_equal(error.message, cases[i].message);
+    }
+    assert_int_equal(contained_list_choose(&without_name, "0123", &pid, &error),
+                     BERTH_ERROR_NOT_FOUND);
+    assert_string_equal(error.message, "wanted one container, found several whose ids begin with "
+                                       "'0123': 0123456789ab, 0123fedcba98");
+    assert_int_equal(contained_list_choose(&without_name, "012", &pid, &error),
+                     BERTH_ERROR_NOT_FOUND);
+    assert_int_equal(pid, 7);
+}
+
+static void this_machine_is_looked_through(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(container_first_process("no such machine", &pid, &error),
+                     BERTH_ERROR_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_process_is_found),
+        cmocka_unit_test(what_is_not_there_or_not_clear_is_refused),
+        cmocka_unit_test(this_machine_is_looked_through),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
