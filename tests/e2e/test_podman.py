@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from container_machine import NODES, OPENS, ContainerMachine, leased, nodes_of, number_of, owner_of
+from container_machine import NODES, OPENS, leased, nodes_of, number_of, owner_of
 from fake_machine import FakeMachine
 from namespaces import HARMLESS_DEVICE
 
@@ -17,18 +17,9 @@ for file in /dev/* /dev/*/*; do
 done
 """
 
-@pytest.fixture(scope="module")
-def made():
-    machine = ContainerMachine()
-    yield machine
-    machine.close()
-
-
 @pytest.fixture
-def machine(made):
-    """The machine, on which a test leaves nothing."""
-    yield made
-    made.check()
+def machine(container_machine):
+    return container_machine
 
 
 def lines_of(text, word):

@@ -6,7 +6,7 @@ import signal
 import processes
 import pytest
 import wire
-from container_machine import NODES, OPENS, ContainerMachine, leased
+from container_machine import NODES, OPENS, leased
 from waiting import until, until_pending
 
 DEVICE = "amd0"
@@ -17,18 +17,9 @@ OBEDIENT = 'trap "exit 5" TERM; echo runs; while :; do sleep 0.02; done'
 DEAF = "echo runs; while :; do sleep 0.02; done"
 
 
-@pytest.fixture(scope="module")
-def made():
-    machine = ContainerMachine()
-    yield machine
-    machine.close()
-
-
 @pytest.fixture
-def machine(made):
-    """The machine, on which a test leaves nothing."""
-    yield made
-    made.check()
+def machine(container_machine):
+    return container_machine
 
 
 def start(machine, command, options="", podman="--rm --name one", device=DEVICE):

@@ -5,8 +5,7 @@ import signal
 
 import processes
 import pytest
-import wire
-from container_machine import CONFIGURATION, NODES, OPENS, ContainerMachine, leased
+from container_machine import CONFIGURATION, NODES, OPENS, leased
 from machine_pool import MachinePool
 from podman import IMAGE
 from town import ALICE, needs_root
@@ -71,16 +70,14 @@ class Rootless(MachinePool):
 
 
 @pytest.fixture(scope="module")
-def made():
+def made(shared_container_machine):
     needs_root()
-    machine = ContainerMachine()
-    user = Rootless(machine, ALICE)
+    user = Rootless(shared_container_machine, ALICE)
     try:
         user.prepare()
         yield user
     finally:
         user.close()
-        machine.close()
 
 
 @pytest.fixture

@@ -98,8 +98,9 @@ class ContainerMachine:
         configuration.parent.mkdir(parents=True)
         configuration.write_text(CONFIGURATION)
         self.pool = MachinePool(sandbox, self.namespace.inside)
-        done = self.pool.berth("cdi", "--output", "/run/cdi")
-        assert (done.code, done.stderr) == (0, ""), done
+        for words in (["cdi", "--output", "/run/cdi"], ["status"]):
+            done = self.pool.berth(*words)
+            assert (done.code, done.stderr) == (0, ""), done
 
     def _add_nvidia(self):
         double = nvml_machine.Machine()
