@@ -37,6 +37,14 @@ def test_every_command_prints_what_is_shown(machine, source_root):
     assert typed >= 10
 
 
+def test_readme(machine, source_root):
+    section = re.search(r"^### Containers\n(.*?)^### ", (source_root / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    [block] = re.findall(r"^```sh\n(.*?)^```", section.group(1), re.DOTALL | re.MULTILINE)
+    block = block.replace("sudo ", "").replace("IMAGE COMMAND", "busybox ls /dev/dri")
+    done = machine.sh(f"set -e\n{block}")
+    assert done == (0, "card0\ncard1\nrenderD128\nrenderD129\n", "")
+
+
 def test_what_is_not_tried_says_so(source_root):
     """Commands in other blocks need a program that is not here, and a mark says so where it is a runtime."""
     text = (source_root / DOCUMENT).read_text()

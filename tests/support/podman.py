@@ -176,14 +176,14 @@ class Podman:
     def processes(self, container=""):
         """The ids of all processes in this container's control group, or in those of all."""
         found = set()
-        for group in self._groups():
+        for group in self.groups():
             for file in group.rglob("cgroup.procs"):
                 if "libpod-" + container in str(file):
                     with contextlib.suppress(OSError):  # it has just been removed
                         found.update(map(int, file.read_text().split()))
         return found
 
-    def _groups(self):
+    def groups(self):
         """Its control group in every hierarchy."""
         for line in Path("/proc/self/mounts").read_text().splitlines():
             _, place, kind = line.split()[:3]
@@ -198,11 +198,11 @@ class Podman:
 
     def close(self):
         """All its processes are to have ended."""
-        for group in list(self._groups()):
+        for group in list(self.groups()):
             for directory in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
                 self._remove_group(directory)
             self._remove_group(group)
-        assert not list(self._groups())
+        assert not list(self.groups())
 
     @staticmethod
     def _remove_group(directory):
