@@ -89,7 +89,8 @@ static int describe(const struct report *report, struct text *out, struct berth_
     if (code < 0)
         return code;
     code = cdi_write(&report->machine.devices, prefix, out, &notes, error);
-    print_notes(report, &notes);
+    if (code != BERTH_ERROR_MEMORY)
+        print_notes(report, &notes);
     string_list_finish(&notes);
     free(prefix);
     return code;

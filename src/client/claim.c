@@ -307,6 +307,13 @@ static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, ui
 {
     int code;
 
+    /* What computes on the devices ends before they are given on. Meanwhile, another thread may
+     * have asked for contexts once more. */
+    while (pool->lease_sets > 0 && context_sets_has_lease(pool, id)) {
+        lock_give(&pool->lock);
+        context_sets_end_lease(pool, id);
+        lock_take(&pool->lock);
+    }
     if ((pool->limited | pool->arbiter_count) != 0)
         see_release(pool, id);
     code = engine_release(pool->engine, id, NULL);
@@ -323,7 +330,7 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     if (unlikely(lease.pool != pool->serial))
         return pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
-    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count) != 0 ||
+    if (unlikely((pool->waiting | pool->limited | pool->arbiter_count | pool->lease_sets) != 0 ||
                  !swift_release(engine, lease.id)))
         return release_in_full(pool, lease.id, error);
     pool_leave_quietly(pool);

@@ -86,6 +86,7 @@ void berth_pool_close(struct berth_pool *pool)
     cancel_all(pool);
     pool_leave(pool);
     arbiters_stop(pool);
+    context_sets_finish(pool);
     looker_stop(&pool->looker);
     keeper_stop(pool);
     pool_await_guests(pool);

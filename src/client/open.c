@@ -207,6 +207,7 @@ static struct berth_pool *create(void)
     for (size_t i = 0; i < 2; i++)
         pool->kept_targets[i] = (struct target){.kind = TARGET_KEPT, .has_deadline = i == 1};
     list_init(&pool->arbiters);
+    context_sets_init(&pool->context_sets);
     if (news_init(&pool->news) < 0) {
         free(pool);
         return NULL;
@@ -252,10 +253,12 @@ static int open_machine(struct machine *machine, struct looker *looker,
     struct berth_pool *pool = create();
     int code = pool == NULL ? error_set_memory(error) : fork_watch(error);
 
-    if (looker != NULL && pool != NULL)
+    if (looker != NULL && pool != NULL) {
         pool->looker = *looker;
-    else if (looker != NULL)
+        pool->is_hardware = true;
+    } else if (looker != NULL) {
         looker_finish(looker);
+    }
     lock_prepare();
     if (code == 0)
         lock_favour_first(&pool->lock);

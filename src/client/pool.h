@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "client/compiled.h"
+#include "client/context_sets.h"
 #include "client/fork.h"
 #include "client/keeper.h"
 #include "client/lock.h"
@@ -70,7 +71,9 @@ struct berth_pool {
     unsigned generation; /* fork_generation at its opening */
     atomic_bool is_full; /* engine_is_full, for who has no lock */
     bool is_closing;
+    bool is_hardware;       /* its devices are this machine's */
     uint32_t arbiter_count; /* also stopped ones with leases */
+    uint32_t lease_sets;    /* sets of contexts that end with leases */
     uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
     struct engine *engine;
     struct compiled swift; /* what the last claim used, if it has no time limit */
@@ -104,6 +107,7 @@ struct berth_pool {
     struct keeper keeper;
     struct looker looker; /* of the hardware's pool */
     struct list arbiters; /* struct berth_arbiter, in_pool */
+    struct context_sets context_sets;
 
     /* The program's. */
     void (*sample)(void *data, size_t slot, struct berth_load *ret_load);

@@ -47,19 +47,23 @@ static int find_kind(const struct cdi_reading *reading, const struct node *mappi
 {
     static const char *const wanted[] = {
         [NODE_SCALAR] = "a text", [NODE_LIST] = "a list", [NODE_MAPPING] = "a mapping"};
-    int code = find(reading, mapping, key, ret_value);
+    const struct node *value = NULL;
+    int code = find(reading, mapping, key, &value);
 
-    if (code < 0 || *ret_value == NULL || (*ret_value)->kind == kind)
+    if (code < 0)
         return code;
-    return fail(reading, *ret_value, BERTH_ERROR_SYNTAX, "%s: wanted %s, found %s", key,
-                wanted[kind], node_describe(*ret_value).text);
+    if (value != NULL && value->kind != kind)
+        return fail(reading, value, BERTH_ERROR_SYNTAX, "%s: wanted %s, found %s", key,
+                    wanted[kind], node_describe(value).text);
+    *ret_value = value;
+    return 0;
 }
 
 /* Requires a text without zero bytes. */
 static int need_text(const struct cdi_reading *reading, const struct node *mapping, const char *key,
                      const struct node **ret_value)
 {
-    const struct node *value;
+    const struct node *value = NULL;
     int code = find_kind(reading, mapping, key, NODE_SCALAR, &value);
 
     if (code < 0)
@@ -148,7 +152,7 @@ static int add_node(struct cdi_reading *reading, const struct node *node, struct
 static int add_nodes(struct cdi_reading *reading, const struct node *mapping,
                      struct string_list *nodes)
 {
-    const struct node *edits;
+    const struct node *edits = NULL;
     const struct node *list = NULL;
     int code = find_kind(reading, mapping, "containerEdits", NODE_MAPPING, &edits);
 
@@ -164,7 +168,7 @@ static int add_nodes(struct cdi_reading *reading, const struct node *mapping,
 /* An entry that changes nothing is none. */
 static int check_edits(const struct cdi_reading *reading, const struct node *device)
 {
-    const struct node *edits;
+    const struct node *edits = NULL;
     int code = find_kind(reading, device, "containerEdits", NODE_MAPPING, &edits);
 
     if (code == 0 && (edits == NULL || edits->count == 0))
@@ -178,7 +182,7 @@ static int name_entry(const struct cdi_reading *reading, const struct node *devi
                       struct cdi_entry *entry)
 {
     const struct cdi_entry *other;
-    const struct node *name;
+    const struct node *name = NULL;
     struct text qualified = {0};
     int code = need_text(reading, device, "name", &name);
 
@@ -221,7 +225,7 @@ static int add_entry(struct cdi_reading *reading, const struct node *device)
     place = code == 0 ? vector_append(&reading->entries) : NULL;
     if (code == 0 && place == NULL)
         code = error_set_memory(reading->error);
-    if (code == 0)
+    if (place != NULL)
         *place = entry;
     else
         cdi_entry_finish(&entry);
@@ -230,7 +234,7 @@ static int add_entry(struct cdi_reading *reading, const struct node *device)
 
 static int add_entries(struct cdi_reading *reading, const struct node *root)
 {
-    const struct node *devices;
+    const struct node *devices = NULL;
     int code = find_kind(reading, root, "devices", NODE_LIST, &devices);
 
     if (code < 0)
@@ -248,7 +252,7 @@ static int add_entries(struct cdi_reading *reading, const struct node *root)
 static int read_root(struct cdi_reading *reading)
 {
     const struct node *root = reading->document->root;
-    const struct node *value;
+    const struct node *value = NULL;
     int code;
 
     if (root == NULL || root->kind != NODE_MAPPING)

@@ -19,7 +19,7 @@ def one_line(text):
 
 
 VERBS = (
-    "run submit logs wait reserve adopt extend release cancel status devices plan spec drain undrain daemon help"
+    "run submit logs wait reserve adopt extend release cancel status devices plan spec cdi drain undrain daemon help"
 ).split()
 
 

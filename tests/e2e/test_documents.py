@@ -86,6 +86,10 @@ FILLED_IN = {
     "berth run --wait 10m …": "berth run --wait 10m true",
     "berth run --or-cpu …": "berth run --or-cpu true",
     """berth run --notify 'mail -s "$BERTH_MESSAGE" me' …""": "berth run --notify true true",
+    "berth run -- sh -c 'podman run $(berth cdi --arguments cdi) IMAGE'": (
+        "berth run -- sh -c 'echo podman run $(berth cdi --arguments cdi) IMAGE'"
+    ),
+    "berth cdi --output /etc/cdi": "BERTH_SYSROOT= berth cdi --output cdi --inventory files.yaml",
     "berth adopt PID": "berth adopt $$ -n 1",
     "berth release ID": "berth release $(berth reserve --for 1h)",
     "berth cancel ID": 'all=$(berth reserve -n 7 --for 1h); berth cancel "$(berth submit -n 3 true)"; berth release "$all"',
@@ -100,6 +104,7 @@ NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DEST
 def test_readme_table(sandbox, pool, source_root):
     """Every command of the README's table works, one after the other in one shell."""
     shutil.copytree(source_root / "examples", sandbox.directory / "examples")
+    (sandbox.directory / "files.yaml").write_text("devices: [{vendor: dri, index: 0, nodes: [/dev/null]}]\n")
     for name in ("python", "train.sh"):
         program = sandbox.directory / name
         program.write_text('#!/bin/sh\necho "$0 on $BERTH_DEVICES"\n')
@@ -145,6 +150,7 @@ PAGES = {
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
     "spec": "berth-spec.1",
+    "cdi": "berth-cdi.1",
     "drain": "berth-drain.1",
     "undrain": "berth-drain.1",
     "daemon": "berthd.8",

@@ -31,8 +31,17 @@ def public_functions(source_root):
 # ---- The manual ----
 
 
-def manual(source_root):
-    return (source_root / "man/libberth.3.scd").read_text()
+def manual(source_root, *pages):
+    """The text of these pages, or of all that are about libberth."""
+    names = pages or ("libberth", "berth-contexts")
+    return "\n".join((source_root / f"man/{name}.3.scd").read_text() for name in names)
+
+
+def manual_program(source_root, page):
+    """The program of a page."""
+    blocks = re.findall(r"^```\n(.*?)^```", manual(source_root, page), re.DOTALL | re.MULTILINE)
+    [text] = [block for block in blocks if "main(" in block]
+    return text.replace(r"\\", "\\")
 
 
 def test_manual_names_every_function_and_error(source_root):
@@ -152,18 +161,26 @@ def test_readme_program(installed, source_root):
 
 
 def test_manual_program(installed, source_root):
-    [text] = [
-        block
-        for block in re.findall(r"^```\n(.*?)^```", manual(source_root), re.DOTALL | re.MULTILINE)
-        if "main(" in block
-    ]
-    program = installed.compile(text.replace(r"\\", "\\"), "manual")
+    program = installed.compile(manual_program(source_root, "libberth"), "manual")
     done = installed.run(program, source_root / "examples/dgx-a100.yaml")
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["job 0: slot 0", "job 0: slot 1", "job 1: slot 2", "job 1: slot 3"]
     done = installed.run(program, source_root / "examples/workstation.yaml")
     assert done.code == 0
     assert done.stdout == "wanted 2 devices, model A100; 0 of 4 devices could ever do: 4 are other models\n"
+
+
+def test_manual_program_of_contexts(installed, source_root, sandbox):
+    """No driver need be here: what is missing is said."""
+    program = installed.compile(manual_program(source_root, "berth-contexts"), "contexts")
+    sandbox.environment["BERTH_INVENTORY"] = str(source_root / "examples/dgx-a100.yaml")
+    sandbox.environment["POCL_CACHE_DIR"] = str(sandbox.directory / "pocl")
+    done = installed.run(program)
+    assert done.code == 0
+    if done.stdout:
+        assert (done.stdout, done.stderr) == ("1 context: nvidia0 OpenCL on the CPU\n", "")
+    else:
+        assert re.fullmatch(r"no context: nvidia0: lib\w+\.so\.1: wanted .*\n", done.stderr)
 
 
 # ---- The example ----

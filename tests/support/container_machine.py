@@ -137,7 +137,7 @@ class ContainerMachine:
 
     def others(self):
         """The processes that are neither the pool's nor the namespace's."""
-        kept = {self.namespace.holder.pid, *self.pool.daemons()}
+        kept = {self.namespace.holder.pid, *(self.pool.daemons() if self.pool else ())}
         return {
             pid: processes.command_line(pid)
             for pid, zombie in processes.descendants(os.getpid())
@@ -175,7 +175,11 @@ class ContainerMachine:
                     os.close(descriptor)
 
     def close(self):
+        """Whatever a test has left was its failure."""
         try:
+            if self.namespace is not None:
+                self.end_others()
+                self.reap_orphans()
             if self.pool is not None:
                 self.podman.remove_containers()
                 self.pool.end_daemon()

@@ -120,6 +120,8 @@ COMMAND(plan_for_ever, EXIT_IMPOSSIBLE, "plan", "--inventory", "machine.yaml", "
 COMMAND(plan_without_a_probe, EXIT_BERTH, "plan")
 COMMAND(plan_with_an_unknown_choice, EXIT_USAGE, "plan", "--priority", "urgent")
 COMMAND(plan_with_an_unknown_policy, EXIT_USAGE, "plan", "--policy", "worst")
+COMMAND(cdi_without_files, EXIT_IMPOSSIBLE, "cdi", "--inventory", "machine.yaml")
+COMMAND(cdi_without_a_probe, EXIT_BERTH, "cdi")
 COMMAND(drain_of_no_device, EXIT_USAGE, "drain", "nvidia0,nvidia1", "--reason", "x", "gpu")
 COMMAND(adopt_of_no_process, EXIT_BERTH, "adopt", "2147483647", "--name", "x", "-n", "A100:1")
 COMMAND(help, EXIT_GOOD, "help")
@@ -147,6 +149,8 @@ int main(void)
         TEST(plan_without_a_probe),
         TEST(plan_with_an_unknown_choice),
         TEST(plan_with_an_unknown_policy),
+        TEST(cdi_without_files),
+        TEST(cdi_without_a_probe),
         TEST(drain_of_no_device),
         TEST(adopt_of_no_process),
         TEST(help),

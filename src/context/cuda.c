@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CUDA's primary contexts: one for each device and process, which the program's other libraries
+ * use, too. They are counted by the driver, so each retain of ours is released once. A context that
+ * a fault has broken works again only after it was reset, for all who use it.
+ */
+#include "context/cuda.h"
+
+#include <stdlib.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/library.h"
+#include "base/quote.h"
+
+static const struct library_symbol symbols[] = {
+#define SYMBOL(member, symbol, is_required, parameters) \
+    {symbol, offsetof(struct cuda_functions, member), is_required},
+    CUDA_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+/* ---- Opening ---- */
+
+/* An older driver has the first version only. */
+static int choose_versions(const char *file, struct cuda_functions *functions,
+                           struct berth_error *error)
+{
+#define CHOOSE(member, symbol)                                                                 \
+    if (functions->member == NULL)                                                             \
+        functions->member = functions->member##_v1;                                            \
+    if (functions->member == NULL)                                                             \
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted the function %s, found none", \
+                         file, symbol);
+    CUDA_VERSIONED(CHOOSE)
+#undef CHOOSE
+    return 0;
+}
+
+static int no_device(const char *file, struct berth_error *error)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    return error_set(error, BERTH_ERROR_NO_DEVICE, "%s: wanted a device, found none (CUDA %d)%s%s",
+                     file, CUDA_ERROR_NO_DEVICE, visible == NULL ? "" : ": CUDA_VISIBLE_DEVICES=",
+                     visible == NULL ? "" : quote(visible).text);
+}
+
+static int start(struct cuda *cuda, const char *file, struct berth_error *error)
+{
+    int status = cuda->functions.init(0);
+
+    switch (status) {
+    case CUDA_SUCCESS:
+        return 0;
+    case CUDA_ERROR_NO_DEVICE:
+        return no_device(file, error);
+    case CUDA_ERROR_STUB_LIBRARY:
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "%s: wanted NVIDIA's driver, found a stub for linking (CUDA %d)", file,
+                         status);
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return error_set(error, BERTH_ERROR_DRIVER,
+                         "%s: wanted the version of the driver that runs, found another (CUDA %d): "
+                         "the driver was updated, reboot to load the new one",
+                         file, status);
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+        return error_set(error, BERTH_ERROR_DRIVER,
+                         "%s: wanted a library for these GPUs, found one of CUDA's forward "
+                         "compatibility, which is not for them (CUDA %d)",
+                         file, status);
+    default:
+        return driver_refuse(&cuda->driver, status, BERTH_ERROR_DRIVER, error,
+                             "%s: wanted to start it", file);
+    }
+}
+
+static int open_driver(const char *file, struct driver **ret_driver, struct berth_error *error)
+{
+    struct cuda *cuda = calloc(1, sizeof(*cuda));
+    void *library = NULL;
+    int code;
+
+    if (cuda == NULL)
+        return error_set_memory(error);
+    cuda->driver.ops = &cuda_driver;
+    for (size_t i = 0; i < COUNT(cuda->primaries); i++)
+        pthread_mutex_init(&cuda->primaries[i].mutex, NULL);
+    code = library_open(file, symbols, COUNT(symbols), &cuda->functions, &library, error);
+    if (code == 0) {
+        code = choose_versions(file, &cuda->functions, error);
+        if (code < 0)
+            library_close(library);
+    }
+    /* From here on it stays loaded: whatever it says, it may have started threads. */
+    if (code == 0)
+        code = start(cuda, file, error);
+    if (code < 0)
+        free(cuda);
+    else
+        *ret_driver = &cuda->driver;
+    return code;
+}
+
+static void forget(struct driver *driver, struct native_device device)
+{
+    (void)driver;
+    (void)device;
+}
+
+/* ---- In a context ---- */
+
+/* Puts the thread's own context back. */
+static void leave(const struct cuda_functions *functions, const struct native_context *context,
+                  void *before)
+{
+    void *popped = NULL;
+
+    if (functions->pop(&popped) != 0 || popped != context->pointer)
+        functions->set_current(before);
+}
+
+/* Makes the context current for a moment; on failure the thread's own still is. */
+static int enter(const struct cuda_functions *functions, const struct native_context *context,
+                 void **ret_before)
+{
+    void *before = NULL;
+    void *now = NULL;
+    int status;
+
+    if (context->pointer == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    status = functions->get_current(&before);
+    if (status != 0)
+        return status;
+    status = functions->push(context->pointer);
+    if (status == 0)
+        *ret_before = before;
+    /* What it returns may be of an earlier call that failed late. */
+    else if (functions->get_current(&now) == 0 && now != before)
+        leave(functions, context, before);
+    return status;
+}
+
+static int try_context(struct driver *driver, const struct native_context *context)
+{
+    const struct cuda_functions *functions = &((struct cuda *)driver)->functions;
+    void *before;
+    int status = enter(functions, context, &before);
+
+    if (status == 0) {
+        status = functions->stream_query(NULL);
+        leave(functions, context, before);
+    }
+    if (status == CUDA_ERROR_NOT_READY || (status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+                                           status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD))
+        return CUDA_SUCCESS; /* it works, and is at work */
+    /* Of a context that was given by name there is no doubt which one is meant. */
+    return status == CUDA_ERROR_INVALID_CONTEXT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
+}
+
+static int get_memory(struct driver *driver, const struct native_context *context,
+                      struct driver_memory *ret_memory)
+{
+    const struct cuda_functions *functions = &((struct cuda *)driver)->functions;
+    size_t free_bytes = SIZE_MAX;
+    size_t total = 0;
+    void *before;
+    int status = enter(functions, context, &before);
+
+    if (status != 0)
+        return status;
+    status = functions->memory(&free_bytes, &total);
+    leave(functions, context, before);
+    if (status != 0)
+        return status;
+    *ret_memory = (struct driver_memory){0};
+    if (total > 0 && total <= INT64_MAX) {
+        ret_memory->total = optional_number_of(total);
+        if (free_bytes <= total)
+            ret_memory->free = optional_number_of(free_bytes);
+    }
+    return CUDA_SUCCESS;
+}
+
+static int make_current(struct driver *driver, const struct native_context *context)
+{
+    return ((struct cuda *)driver)->functions.set_current(context->pointer);
+}
+
+/* ---- Making and ending ---- */
+
+/* Whether a primary context has the flags. Host memory is mapped in all of them anyway. */
+static bool has_flags(unsigned flags, unsigned wanted)
+{
+    wanted &= ~(unsigned)BERTH_CUDA_MAP_HOST;
+    return (flags & CUDA_SCHED_MASK) == (wanted & CUDA_SCHED_MASK) && (flags & wanted) == wanted;
+}
+
+static int set_flags(struct cuda *cuda, int device, unsigned wanted)
+{
+    unsigned flags = 0;
+    int is_active = 0;
+    int status;
+
+    if (wanted == 0)
+        return CUDA_SUCCESS;
+    status = cuda->functions.set_flags(device, wanted);
+    /* Older drivers change none of a context that lives, not even to what they are. */
+    if (status == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
+        cuda->functions.state(device, &flags, &is_active) == 0 && has_flags(flags, wanted))
+        return CUDA_SUCCESS;
+    return status;
+}
+
+/* With the mutex. */
+static int retain(struct cuda *cuda, struct native_device device, unsigned flags,
+                  struct native_context *ret_context)
+{
+    void *pointer = NULL;
+    int status = set_flags(cuda, device.number, flags);
+
+    if (status != 0)
+        return status;
+    status = cuda->functions.retain(&pointer, device.number);
+    if (status != 0)
+        return status;
+    if (pointer == NULL) {
+        cuda->functions.release(device.number);
+        return CUDA_ERROR_UNKNOWN;
+    }
+    *ret_context = (struct native_context){
+        .pointer = pointer,
+        .device = device,
+        .epoch = cuda->primaries[device.number].resets,
+    };
+    return CUDA_SUCCESS;
+}
+
+static int create(struct driver *driver, struct native_device device, unsigned flags,
+                  struct native_context *ret_context)
+{
+    struct cuda *cuda = (struct cuda *)driver;
+    struct cuda_primary *primary = &cuda->primaries[device.number];
+    int status;
+
+    pthread_mutex_lock(&primary->mutex);
+    status = retain(cuda, device, flags, ret_context);
+    pthread_mutex_unlock(&primary->mutex);
+    return status;
+}
+
+static int destroy(struct driver *driver, struct native_context context)
+{
+    struct cuda *cuda = (struct cuda *)driver;
+
+    return context.pointer == NULL ? CUDA_SUCCESS : cuda->functions.release(context.device.number);
+}
+
+/* With the mutex. */
+static int reset(struct cuda *cuda, int device)
+{
+    int status = cuda->functions.reset(device);
+
+    /* It may return the fault that it is there to clear. */
+    if (status != 0 && cuda_judge(status) != DRIVER_REBUILD)
+        return status;
+    cuda->primaries[device].resets++;
+    return CUDA_SUCCESS;
+}
+
+/* With the mutex: a context that works, or none. */
+static int retain_good(struct cuda *cuda, unsigned flags, struct native_context *context)
+{
+    struct native_context made;
+    int status = retain(cuda, context->device, flags, &made);
+
+    if (status != 0)
+        return status;
+    status = try_context(&cuda->driver, &made);
+    if (status != 0)
+        cuda->functions.release(context->device.number);
+    else
+        *context = made;
+    return status;
+}
+
+/* A reset ends the contexts of all, so whoever comes second, with a context of the same fault,
+ * takes the one that was made anew; unless that is broken by now, too. */
+static int rebuild(struct driver *driver, struct native_context *context, unsigned flags)
+{
+    struct cuda *cuda = (struct cuda *)driver;
+    int device = context->device.number;
+    struct cuda_primary *primary = &cuda->primaries[device];
+    int status = CUDA_SUCCESS;
+    enum driver_verdict verdict;
+    bool is_first;
+
+    pthread_mutex_lock(&primary->mutex);
+    is_first = context->epoch == primary->resets;
+    /* Whatever it returns: what was retained once is released once. */
+    if (context->pointer != NULL)
+        cuda->functions.release(device);
+    context->pointer = NULL;
+    if (is_first)
+        status = reset(cuda, device);
+    if (status == 0)
+        status = retain_good(cuda, flags, context);
+    verdict = cuda_judge(status);
+    if (!is_first && (verdict == DRIVER_REBUILD || verdict == DRIVER_UNSURE)) {
+        status = reset(cuda, device);
+        if (status == 0)
+            status = retain_good(cuda, flags, context);
+    }
+    pthread_mutex_unlock(&primary->mutex);
+    return status;
+}
+
+const struct driver_ops cuda_driver = {
+    .api = BERTH_API_CUDA,
+    .name = "CUDA",
+    .variable = "BERTH_CUDA",
+    .library = "libcuda.so.1",
+    .open = open_driver,
+    .find = cuda_find,
+    .forget = forget,
+    .create = create,
+    .destroy = destroy,
+    .rebuild = rebuild,
+    .make_current = make_current,
+    .memory = get_memory,
+    .try = try_context,
+    .judge = cuda_judge,
+    .name_status = cuda_name_status,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/count.h"
+#include "context/opencl_parts.h"
+
+static const struct {
+    int status;
+    enum driver_verdict verdict;
+    const char *name;
+} statuses[] = {
+#define STATUS(word, number, verdict) {(number), DRIVER_##verdict, "CL_" #word},
+    OPENCL_STATUSES(STATUS) OPENCL_OTHER_STATUSES(STATUS)
+#undef STATUS
+};
+
+/* Its place in the table; COUNT(statuses): it has none. */
+static size_t place_of(int status)
+{
+    size_t i = 0;
+
+    while (i < COUNT(statuses) && statuses[i].status != status)
+        i++;
+    return i;
+}
+
+enum driver_verdict opencl_judge(int status)
+{
+    size_t place = place_of(status);
+
+    return place < COUNT(statuses) ? statuses[place].verdict : DRIVER_UNSURE;
+}
+
+const char *opencl_name_status(struct driver *driver, int status)
+{
+    size_t place = place_of(status);
+
+    (void)driver;
+    return place < COUNT(statuses) ? statuses[place].name : NULL;
+}

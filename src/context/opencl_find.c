@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which of OpenCL's devices is the one that is meant. All platforms are asked, since a GPU may be
+ * in several: its vendor's own driver wins over others (PoCL's, Mesa's), and among equals the
+ * platform whose name comes first, then the one that the loader has first.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "context/opencl_parts.h"
+
+/* What is known of the device that is searched for. */
+struct wanted {
+    const struct context_target *target;
+    bool has_uuid;
+    uint8_t uuid[OPENCL_UUID_SIZE];
+    bool has_place; /* a PCI address that is its own */
+};
+
+/* A platform that has it. */
+struct home {
+    opencl_device device;
+    size_t count; /* how many of its devices it could be */
+    bool is_vendors;
+    char name[64];
+};
+
+struct search {
+    struct opencl *opencl;
+    struct wanted wanted;
+    struct home best;     /* device NULL: none yet */
+    size_t others;        /* devices that are not it */
+    size_t without_place; /* of these: that tell neither UUID nor place */
+    int status;           /* the first failure of a platform */
+};
+
+/* ---- What a device tells of itself ---- */
+
+static bool hex_digit(char character, uint8_t *ret_value)
+{
+    const char *digits = "0123456789abcdef";
+    const char *found = character == '\0' ? NULL : strchr(digits, character | 0x20);
+
+    if (found != NULL)
+        *ret_value = (uint8_t)(found - digits);
+    return found != NULL;
+}
+
+/* GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, as NVIDIA writes them. */
+static bool parse_uuid(const char *text, uint8_t *ret_uuid)
+{
+    static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    uint8_t uuid[OPENCL_UUID_SIZE] = {0};
+    size_t digits = 0;
+    uint8_t value;
+
+    if (text == NULL || (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0) ||
+        strlen(text + 4) != sizeof(shape) - 1)
+        return false;
+    for (size_t i = 0; i < sizeof(shape) - 1; i++) {
+        if (shape[i] == '-' && text[4 + i] == '-')
+            continue;
+        if (shape[i] == '-' || !hex_digit(text[4 + i], &value))
+            return false;
+        uuid[digits / 2] = (uint8_t)(uuid[digits / 2] << 4 | value);
+        digits++;
+    }
+    memcpy(ret_uuid, uuid, sizeof(uuid));
+    return true;
+}
+
+static bool ask_uuid(struct opencl *opencl, opencl_device device, uint8_t *ret_uuid)
+{
+    static const uint8_t none[OPENCL_UUID_SIZE];
+
+    return opencl_device_fact(opencl, device, OPENCL_DEVICE_UUID_KHR, ret_uuid, OPENCL_UUID_SIZE) ==
+               OPENCL_SUCCESS &&
+           memcmp(ret_uuid, none, sizeof(none)) != 0;
+}
+
+static struct pci_address place_at(uint32_t domain, uint32_t bus, uint32_t device,
+                                   uint32_t function)
+{
+    if (bus > 255 || device > 31 || function > 7)
+        return (struct pci_address){0};
+    return (struct pci_address){.known = true,
+                                .domain = domain,
+                                .bus = (uint8_t)bus,
+                                .device = (uint8_t)device,
+                                .function = (uint8_t)function};
+}
+
+static struct pci_address place_by_khronos(struct opencl *opencl, opencl_device device)
+{
+    struct opencl_pci_bus_info info;
+
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_BUS_INFO_KHR, &info, sizeof(info)) !=
+        OPENCL_SUCCESS)
+        return (struct pci_address){0};
+    return place_at(info.domain, info.bus, info.device, info.function);
+}
+
+/* Drivers before the year 2020 do not tell the domain. */
+static struct pci_address place_by_nvidia(struct opencl *opencl, opencl_device device)
+{
+    uint32_t domain;
+    uint32_t slot;
+    uint32_t bus;
+
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_BUS_ID_NV, &bus, sizeof(bus)) !=
+            OPENCL_SUCCESS ||
+        opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_SLOT_ID_NV, &slot, sizeof(slot)) !=
+            OPENCL_SUCCESS)
+        return (struct pci_address){0};
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_DOMAIN_ID_NV, &domain,
+                           sizeof(domain)) != OPENCL_SUCCESS)
+        domain = 0;
+    return place_at(domain, bus, slot >> 3, slot & 7);
+}
+
+/* Never tells the domain. */
+static struct pci_address place_by_amd(struct opencl *opencl, opencl_device device)
+{
+    struct opencl_topology_amd topology;
+
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_TOPOLOGY_AMD, &topology,
+                           sizeof(topology)) != OPENCL_SUCCESS ||
+        topology.type != OPENCL_DEVICE_TOPOLOGY_TYPE_PCIE_AMD)
+        return (struct pci_address){0};
+    return place_at(0, topology.bus, topology.device, topology.function);
+}
+
+/* Where no domain is told it is taken for 0, as it is on nearly all machines: what is in another is
+ * not found then, and two that differ in nothing else cannot be told apart. */
+static struct pci_address ask_place(struct opencl *opencl, opencl_device device)
+{
+    struct pci_address place = place_by_khronos(opencl, device);
+
+    if (!place.known)
+        place = place_by_nvidia(opencl, device);
+    if (!place.known)
+        place = place_by_amd(opencl, device);
+    return place;
+}
+
+/* ---- Which it is ---- */
+
+/* UUIDs decide where both have one: a partition has the place of the whole GPU. */
+static bool is_wanted(struct search *search, opencl_device device)
+{
+    const struct wanted *wanted = &search->wanted;
+    uint8_t uuid[OPENCL_UUID_SIZE];
+    bool has_uuid = ask_uuid(search->opencl, device, uuid);
+    struct pci_address place = ask_place(search->opencl, device);
+    bool is_it = false;
+
+    if (wanted->has_uuid && has_uuid)
+        is_it = memcmp(wanted->uuid, uuid, sizeof(uuid)) == 0;
+    else if (wanted->has_place && place.known)
+        is_it = pci_compare(wanted->target->pci, place) == 0;
+    search->others += !is_it;
+    search->without_place += !has_uuid && !place.known;
+    return is_it;
+}
+
+/* A driver's word for what kind of device it is need not be what it was asked for. */
+static bool is_cpu(struct opencl *opencl, opencl_device device)
+{
+    uint64_t type;
+
+    return opencl_device_fact(opencl, device, OPENCL_DEVICE_TYPE, &type, sizeof(type)) !=
+               OPENCL_SUCCESS ||
+           (type & OPENCL_DEVICE_TYPE_CPU) != 0;
+}
+
+/* Whether the platform is of who made the device. */
+static bool is_platform_of(struct opencl *opencl, opencl_platform platform, enum vendor vendor)
+{
+    static const char *const makers[] = {
+        [VENDOR_NVIDIA] = "NVIDIA", [VENDOR_AMD] = "Advanced Micro Devices",
+        [VENDOR_INTEL] = "Intel",   [VENDOR_APPLE] = "Apple",
+        [VENDOR_DRI] = NULL, /* anybody */
+    };
+    char words[128];
+
+    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_VENDOR, words, sizeof(words));
+    return makers[vendor] != NULL && strstr(words, makers[vendor]) != NULL;
+}
+
+static bool is_better(const struct home *one, const struct home *other)
+{
+    if (other->device == NULL || one->is_vendors != other->is_vendors)
+        return other->device == NULL || one->is_vendors;
+    return strcmp(one->name, other->name) < 0;
+}
+
+static void search_platform(struct search *search, opencl_platform platform,
+                            struct opencl_devices *devices)
+{
+    struct opencl *opencl = search->opencl;
+    int status = opencl_list_devices(
+        opencl, platform, OPENCL_DEVICE_TYPE_GPU | OPENCL_DEVICE_TYPE_ACCELERATOR, devices);
+    struct home home = {0};
+
+    if (search->status == OPENCL_SUCCESS)
+        search->status = status;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        if (is_cpu(opencl, devices->items[i]) || !is_wanted(search, devices->items[i]))
+            continue;
+        home.device = devices->items[i];
+        home.count++;
+    }
+    if (home.count == 0)
+        return;
+    home.is_vendors = is_platform_of(opencl, platform, search->wanted.target->id.vendor);
+    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_NAME, home.name, sizeof(home.name));
+    if (is_better(&home, &search->best))
+        search->best = home;
+}
+
+/* ---- What is said of it ---- */
+
+struct target_text {
+    char text[192];
+};
+
+/* "nvidia0 (GPU-..., 0000:07:00.0)", for use within one expression. */
+static struct target_text describe(const struct context_target *target)
+{
+    struct target_text out;
+    bool has_uuid = target->uuid != NULL;
+    bool has_place = target->pci.known;
+
+    snprintf(out.text, sizeof(out.text), "%s%s%.96s%s%s%s", device_id_format(target->id).text,
+             has_uuid || has_place ? " (" : "", has_uuid ? target->uuid : "",
+             has_uuid && has_place ? ", " : "", has_place ? pci_format(target->pci).text : "",
+             has_uuid || has_place ? ")" : "");
+    return out;
+}
+
+static int not_known(const struct context_target *target, struct berth_error *error)
+{
+    return error_set(
+        error, BERTH_ERROR_NOT_FOUND, "%s: wanted its %s to find it by in OpenCL, found %s",
+        device_id_format(target->id).text, target->is_partition ? "UUID" : "UUID or PCI address",
+        target->uuid == NULL ? "none" : target->uuid);
+}
+
+static int not_shown(const struct search *search, struct berth_error *error)
+{
+    struct target_text target = describe(search->wanted.target);
+
+    if (search->status != OPENCL_SUCCESS)
+        return driver_refuse(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER, error,
+                             "OpenCL: wanted %s, found a platform that fails", target.text);
+    if (search->others == 0)
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s, found no GPU",
+                         target.text);
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "OpenCL: wanted %s, found %zu other%s, %zu without UUID or PCI address",
+                     target.text, search->others, search->others == 1 ? "" : "s",
+                     search->without_place);
+}
+
+static int cannot_tell(const struct search *search, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "OpenCL: wanted %s once, found it %zu times in the platform %s: cannot tell "
+                     "which",
+                     describe(search->wanted.target).text, search->best.count, search->best.name);
+}
+
+int opencl_find(struct driver *driver, const struct context_target *target,
+                struct native_device *ret_device, struct berth_error *error)
+{
+    struct search search = {
+        .opencl = opencl_of(driver),
+        .wanted = {.target = target, .has_place = target->pci.known && !target->is_partition},
+    };
+    struct opencl_platforms platforms;
+    struct opencl_devices devices;
+    int code;
+
+    search.wanted.has_uuid = parse_uuid(target->uuid, search.wanted.uuid);
+    if (!search.wanted.has_uuid && !search.wanted.has_place)
+        return not_known(target, error);
+    code = opencl_list_platforms(search.opencl, &platforms, error);
+    if (code < 0)
+        return code;
+    for (uint32_t i = 0; i < platforms.count; i++)
+        search_platform(&search, platforms.items[i], &devices);
+    if (search.best.device == NULL)
+        return not_shown(&search, error);
+    if (search.best.count > 1)
+        return cannot_tell(&search, error);
+    *ret_device = (struct native_device){.pointer = search.best.device, .number = -1};
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The machine that the CUDA double tells of: a text file, one statement a line. Blanks before a
+ * line are for people, # begins a comment line. What follows `gpu` or `instance` is about it:
+ *
+ *     version 12040                # of cuDriverGetVersion
+ *     init 803                     # what cuInit returns
+ *     many-instances               # CUDA shows all MIG instances, beside whole GPUs
+ *     gpu                          # the next GPU
+ *       uuid GPU-8932f937-d72c-4106-c12f-20bd9faed9f6
+ *       pci 0000:07:00.0
+ *       name NVIDIA T4             # to the end of the line
+ *       memory 100 60              # total, free
+ *       speed 5                    # the larger, the faster; 0 unless said
+ *       instance 1 0               # a MIG instance of it: GPU instance, compute instance
+ *         uuid MIG-...
+ *         memory 50 20
+ */
+#ifndef TESTS_CUDA_MACHINE_H
+#define TESTS_CUDA_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MACHINE_UNITS 64
+
+struct machine_unit {
+    bool is_instance;
+    unsigned gpu; /* the unit whose instance it is; itself for a GPU */
+    bool has_instances;
+    char uuid[48];
+    uint32_t pci[4]; /* domain, bus, device, function */
+    char name[96];
+    uint64_t total;
+    uint64_t free;
+    unsigned speed;
+    unsigned gpu_instance;
+    unsigned compute_instance;
+};
+
+struct machine {
+    int version;
+    int init;
+    bool many_instances;
+    unsigned count;
+    struct machine_unit units[MACHINE_UNITS];
+    unsigned shown; /* how many of them CUDA shows, and which, in its order */
+    unsigned order[MACHINE_UNITS];
+};
+
+/* Reads the file and the variables. A file that says nonsense ends the program, loudly. */
+void machine_read(struct machine *ret_machine);
+
+/* The 16 bytes of a UUID's text, after GPU- or MIG-. */
+void machine_uuid(const struct machine_unit *unit, unsigned char *ret_bytes);
+
+#endif
