@@ -8,7 +8,7 @@ import shutil
 import signal
 
 import pytest
-from container_machine import NODES, OPENS, leased
+from container_machine import NODES, OPENED_NODE, OPENS, leased
 from waiting import until, until_pending
 
 DEVICE = "amd0"
@@ -106,7 +106,7 @@ def test_by_cdi(machine, docker):
 
 
 def test_a_process_of_a_container_is_known(machine):
-    program = machine.start(under_a_lease(OPENS, f"exec 5<>/dev/dri/renderD130; {RUNS}"))
+    program = machine.start(under_a_lease(OPENS, f"exec 5<>{OPENED_NODE}; {RUNS}"))
     program.wait_for_line("^runs$")
     slots = machine.pool.until(lambda slots: slots[OPENS]["device"].get("processes"), "the process")
     found = slots[OPENS]["device"]["processes"][0]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from container_machine import NODES, OPENS, leased, nodes_of, number_of, owner_of
+from container_machine import NODES, OPENED_NODE, OPENS, leased, nodes_of, number_of, owner_of
 from fake_machine import FakeMachine
 from namespaces import HARMLESS_DEVICE
 
@@ -132,7 +132,7 @@ def test_device_files_of_its_own_making(machine):
 
 def test_a_device_can_be_used(machine):
     """By a process that the daemon then knows as one of the lease."""
-    command = "exec 5<>/dev/dri/renderD130; echo $BERTH_LEASE opened; cat"
+    command = f"exec 5<>{OPENED_NODE}; echo $BERTH_LEASE opened; cat"
     program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
     lease = int(program.wait_for_line("opened").split()[0])
     [found] = machine.pool.until(lambda slots: used_by(slots[OPENS]), "the process")[OPENS]["device"]["processes"]

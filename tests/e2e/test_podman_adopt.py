@@ -5,12 +5,11 @@ import signal
 
 import pytest
 import wire
-from container_machine import NODES, OPENS, leased
+from container_machine import OPENED_NODE, OPENS, leased
 from waiting import until, until_pending
 
 OTHER = "amd0"
-NODE = next(iter(NODES[OPENS]))
-USES = f"exec 5<>{NODE}; echo uses; exec sleep 1000"
+USES = f"exec 5<>{OPENED_NODE}; echo uses; exec sleep 1000"
 GIVEN = f"--device berth/gpu={OPENS}"
 
 
@@ -95,7 +94,7 @@ def test_what_is_not_adopted(machine):
     done = machine.pool.berth("adopt", "--container", "0123456789ab", "--device", OTHER)
     assert (done.code, done.stdout) == (125, "")
     assert re.fullmatch("berth: adopt: .*0123456789ab.*\n", done.stderr)
-    program = machine.start(leased(f"--device {OPENS}", f"exec 5<>{NODE}; echo uses; cat", "--rm -i --name one"))
+    program = machine.start(leased(f"--device {OPENS}", f"exec 5<>{OPENED_NODE}; echo uses; cat", "--rm -i --name one"))
     program.wait_for_line("^uses$")
     lease = until_used(machine)[0]["lease"]
     [container] = machine.podman.containers()

@@ -6,7 +6,7 @@ import signal
 import processes
 import pytest
 import wire
-from container_machine import NODES, OPENS, leased
+from container_machine import OPENED_NODE, OPENS, leased
 from waiting import until, until_pending
 
 DEVICE = "amd0"
@@ -211,7 +211,7 @@ def test_processes_of_the_host(machine):
     """Without a namespace for processes, those in the container do not end with its first one. What carries no
     lease is known by its container, and by what it has open."""
     program = start(machine, DEAF, device=OPENS, podman="--rm --name one --pid=host")
-    uses = f"exec 5<>{next(iter(NODES[OPENS]))}; exec sleep 1000"
+    uses = f"exec 5<>{OPENED_NODE}; exec sleep 1000"
     assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", uses).code == 0
     slots = machine.pool.until(lambda slots: slots[OPENS]["device"].get("processes"), "a process on the device")
     [used] = slots[OPENS]["device"]["processes"]

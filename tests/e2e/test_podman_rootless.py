@@ -5,7 +5,7 @@ import signal
 
 import processes
 import pytest
-from container_machine import CONFIGURATION, NODES, OPENS, leased
+from container_machine import CONFIGURATION, NODES, OPENED_NODE, OPENS, leased
 from machine_pool import MachinePool
 from podman import IMAGE
 from town import ALICE, needs_root
@@ -98,7 +98,7 @@ def test_a_user_sees_the_leased_device_alone(user):
 
 def test_a_users_process_is_known(user):
     """As that of the lease, though it is in a namespace where others have other numbers."""
-    program = user.start(leased(f"--device {OPENS}", f"exec 5<>/dev/dri/renderD130; {RUNS}"))
+    program = user.start(leased(f"--device {OPENS}", f"exec 5<>{OPENED_NODE}; {RUNS}"))
     program.wait_for_line("^runs$")
     slots = user.until(lambda slots: slots[OPENS]["device"].get("processes"), "the process")
     found = slots[OPENS]["device"]["processes"][0]

@@ -7,6 +7,7 @@ that it is not permitted. Those of intel0 open.
 """
 import contextlib
 import os
+import secrets
 import signal
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ import nvml_machine
 import podman
 import processes
 import pytest
+from fake_machine import RENDER_FIRST
 from machine_pool import MachinePool
 from namespaces import HARMLESS_DEVICE, Namespace
 from sandbox import Sandbox
@@ -23,11 +25,15 @@ from waiting import until
 # Of Linux's DRM and of NVIDIA's driver; minors that nobody reaches.
 DRM, NVIDIA, FIRST_MINOR = 226, 195, 900000
 
+# Of the files that open, whose numbers are those of a file that every machine has: no two tests may have the same.
+OPENED_MINOR = 100000 + secrets.randbelow(800000)
+OPENED_NODE = f"/dev/dri/renderD{RENDER_FIRST + OPENED_MINOR}"
+
 # The devices' own files and those that they share with others of their vendor, with their modes.
 NODES = {
     "amd0": {"/dev/dri/renderD128": 0o660, "/dev/dri/card0": 0o660, "/dev/kfd": 0o666},
     "amd1": {"/dev/dri/renderD129": 0o660, "/dev/dri/card1": 0o660, "/dev/kfd": 0o666},
-    "intel0": {"/dev/dri/renderD130": 0o666, "/dev/dri/card2": 0o666},
+    "intel0": {OPENED_NODE: 0o666, f"/dev/dri/card{OPENED_MINOR}": 0o666},
     "nvidia0": {"/dev/nvidia0": 0o666, "/dev/nvidiactl": 0o666, "/dev/nvidia-uvm": 0o644},
     "nvidia1": {"/dev/nvidia1": 0o666, "/dev/nvidiactl": 0o666, "/dev/nvidia-uvm": 0o644},
     "nvidia2.0": {"/dev/nvidia2": 0o666, "/dev/nvidiactl": 0o666, "/dev/nvidia-uvm": 0o644},
@@ -87,6 +93,7 @@ class ContainerMachine:
         self.machine = self.namespace.machine
         self.machine.add_amd(4)
         self.machine.add_amd(5)
+        self.machine.number_from(OPENED_MINOR)
         self.machine.add_intel(6)
         self._add_nvidia()
         self.podman = podman.Podman(sandbox, self.namespace)
