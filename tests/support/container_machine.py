@@ -72,6 +72,11 @@ def owner_of(path):
     return (0, 0) if nodes_of(*NODES)[path] & stat.S_IROTH else (0, GROUP)
 
 
+def taken(slots):
+    """The slots that somebody has, or that something is wrong with."""
+    return {name: slot for name, slot in slots.items() if slot.get("tenants") or slot.get("state")}
+
+
 class ContainerMachine:
     """Made once for the tests of a module; check() after each of them."""
 
@@ -111,11 +116,12 @@ class ContainerMachine:
 
     def _add_nvidia(self):
         double = nvml_machine.Machine()
+        own = f"{self.machine.domain:08x}"  # names of parts are everybody's
         for index in range(3):
-            address = self.machine.pci(0x40 + index)
-            double.gpu(name="NVIDIA A100", uuid=f"GPU-{index}", pci=(address, "0x20b010de", "0x12a210de"), minor=index)
+            pci = (self.machine.pci(0x40 + index), "0x20b010de", "0x12a210de")
+            double.gpu(name="NVIDIA A100", uuid=f"GPU-{own}-{index}", pci=pci, minor=index)
         for number in range(2):
-            double.gpus[2].instance(number, uuid=f"MIG-{number}", memory=(5 << 30, 5 << 30, 0))
+            double.gpus[2].instance(number, uuid=f"MIG-{own}-{number}", memory=(5 << 30, 5 << 30, 0))
         script = self.sandbox.directory / "nvml"
         double.write(script)
         self.sandbox.environment.update(double.environment(script))
@@ -155,10 +161,7 @@ class ContainerMachine:
         """Nothing is left of a test: no process, no container, no lease."""
         try:
             until(lambda: not self.others(), lambda: f"the end of {self.others()}", timeout=LEFT_END)
-            self.pool.until(
-                lambda slots: all(not slot.get("tenants") and not slot.get("state") for slot in slots.values()),
-                "a pool whose devices are all free",
-            )
+            self.pool.until(lambda slots: not taken(slots), lambda: f"the end of {taken(self.pool.look())}")
         finally:
             self.end_others()
             self.reap_orphans()
