@@ -25,7 +25,8 @@ from waiting import until
 # Of Linux's DRM and of NVIDIA's driver; minors that nobody reaches.
 DRM, NVIDIA, FIRST_MINOR = 226, 195, 900000
 
-# Of the files that open, whose numbers are those of a file that every machine has: no two tests may have the same.
+# Of the files that open, whose numbers are those of a file that every machine has: no two tests may have the same
+# names, or they see each other's processes on them.
 OPENED_MINOR = 100000 + secrets.randbelow(800000)
 OPENED_NODE = f"/dev/dri/renderD{RENDER_FIRST + OPENED_MINOR}"
 
@@ -93,7 +94,7 @@ class ContainerMachine:
 
     def _build(self):
         sandbox = self.sandbox
-        self.namespace = Namespace(sandbox)
+        self.namespace = Namespace(sandbox, own_network=True)
         sandbox.environment["BERTH_PROBE_DEADLINE"] = "9s"
         self.machine = self.namespace.machine
         self.machine.add_amd(4)
@@ -116,12 +117,11 @@ class ContainerMachine:
 
     def _add_nvidia(self):
         double = nvml_machine.Machine()
-        own = f"{self.machine.domain:08x}"  # names of parts are everybody's
         for index in range(3):
             pci = (self.machine.pci(0x40 + index), "0x20b010de", "0x12a210de")
-            double.gpu(name="NVIDIA A100", uuid=f"GPU-{own}-{index}", pci=pci, minor=index)
+            double.gpu(name="NVIDIA A100", uuid=f"GPU-{index}", pci=pci, minor=index)
         for number in range(2):
-            double.gpus[2].instance(number, uuid=f"MIG-{own}-{number}", memory=(5 << 30, 5 << 30, 0))
+            double.gpus[2].instance(number, uuid=f"MIG-{number}", memory=(5 << 30, 5 << 30, 0))
         script = self.sandbox.directory / "nvml"
         double.write(script)
         self.sandbox.environment.update(double.environment(script))
