@@ -18,9 +18,24 @@ const struct choice cdi_arguments_names[] = {
 
 /* What a program in the container is told of its lease, and by what the pool knows it again. */
 static const char *const told[] = {
-    "BERTH_LEASE", "BERTH_SOCKET", "BERTH_DEVICES", "BERTH_CPUS",         "BERTH_REPLICA",
-    "RANK",        "WORLD_SIZE",   "LOCAL_RANK",    "LOCAL_WORLD_SIZE",   "GROUP_RANK",
-    "MASTER_ADDR", "MASTER_PORT",  "BERTH_BACKEND", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
+    "BERTH_LEASE",
+    "BERTH_SOCKET",
+    "BERTH_DEVICES",
+    "BERTH_CPUS",
+    "BERTH_REPLICA",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "BERTH_BACKEND",
+    "NCCL_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
 };
 
 /* Whether a shell leaves it as it is. */
@@ -93,6 +108,22 @@ static int append_nodes(struct text *out, struct berth_error *error)
     return code;
 }
 
+/* Who shares a device by MPS talks to its server through pipes and shared memory. Without them a
+ * program would have the device beside the others, and no limits. */
+static int append_mps(struct text *out, struct berth_error *error)
+{
+    const char *pipes = value_of("CUDA_MPS_PIPE_DIRECTORY");
+
+    if (*pipes == '\0')
+        return 0;
+    if (!is_plain(pipes, strlen(pipes)) || strchr(pipes, ':') != NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, found %s",
+                         quote(pipes).text);
+    text_append_format(out, "--ipc=host\n--volume=%s:%s\n", pipes, pipes);
+    return 0;
+}
+
 /* Devices of which the lease has no file would be missing without a word. */
 static int check_lease(enum cdi_arguments how, struct berth_error *error)
 {
@@ -118,6 +149,8 @@ int cdi_arguments_write(enum cdi_arguments how, struct text *out, struct berth_e
         code = append_devices(value_of("BERTH_CDI_DEVICES"), ',', "", out, error);
     else if (code == 0)
         code = append_nodes(out, error);
+    if (code == 0)
+        code = append_mps(out, error);
     if (code < 0)
         return code;
     append_variables(out);

@@ -36,42 +36,46 @@ static bool begins_with(const char *container, const char *wanted)
            strncmp(container, wanted, strlen(wanted)) == 0;
 }
 
-static int refuse_several(const char *wanted, const char *one, const char *other,
-                          struct berth_error *error)
+/* How much of both ids shows that they are two. */
+static int tell_apart(const char *one, const char *other)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "wanted one container, found several whose ids begin with %s: %.*s, %.*s",
-                     quote(wanted).text, container_shown(one), one, container_shown(other), other);
+    int shown = 0;
+
+    while (one[shown] != '\0' && one[shown] == other[shown])
+        shown++;
+    return shown < container_shown(one) ? container_shown(one) : shown + 1;
 }
 
-/* The whole id or name of the one that is meant. */
-static int find_container(const struct contained_list *list, const char *wanted,
-                          const char **ret_container, struct berth_error *error)
+/* The whole id or name of the one that is meant; NULL: none is, or several (BERTH_ERROR_NOT_FOUND).
+ */
+static const char *find_container(const struct contained_list *list, const char *wanted,
+                                  struct berth_error *error)
 {
     const struct contained *process;
     const char *found = NULL;
     const char *other = NULL;
 
     vector_for_each (process, list) {
-        if (strcmp(process->container, wanted) == 0) {
-            *ret_container = process->container;
-            return 0;
-        }
+        if (strcmp(process->container, wanted) == 0)
+            return process->container;
         if (!begins_with(process->container, wanted))
             continue;
-        if (found != NULL && strcmp(found, process->container) != 0)
+        if (found == NULL)
+            found = process->container;
+        else if (strcmp(found, process->container) != 0)
             other = process->container;
-        found = found == NULL ? process->container : found;
     }
-    if (other != NULL)
-        return refuse_several(wanted, found, other, error);
     if (found == NULL)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a running container, found none with the id %s ('podman ps' and "
-                         "'docker ps' list ids)",
-                         quote(wanted).text);
-    *ret_container = found;
-    return 0;
+        error_set(error, BERTH_ERROR_NOT_FOUND,
+                  "wanted a running container, found none with the id %s ('podman ps' and 'docker "
+                  "ps' list ids)",
+                  quote(wanted).text);
+    if (other != NULL)
+        error_set(error, BERTH_ERROR_NOT_FOUND,
+                  "wanted one container, found several whose ids begin with %s: %.*s, %.*s",
+                  quote(wanted).text, tell_apart(found, other), found, tell_apart(found, other),
+                  other);
+    return other == NULL ? found : NULL;
 }
 
 /* ---- Which process ---- */
@@ -99,11 +103,10 @@ int contained_list_choose(const struct contained_list *list, const char *wanted,
 {
     const struct contained *first = NULL;
     const struct contained *process;
-    const char *container = NULL;
-    int code = find_container(list, wanted, &container, error);
+    const char *container = find_container(list, wanted, error);
 
-    if (code < 0)
-        return code;
+    if (container == NULL)
+        return BERTH_ERROR_NOT_FOUND;
     vector_for_each (process, list) {
         if (strcmp(process->container, container) == 0 &&
             !is_in(list, process->parent, container) && (first == NULL || is_older(process, first)))

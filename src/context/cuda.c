@@ -190,25 +190,22 @@ static int make_current(struct driver *driver, const struct native_context *cont
 
 /* ---- Making and ending ---- */
 
-/* Whether a primary context has the flags. Host memory is mapped in all of them anyway. */
-static bool has_flags(unsigned flags, unsigned wanted)
-{
-    wanted &= ~(unsigned)BERTH_CUDA_MAP_HOST;
-    return (flags & CUDA_SCHED_MASK) == (wanted & CUDA_SCHED_MASK) && (flags & wanted) == wanted;
-}
-
+/* Sets flags, unless they are 0. Host memory is mapped in every primary context, and so that flag
+ * is none that they take. */
 static int set_flags(struct cuda *cuda, int device, unsigned wanted)
 {
     unsigned flags = 0;
     int is_active = 0;
     int status;
 
+    wanted &= ~(unsigned)BERTH_CUDA_MAP_HOST;
     if (wanted == 0)
         return CUDA_SUCCESS;
     status = cuda->functions.set_flags(device, wanted);
     /* Older drivers change none of a context that lives, not even to what they are. */
     if (status == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
-        cuda->functions.state(device, &flags, &is_active) == 0 && has_flags(flags, wanted))
+        cuda->functions.state(device, &flags, &is_active) == 0 &&
+        (flags & CUDA_SCHED_MASK) == (wanted & CUDA_SCHED_MASK) && (flags & wanted) == wanted)
         return CUDA_SUCCESS;
     return status;
 }
@@ -285,6 +282,29 @@ static int retain_good(struct cuda *cuda, unsigned flags, struct native_context 
     return status;
 }
 
+/* The flags that a primary context has; 0 where that is not known. */
+static unsigned get_flags(struct cuda *cuda, int device)
+{
+    unsigned flags = 0;
+    int is_active = 0;
+
+    return cuda->functions.state(device, &flags, &is_active) == 0 ? flags : 0;
+}
+
+/* With the mutex, and nothing of ours retained. Flags end with a context, so without others the new
+ * one gets those of the `old` one, as far as the driver takes them. */
+static int reset_and_retain(struct cuda *cuda, unsigned flags, unsigned old,
+                            struct native_context *context)
+{
+    int status = reset(cuda, context->device.number);
+
+    if (status != 0)
+        return status;
+    if (flags == 0)
+        set_flags(cuda, context->device.number, old);
+    return retain_good(cuda, flags, context);
+}
+
 /* A reset ends the contexts of all, so whoever comes second, with a context of the same fault,
  * takes the one that was made anew; unless that is broken by now, too. */
 static int rebuild(struct driver *driver, struct native_context *context, unsigned flags)
@@ -292,25 +312,23 @@ static int rebuild(struct driver *driver, struct native_context *context, unsign
     struct cuda *cuda = (struct cuda *)driver;
     int device = context->device.number;
     struct cuda_primary *primary = &cuda->primaries[device];
-    int status = CUDA_SUCCESS;
     enum driver_verdict verdict;
-    bool is_first;
+    unsigned old;
+    int status;
 
     pthread_mutex_lock(&primary->mutex);
-    is_first = context->epoch == primary->resets;
+    old = get_flags(cuda, device);
     /* Whatever it returns: what was retained once is released once. */
     if (context->pointer != NULL)
         cuda->functions.release(device);
     context->pointer = NULL;
-    if (is_first)
-        status = reset(cuda, device);
-    if (status == 0)
+    if (context->epoch == primary->resets)
+        status = reset_and_retain(cuda, flags, old, context);
+    else {
         status = retain_good(cuda, flags, context);
-    verdict = cuda_judge(status);
-    if (!is_first && (verdict == DRIVER_REBUILD || verdict == DRIVER_UNSURE)) {
-        status = reset(cuda, device);
-        if (status == 0)
-            status = retain_good(cuda, flags, context);
+        verdict = cuda_judge(status);
+        if (verdict == DRIVER_REBUILD || verdict == DRIVER_UNSURE)
+            status = reset_and_retain(cuda, flags, old, context);
     }
     pthread_mutex_unlock(&primary->mutex);
     return status;

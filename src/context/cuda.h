@@ -32,7 +32,7 @@ enum cuda_status {
     CUDA_ERROR_UNKNOWN = 999,
 };
 
-/* Flags of a context that are numbers in a field, and those that stand for themselves. */
+/* Of a context's flags, those that are one number: how a thread waits. */
 #define CUDA_SCHED_MASK 0x07u
 
 /* More devices than a machine has; a driver that shows more is not believed. */

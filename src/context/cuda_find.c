@@ -184,21 +184,20 @@ static struct quoted describe(const struct search *search)
 
 static int not_found(const struct search *search, struct berth_error *error)
 {
-    struct device_id_text id = device_id_format(search->target->id);
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
     if (search->matches > 1)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted the one device of CUDA that is %s, found %d", id.text,
-                         describe(search).text, search->matches);
+                         "CUDA: wanted one device that is %s, found %d", describe(search).text,
+                         search->matches);
     if (search->failure != 0)
         return driver_refuse(&search->cuda->driver, search->failure, BERTH_ERROR_DRIVER, error,
-                             "%s: wanted %s in CUDA, found a device that does not say what it is",
-                             id.text, describe(search).text);
+                             "CUDA: wanted %s, found a device that does not say what it is",
+                             describe(search).text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "%s: wanted %s in CUDA, found that CUDA does not show it among its %d: "
+                     "CUDA: wanted %s, found that CUDA does not show it among its %d: "
                      "CUDA_VISIBLE_DEVICES%s%s may hide it",
-                     id.text, describe(search).text, search->shown, visible == NULL ? "" : "=",
+                     describe(search).text, search->shown, visible == NULL ? "" : "=",
                      visible == NULL ? "" : quote(visible).text);
 }
 
@@ -213,9 +212,7 @@ int cuda_find(struct driver *driver, const struct context_target *target,
     int code;
 
     if (*search.wanted.uuid == '\0' && !search.wanted.pci.known)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted %s to find it by in CUDA, found %s",
-                         device_id_format(target->id).text,
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: wanted %s to find it by, found %s",
                          target->is_partition ? "a partition's UUID (MIG-...)"
                                               : "a UUID (GPU-...) or a PCI address",
                          target->uuid == NULL ? "none" : quote(target->uuid).text);

@@ -93,6 +93,15 @@ int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_
 
 /* ---- Contexts ---- */
 
+void opencl_destroy(struct opencl *opencl)
+{
+    if (opencl == NULL)
+        return;
+    opencl_forget_splits(opencl);
+    pthread_mutex_destroy(&opencl->mutex);
+    free(opencl);
+}
+
 static int open_driver(const char *file, struct driver **ret_driver, struct berth_error *error)
 {
     struct opencl *opencl = calloc(1, sizeof(*opencl));
@@ -102,12 +111,13 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     if (opencl == NULL)
         return error_set_memory(error);
     opencl->driver.ops = &opencl_driver;
+    pthread_mutex_init(&opencl->mutex, NULL);
     code = library_open(file, symbols, COUNT(symbols), &opencl->calls, &opencl->library, error);
     /* From its first call on the library stays loaded, also where it is of no use. */
     if (code == 0)
         code = opencl_list_platforms(opencl, &platforms, error);
     if (code < 0)
-        free(opencl);
+        opencl_destroy(opencl);
     else
         *ret_driver = &opencl->driver;
     return code;

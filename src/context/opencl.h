@@ -138,7 +138,6 @@ enum opencl_status {
     X(DEVICE_GLOBAL_MEM_SIZE, 0x101F)        \
     X(DEVICE_AVAILABLE, 0x1027)              \
     X(DEVICE_PLATFORM, 0x1031)               \
-    X(DEVICE_PARENT_DEVICE, 0x1042)          \
     X(DEVICE_UUID_KHR, 0x106A)               \
     X(DEVICE_TOPOLOGY_AMD, 0x4037)           \
     X(DEVICE_TOPOLOGY_TYPE_PCIE_AMD, 1)      \
@@ -195,7 +194,6 @@ typedef struct opencl_queue_handle *opencl_queue;
     X(int32_t, create_sub_devices, "clCreateSubDevices", false,                                  \
       (opencl_device device, const intptr_t *properties, uint32_t room, opencl_device *devices,  \
        uint32_t *ret_count))                                                                     \
-    X(int32_t, release_device, "clReleaseDevice", false, (opencl_device device))                 \
     X(opencl_context, create_context, "clCreateContext", true,                                   \
       (const intptr_t *properties, uint32_t count, const opencl_device *devices,                 \
        void (*notify)(const char *, const void *, size_t, void *), void *data,                   \

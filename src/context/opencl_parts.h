@@ -6,6 +6,7 @@
 #ifndef CONTEXT_OPENCL_PARTS_H
 #define CONTEXT_OPENCL_PARTS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "context/driver.h"
@@ -15,10 +16,14 @@
 #define OPENCL_PLATFORMS_MOST 64
 #define OPENCL_DEVICES_MOST   1024
 
+struct opencl_split;
+
 struct opencl {
     struct driver driver;
     struct opencl_calls calls;
     void *library;
+    pthread_mutex_t mutex;       /* for what follows */
+    struct opencl_split *splits; /* of CPUs: the first of a list */
 };
 
 struct opencl_platforms {
@@ -35,6 +40,12 @@ static inline struct opencl *opencl_of(struct driver *driver)
 {
     return (struct opencl *)driver;
 }
+
+/* Frees it; its library stays, and the parts of CPUs that it knew. */
+void opencl_destroy(struct opencl *opencl);
+
+/* Frees what it knows of parts. */
+void opencl_forget_splits(struct opencl *opencl);
 
 /* The platforms, in the loader's order. Fails with BERTH_ERROR_NO_DEVICE (there are none), _BUSY,
  * _DRIVER; there are none then. */

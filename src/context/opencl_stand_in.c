@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "context/opencl_parts.h"
+
+/* A CPU in parts. They are kept as long as the process and handed out again, never released:
+ * threads of the driver may still look at a part when all that was done on it has ended, as those
+ * of PoCL do. */
+struct opencl_split {
+    opencl_device cpu;
+    uint32_t units_each;
+    struct opencl_devices parts;
+    struct opencl_split *next;
+};
 
 static bool is_available(struct opencl *opencl, opencl_device device)
 {
@@ -40,63 +52,95 @@ static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_
                      "OpenCL: wanted a device that is a CPU to stand in, found none");
 }
 
-/* Splits the CPU and keeps one part. NULL: it cannot be split. */
-static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each, size_t number,
-                 opencl_device *ret_part)
+/* Splits the CPU, into none where it cannot be split. */
+static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
+                 struct opencl_devices *parts)
 {
     const intptr_t properties[] = {OPENCL_DEVICE_PARTITION_EQUALLY, (intptr_t)units_each, 0};
-    struct opencl_devices parts = {0};
-    int status = opencl->calls.create_sub_devices(cpu, properties, OPENCL_DEVICES_MOST, parts.items,
-                                                  &parts.count);
+    uint32_t count = 0;
+    int status = OPENCL_DEVICE_PARTITION_FAILED;
 
-    *ret_part = NULL;
-    if (parts.count > OPENCL_DEVICES_MOST)
-        parts.count = OPENCL_DEVICES_MOST;
-    for (uint32_t i = 0; i < parts.count && status == OPENCL_SUCCESS; i++) {
-        if (i == number % parts.count)
-            *ret_part = parts.items[i];
-        else if (parts.items[i] != NULL)
-            opencl->calls.release_device(parts.items[i]);
-    }
+    if (opencl->calls.create_sub_devices != NULL)
+        status = opencl->calls.create_sub_devices(cpu, properties, OPENCL_DEVICES_MOST,
+                                                  parts->items, &count);
+    while (status == OPENCL_SUCCESS && parts->count < count && parts->count < OPENCL_DEVICES_MOST &&
+           parts->items[parts->count] != NULL)
+        parts->count++;
     return status;
+}
+
+/* With the mutex: the split of the CPU into parts of so many units; NULL: it cannot be split. */
+static int need_split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
+                      struct opencl_split **ret_split, struct berth_error *error)
+{
+    struct opencl_split *found = opencl->splits;
+    int status;
+
+    while (found != NULL && (found->cpu != cpu || found->units_each != units_each))
+        found = found->next;
+    *ret_split = found;
+    if (found != NULL)
+        return 0;
+    found = calloc(1, sizeof(*found));
+    if (found == NULL)
+        return error_set_memory(error);
+    status = split(opencl, cpu, units_each, &found->parts);
+    if (found->parts.count == 0) {
+        free(found);
+        return opencl_judge(status) != DRIVER_RETRY
+                   ? 0
+                   : driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
+                                   "OpenCL: wanted the CPU in parts");
+    }
+    found->cpu = cpu;
+    found->units_each = units_each;
+    found->next = opencl->splits;
+    opencl->splits = found;
+    *ret_split = found;
+    return 0;
 }
 
 int opencl_stand_in(struct driver *driver, size_t number, size_t count,
                     struct native_device *ret_device, struct berth_error *error)
 {
     struct opencl *opencl = opencl_of(driver);
-    opencl_device part = NULL;
-    opencl_device cpu = NULL;
+    struct opencl_split *whole = NULL;
+    opencl_device device = NULL;
     uint32_t units;
     size_t parts;
-    int status = OPENCL_SUCCESS;
-    int code = find_cpu(opencl, &cpu, error);
+    int code = find_cpu(opencl, &device, error);
 
     if (code < 0)
         return code;
-    if (opencl_device_fact(opencl, cpu, OPENCL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof(units)) !=
-        OPENCL_SUCCESS)
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_MAX_COMPUTE_UNITS, &units,
+                           sizeof(units)) != OPENCL_SUCCESS)
         units = 1;
     parts = count < units ? count : units;
-    if (parts > 1 && opencl->calls.create_sub_devices != NULL &&
-        opencl->calls.release_device != NULL)
-        status = split(opencl, cpu, units / (uint32_t)parts, number % parts, &part);
-    if (opencl_judge(status) == DRIVER_RETRY)
-        return driver_refuse(driver, status, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted the CPU in %zu parts", parts);
-    *ret_device = (struct native_device){.pointer = part == NULL ? cpu : part, .number = -1};
+    pthread_mutex_lock(&opencl->mutex);
+    if (parts > 1)
+        code = need_split(opencl, device, units / (uint32_t)parts, &whole, error);
+    pthread_mutex_unlock(&opencl->mutex);
+    if (code < 0)
+        return code;
+    if (whole != NULL)
+        device = whole->parts.items[number % parts % whole->parts.count];
+    *ret_device = (struct native_device){.pointer = device, .number = -1};
     return 0;
 }
 
+/* Whole devices are the platform's, and parts are kept. */
 void opencl_forget(struct driver *driver, struct native_device device)
 {
-    struct opencl *opencl = opencl_of(driver);
-    opencl_device parent;
+    (void)driver;
+    (void)device;
+}
 
-    /* Whole devices are the platform's. */
-    if (device.pointer != NULL && opencl->calls.release_device != NULL &&
-        opencl_device_fact(opencl, device.pointer, OPENCL_DEVICE_PARENT_DEVICE, &parent,
-                           sizeof(parent)) == OPENCL_SUCCESS &&
-        parent != NULL)
-        opencl->calls.release_device(device.pointer);
+void opencl_forget_splits(struct opencl *opencl)
+{
+    while (opencl->splits != NULL) {
+        struct opencl_split *next = opencl->splits->next;
+
+        free(opencl->splits);
+        opencl->splits = next;
+    }
 }

@@ -72,11 +72,16 @@ void message_release(struct connection *connection, struct wire_message *message
         fail(connection, message, BERTH_ERROR_INVALID, "it waits: cancel it");
         return;
     }
+    if (job->state == JOB_DRAINING) {
+        fail(connection, message, BERTH_ERROR_NOT_FOUND, "it has ended already");
+        return;
+    }
     if (message->exit_code.known)
         job->exit_code = (int16_t)message->exit_code.value;
     if (job->end == 0)
         job->end = WIRE_END_RELEASED;
-    ending_done(pool, job);
+    /* What it ran has ended with it, but for what was never below it: containers. */
+    ending_holder_gone(pool, job);
     pool_settle(pool);
     done(connection, message);
 }

@@ -18,8 +18,9 @@ struct cdi_reading {
     size_t bytes; /* of names of device files so far */
 };
 
+/* Its value is written out for the sake of analyzers. */
 #define fail(reading, node, code, ...) \
-    document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__)
+    (document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__), (code))
 
 /* Finds the value of a key of a mapping; NULL: it is not there, or null. */
 static int find(const struct cdi_reading *reading, const struct node *mapping, const char *key,

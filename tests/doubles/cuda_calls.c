@@ -237,6 +237,15 @@ EXPORTED void cuda_double_fault(int unit, int status)
     pthread_mutex_unlock(&mutex);
 }
 
+EXPORTED void cuda_double_ruin(int unit, int status)
+{
+    pthread_mutex_lock(&mutex);
+    primaries[unit].ruin = status;
+    if (primaries[unit].counts.is_active)
+        primaries[unit].fault = status;
+    pthread_mutex_unlock(&mutex);
+}
+
 EXPORTED void cuda_double_run(int unit, bool is_running)
 {
     pthread_mutex_lock(&mutex);

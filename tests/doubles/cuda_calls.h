@@ -19,6 +19,7 @@
 struct primary {
     struct cuda_double_counts counts;
     int fault; /* 0: none */
+    int ruin;  /* that of every life to come */
     bool is_running;
 };
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of the CUDA double. CUDA_DOUBLE_OLD makes it one of CUDA 8: no second versions of
- * the calls for primary contexts, no UUIDs. CUDA_DOUBLE_FIRST_UUID makes it one of CUDA 11.0: UUIDs
- * of GPUs, but none of instances. CUDA_DOUBLE_LACKING makes it one that has no way to release a
- * primary context, as none was ever.
+ * The functions of the CUDA double.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "doubles/cuda_calls.h"
 
-#define FLAGS_ALL 0x1fu
+/* All but 0x08: a primary context has host memory mapped without being asked. */
+#define FLAGS_ALL 0xf7u
 
 EXPORTED int cuInit(unsigned flags)
 {
@@ -134,6 +132,8 @@ EXPORTED int cuDeviceTotalMem_v2(size_t *bytes, int device)
     struct primary *primary;
     int status = begin_device(&call, __func__, device, &unit, &primary);
 
+    if (status == 0 && bytes == NULL)
+        status = CUDA_ERROR_INVALID_VALUE;
     if (status == 0)
         *bytes = unit->total;
     return call_end(&call, status);
@@ -156,8 +156,6 @@ EXPORTED int cuDeviceGetPCIBusId(char *text, int size, int device)
     return call_end(&call, status);
 }
 
-#ifndef CUDA_DOUBLE_OLD
-
 /* The first version tells an instance's GPU, the second the instance. */
 static int give_uuid(const char *name, struct cuda_uuid *uuid, int device, bool is_second)
 {
@@ -178,20 +176,16 @@ EXPORTED int cuDeviceGetUuid(struct cuda_uuid *uuid, int device)
     return give_uuid(__func__, uuid, device, false);
 }
 
-#ifndef CUDA_DOUBLE_FIRST_UUID
 EXPORTED int cuDeviceGetUuid_v2(struct cuda_uuid *uuid, int device)
 {
     return give_uuid(__func__, uuid, device, true);
 }
-#endif
-
-#endif
-
 /* ---- Primary contexts ---- */
 
 static void end_life(struct primary *primary)
 {
     primary->counts.is_active = false;
+    primary->counts.flags = 0;
     primary->fault = 0;
     primary->is_running = false;
 }
@@ -205,6 +199,8 @@ EXPORTED int cuDevicePrimaryCtxRetain(void **context, int device)
 
     if (status == 0 && context == NULL)
         status = CUDA_ERROR_INVALID_VALUE;
+    if (status == 0)
+        status = primary->ruin != 0 ? primary->ruin : primary->fault;
     if (status != 0)
         return call_end(&call, status);
     if (!primary->counts.is_active)
@@ -217,7 +213,7 @@ EXPORTED int cuDevicePrimaryCtxRetain(void **context, int device)
 }
 
 /* As long as it is retained, whether or not it was reset since. */
-__attribute__((unused)) static int release(const char *name, int device)
+static int release(const char *name, int device)
 {
     struct call call;
     struct machine_unit *unit;
@@ -275,15 +271,10 @@ EXPORTED int cuDevicePrimaryCtxReset(int device)
     return reset(__func__, device);
 }
 
-#ifndef CUDA_DOUBLE_LACKING
 EXPORTED int cuDevicePrimaryCtxRelease(int device)
 {
     return release(__func__, device);
 }
-#endif
-
-#ifndef CUDA_DOUBLE_OLD
-
 EXPORTED int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
 {
     return set_flags(__func__, device, flags, false);
@@ -294,15 +285,10 @@ EXPORTED int cuDevicePrimaryCtxReset_v2(int device)
     return reset(__func__, device);
 }
 
-#ifndef CUDA_DOUBLE_LACKING
 EXPORTED int cuDevicePrimaryCtxRelease_v2(int device)
 {
     return release(__func__, device);
 }
-#endif
-
-#endif
-
 EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
     struct call call;
@@ -310,6 +296,8 @@ EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active
     struct primary *primary;
     int status = begin_device(&call, __func__, device, &unit, &primary);
 
+    if (status == 0 && (flags == NULL || active == NULL))
+        status = CUDA_ERROR_INVALID_VALUE;
     if (status == 0) {
         *flags = primary->counts.flags;
         *active = primary->counts.is_active;
@@ -325,6 +313,8 @@ EXPORTED int cuCtxGetCurrent(void **context)
     int status = call_begin(&call, __func__, CUDA_DOUBLE_ANY);
     int unit = call_unit_now();
 
+    if (status == 0 && context == NULL)
+        status = CUDA_ERROR_INVALID_VALUE;
     if (status == 0)
         *context = unit < 0 ? NULL : &primaries[unit];
     return call_end(&call, status);
@@ -338,7 +328,7 @@ EXPORTED int cuCtxPushCurrent_v2(void *context)
     struct stack *stack = call_stack();
 
     if (status == 0 && unit < 0)
-        status = CUDA_ERROR_INVALID_CONTEXT;
+        status = context == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
     if (status == 0 && stack->depth == STACK_MOST)
         abort();
     if (status == 0)

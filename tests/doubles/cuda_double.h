@@ -6,10 +6,10 @@
  *
  * A primary context is made by the first retain and ends with the last release; a reset ends it,
  * too, but leaves the retains counted, each to be released. Its handle is the same in every life,
- * as the driver's is; what is done in it while it has none gives 709, without a current context
+ * its flags last for one; what is done in it while it has none gives 709, without a current context
  * 201. The flags of one that lives are changed by cuDevicePrimaryCtxSetFlags_v2 and refused by the
- * first version of that call (708). After a fault (cuda_double_fault) every call in it gives the
- * same error until it ends; retaining it works nevertheless.
+ * first version of that call (708). After a fault every call in it, and retaining it, gives the
+ * same error until it ends.
  *
  * Tests reach what follows with cuda_double_open. A unit is a GPU or an instance of one by its
  * place in the file, from 0, in whatever order CUDA shows them; a call is a function's name. All
@@ -57,6 +57,8 @@ struct cuda_double_counts {
     X(lie, void, (const char *call, int unit, int64_t number, int times))                        \
     /* What runs in the unit's context fails with this status, and so all that follows. */       \
     X(fault, void, (int unit, int status))                                                       \
+    /* The same, and resets do not help; 0: they do again. */                                    \
+    X(ruin, void, (int unit, int status))                                                        \
     /* Something runs in the unit's context: cuStreamQuery says 600 while it does. */            \
     X(run, void, (int unit, bool is_running))                                                    \
     X(set_memory, void, (int unit, uint64_t total, uint64_t free_bytes))                         \

@@ -77,6 +77,33 @@ def test_inventory(sandbox, inventory):
     assert cdi(sandbox, env={**HERE, "BERTH_INVENTORY": inventory}) == done
 
 
+@pytest.mark.parametrize(
+    "good, bad",
+    [
+        ('"0.5.0"', '"0.6.0"'),
+        ('"berth/gpu"', '"berth"'),
+        ('"nvidia1"', '"nvidia0"'),
+        ('"nvidia1"', '"nvidia1="'),
+        ('"major": 1', '"major": "1"'),
+        ('"type": "c"', '"type": "char"'),
+        ('"permissions": "rw"', '"permissions": "read"'),
+        ('"fileMode": 438', '"mode": 438'),
+        ('"fileMode": 438', '"fileMode": -1'),
+        ('"path": "/dev/null",', ""),
+        ('"path": "/dev/null"', '"path": "/dev/zero"'),
+        ('"NVIDIA_VISIBLE_DEVICES=void"', '"NVIDIA_VISIBLE_DEVICES"'),
+        ('"deviceNodes": [', '"deviceNodes": [], "nodes": ['),
+        ('"kind"', '"kind": "a/b", "kind"'),
+    ],
+)
+def test_rules_of_the_test(sandbox, inventory, good, bad):
+    """What is held against the documents finds what is wrong with one."""
+    text = cdi(sandbox, "--inventory", inventory).stdout
+    assert good in text
+    with pytest.raises(AssertionError):
+        cdi_rules.check(text.replace(good, bad, 1))
+
+
 def test_output(sandbox, inventory):
     place = sandbox.directory / "cdi"
     printed = cdi(sandbox, "--inventory", inventory).stdout
@@ -373,6 +400,15 @@ def test_arguments_of_ranks_and_replicas(vendors):
         "--env=BERTH_REPLICA=0",
         "--env=BERTH_REPLICA=1",
     ]
+
+
+def test_arguments_of_mps(mps_pool):
+    """Who shares a device by MPS finds its server, and its limits hold, in a container, too."""
+    found = arguments(mps_pool, "cdi", "--sharing=mps", "--share=0.25", "--memory=1GiB")
+    [pipes] = [line.rpartition("=")[2] for line in found if line.startswith("--env=CUDA_MPS_PIPE_DIRECTORY=")]
+    assert {"--ipc=host", f"--volume={pipes}:{pipes}"} < set(found)
+    assert "--env=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25" in found
+    assert "--env=CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1024M" in found
 
 
 def test_arguments_on_the_cpu(vendors):

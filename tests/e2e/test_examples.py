@@ -3,9 +3,15 @@
 import os
 import re
 import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+
+
+BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
+COMPUTED = r"(nvidia\d(?:\.\d)?) \(a part of the CPU in its place\): .+: 1048576 elements, OK"
 
 
 @pytest.fixture
@@ -105,3 +111,91 @@ def test_shared_inference(dgx, project):
     done = run(dgx, project, "spec/shared-inference.yaml", env={"BERTH_MPS_CONTROL": double})
     assert (done.code, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == [f"worker {number} on nvidia0" for number in range(4)]
+
+
+# examples/context.c, on PoCL.
+
+
+@pytest.fixture(scope="module")
+def kernels(source_root):
+    """Where PoCL keeps those that it compiled."""
+    option = [source_root / "tools/build-option", BUILD, "b_sanitize"]
+    if subprocess.run(option, check=True, capture_output=True, text=True).stdout.strip() not in ("", "none"):
+        pytest.skip("sanitizers report what PoCL and LLVM do among themselves")
+    if not (BUILD / "tests/example-context").exists():
+        pytest.skip("no OpenCL to build the example with")
+    if not list(Path("/etc/OpenCL/vendors").glob("pocl*.icd")):
+        pytest.skip("no PoCL")
+    with tempfile.TemporaryDirectory(prefix="b-", dir="/tmp") as directory:
+        yield directory
+
+
+@pytest.fixture
+def computes(sandbox, kernels):
+    """The example, where there is an OpenCL to run it with."""
+    sandbox.environment["BERTH_OPENCL"] = "libOpenCL.so.1"
+    sandbox.environment["BERTH_PROBE"] = str(BUILD / "berth-probe")
+    sandbox.environment["POCL_CACHE_DIR"] = kernels
+    return BUILD / "tests/example-context"
+
+
+def on_inventory(sandbox, computes, source_root, count, **env):
+    env["BERTH_INVENTORY"] = source_root / "examples/dgx-a100.yaml"
+    return sandbox.run([computes, count], env=env, timeout=100)
+
+
+def computed_on(done):
+    assert (done.code, done.stderr) == (0, "")
+    found = [re.fullmatch(COMPUTED, line) for line in done.stdout.splitlines()]
+    assert all(found), done.stdout
+    return [match.group(1) for match in found]
+
+
+def test_context_within_a_lease(dgx, computes):
+    done = dgx.berth("run", "-n", "2", "--", computes, "2", timeout=100)
+    assert computed_on(done) == ["nvidia0", "nvidia1"]
+
+
+def test_context_alone(sandbox, computes, source_root):
+    assert computed_on(on_inventory(sandbox, computes, source_root, 3)) == ["nvidia0", "nvidia1", "nvidia2"]
+    mig = {"BERTH_INVENTORY": source_root / "examples/mig.yaml"}
+    assert computed_on(sandbox.run([computes], env=mig, timeout=100)) == ["nvidia0.0"]
+
+
+def test_context_without_a_device(sandbox, computes, source_root):
+    assert sandbox.run([computes]) == (120, "", "context: wanted devices, found none here\n")
+    done = on_inventory(sandbox, computes, source_root, 9)
+    assert done == (120, "", "context: wanted 9 devices; 8 of 8 devices could ever do\n")
+
+
+def test_context_without_opencl(sandbox, computes, source_root):
+    done = on_inventory(sandbox, computes, source_root, 1, BERTH_OPENCL=None)
+    message = "context: nvidia0: libOpenCL.so.1: wanted the recorded machine's, found none in BERTH_OPENCL\n"
+    assert done == (1, "", message)
+
+
+def test_context_of_hardware_is_never_on_the_cpu(sandbox, computes, hardware_of):
+    pool = hardware_of()
+    pool.says([pool.device(0, name="A")])
+    place = f"{pool.domain:04x}:00:00.0"
+    message = f"context: nvidia0: OpenCL: wanted nvidia0 (GPU-0, {place}), found no GPU\n"
+    assert sandbox.run([computes]) == (1, "", message)
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "said", "good"),
+    [
+        (-9999, 1, ["once more, in a new context"], True),  # NVIDIA's for a wrong address
+        (-9999, 2, ["once more, in a new context"] * 2, True),
+        (-9999, 9, ["once more, in a new context"] * 3, False),
+        (-4, 1, ["once more"], True),
+        (-5, 1, ["a mistake of this program"], False),  # the context is tried, and good
+        (-54, 1, ["a mistake of this program"], False),
+    ],
+)
+def test_context_that_fails(sandbox, computes, source_root, number, times, said, good):
+    fault = {"LD_PRELOAD": BUILD / "tests/libopencl-fault.so", "OPENCL_FAULT": number, "OPENCL_FAULT_TIMES": times}
+    done = on_inventory(sandbox, computes, source_root, 1, **fault)
+    assert done.stderr.splitlines() == [f"context: OpenCL says {number}: {words}" for words in said]
+    assert done.code == (0 if good else 1)
+    assert bool(re.fullmatch(COMPUTED + "\n", done.stdout)) == good

@@ -67,7 +67,7 @@ static inline int cuda_pool_enter(void **state)
         return -1;
     pool->world = world;
     cuda_pool_say_machine();
-    cuda_world_loads(pool->world, "");
+    cuda_world_load(pool->world);
     pool->cuda = pool->world->cuda;
     /* The driver stays started from one test to the next. */
     pool->cuda.restart(true);

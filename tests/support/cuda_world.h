@@ -39,20 +39,70 @@ struct cuda_world {
     char library[512];
 };
 
-/* Has a double of CUDA loaded from now on: "" is today's; "-old", "-first-uuid", "-lacking". */
-static inline void cuda_world_loads(struct cuda_world *world, const char *kind)
+/* Has this file loaded from now on. */
+static inline void cuda_world_loads(struct cuda_world *world, const char *file)
+{
+    snprintf(world->library, sizeof(world->library), "%s", file);
+    assert_int_equal(setenv("BERTH_CUDA", world->library, 1), 0);
+    assert_true(cuda_double_open(world->library, &world->cuda));
+    world->cuda.restart(false);
+}
+
+/* Has the double loaded from now on. */
+static inline void cuda_world_load(struct cuda_world *world)
 {
     const char *build = getenv("BERTH_BUILD_ROOT");
+    char file[512];
 
     if (build == NULL) {
         print_message("skip: BERTH_BUILD_ROOT is not set, so there is no double of CUDA\n");
         skip();
     }
-    snprintf(world->library, sizeof(world->library), "%s/tests/libcuda%s.so.1", build, kind);
-    assert_int_equal(setenv("BERTH_CUDA", world->library, 1), 0);
-    assert_true(cuda_double_open(world->library, &world->cuda));
-    world->cuda.restart(false);
+    snprintf(file, sizeof(file), "%s/tests/libcuda.so.1", build);
+    cuda_world_loads(world, file);
 }
+
+/* Has a copy of the double loaded that lacks these functions ("cuInit cuDeviceGet"): there they
+ * have names that nobody asks for. */
+static inline void cuda_world_lacks(struct cuda_world *world, const char *functions)
+{
+    static unsigned copies;
+    static char bytes[1 << 20];
+    char names[512];
+    char file[64];
+    char *rest = names;
+    FILE *stream = fopen(world->library, "re");
+    size_t length;
+
+    assert_non_null(stream);
+    length = fread(bytes, 1, sizeof(bytes), stream);
+    fclose(stream);
+    assert_true(length > 0 && length < sizeof(bytes));
+    snprintf(names, sizeof(names), "%s", functions);
+    for (char *name = strsep(&rest, " "); name != NULL; name = strsep(&rest, " ")) {
+        char *place = bytes;
+        bool is_there = false;
+
+        while ((place = memmem(place, (size_t)(bytes + length - place), name, strlen(name) + 1)) !=
+               NULL) {
+            *place = '#';
+            is_there = true;
+        }
+        assert_true(is_there);
+    }
+    snprintf(file, sizeof(file), "./libcuda-%u.so", copies++);
+    stream = fopen(file, "we");
+    assert_non_null(stream);
+    assert_int_equal(fwrite(bytes, 1, length, stream), length);
+    assert_int_equal(fclose(stream), 0);
+    cuda_world_loads(world, file);
+}
+
+/* What drivers lacked before CUDA 11.4, and before 9.2. */
+#define CUDA_WORLD_BEFORE_11_4 "cuDeviceGetUuid_v2"
+#define CUDA_WORLD_BEFORE_9_2                                          \
+    "cuDeviceGetUuid_v2 cuDeviceGetUuid cuDevicePrimaryCtxRelease_v2 " \
+    "cuDevicePrimaryCtxReset_v2 cuDevicePrimaryCtxSetFlags_v2"
 
 /* What machine it is, for the next start. */
 static inline void cuda_world_says(const char *statements)
@@ -79,7 +129,7 @@ static inline int cuda_world_enter(void **state)
     unsetenv("CUDA_DEVICE_ORDER");
     *state = world;
     cuda_world_says(CUDA_WORLD_TWO);
-    cuda_world_loads(world, "");
+    cuda_world_load(world);
     return 0;
 }
 

@@ -20,13 +20,18 @@ class Entry(NamedTuple):
         return int(self.values["id"])
 
 
+def bare(value):
+    """Without the quotes around it."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
 def entries(path):
     """All that can be read, in order; a daemon that was killed may have left half a line."""
     found = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         match = LINE.fullmatch(line)
         if match:
-            values = {key: value.strip("\"'") for key, value in PAIR.findall(match["rest"] or "")}
+            values = {key: bare(value) for key, value in PAIR.findall(match["rest"] or "")}
             found.append(Entry(match["time"], match["word"], values))
     return found
 

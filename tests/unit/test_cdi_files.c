@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "cli/cdi_arguments.h"
 #include "cli/cdi_files.h"
@@ -21,11 +22,22 @@
 static int enter(void **state)
 {
     static const char *const names[] = {
-        "BERTH_CDI_DIRECTORIES", "BERTH_SYSROOT", "BERTH_DEVICES",      "BERTH_CDI_DEVICES",
-        "BERTH_LEASE",           "BERTH_SOCKET",  "BERTH_DEVICE_NODES", "BERTH_CPUS",
-        "BERTH_REPLICA",         "RANK",          "WORLD_SIZE",         "MASTER_ADDR"};
+        "BERTH_CDI_DIRECTORIES",
+        "BERTH_SYSROOT",
+        "BERTH_DEVICES",
+        "BERTH_CDI_DEVICES",
+        "BERTH_LEASE",
+        "BERTH_SOCKET",
+        "BERTH_DEVICE_NODES",
+        "BERTH_CPUS",
+        "BERTH_REPLICA",
+        "RANK",
+        "WORLD_SIZE",
+        "MASTER_ADDR",
+        "CUDA_MPS_PIPE_DIRECTORY",
+    };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         unsetenv(names[i]);
     return temporary_directory_enter(state);
 }
@@ -311,6 +323,26 @@ static void arguments_without_devices(void **state)
                     "--env=BERTH_DEVICES=\n--env=NVIDIA_VISIBLE_DEVICES=void\n");
 }
 
+static void arguments_of_a_shared_device(void **state)
+{
+    (void)state;
+    setenv("BERTH_DEVICES", "nvidia0", 1);
+    setenv("BERTH_CDI_DEVICES", "berth/gpu=nvidia0", 1);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/run/mps", 1);
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "12.5", 1);
+    check_arguments(CDI_ARGUMENTS_CDI,
+                    "--device=berth/gpu=nvidia0\n--ipc=host\n--volume=/run/mps:/run/mps\n"
+                    "--env=BERTH_DEVICES=nvidia0\n--env=CUDA_MPS_PIPE_DIRECTORY=/run/mps\n"
+                    "--env=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=12.5\n"
+                    "--env=NVIDIA_VISIBLE_DEVICES=void\n");
+    unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/run:mps", 1);
+    check_no_arguments(CDI_ARGUMENTS_CDI,
+                       "wanted a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, found "
+                       "'/run:mps'");
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+}
+
 static void arguments_of_a_recorded_machine(void **state)
 {
     (void)state;
@@ -382,6 +414,7 @@ int main(void)
         TEST(writing_fails),
         TEST(arguments),
         TEST(arguments_without_devices),
+        TEST(arguments_of_a_shared_device),
         TEST(arguments_of_a_recorded_machine),
         TEST(no_memory),
     };

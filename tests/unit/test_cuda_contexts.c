@@ -56,6 +56,18 @@ static void flags_are_set_before(void **state)
                                         BERTH_CUDA_SCHED_BLOCKING_SYNC, &fixture.context),
                      0);
     assert_int_equal(cuda_fixture_counts(&fixture).flags, BERTH_CUDA_SCHED_BLOCKING_SYNC);
+    assert_int_equal(cuda_driver.destroy(fixture.driver, fixture.context), 0);
+    /* A flag that all have is not set: the driver would refuse it. */
+    assert_int_equal(cuda_driver.create(fixture.driver, fixture.device,
+                                        BERTH_CUDA_MAP_HOST | BERTH_CUDA_LMEM_RESIZE_TO_MAX,
+                                        &fixture.context),
+                     0);
+    assert_int_equal(cuda_fixture_counts(&fixture).flags, BERTH_CUDA_LMEM_RESIZE_TO_MAX);
+    assert_int_equal(cuda_driver.destroy(fixture.driver, fixture.context), 0);
+    assert_int_equal(
+        cuda_driver.create(fixture.driver, fixture.device, BERTH_CUDA_MAP_HOST, &fixture.context),
+        0);
+    assert_int_equal(fixture.world->cuda.calls("cuDevicePrimaryCtxSetFlags_v2"), 2);
     cuda_fixture_finish(&fixture);
 }
 
@@ -80,16 +92,16 @@ static void older_drivers_keep_the_flags_of_what_lives(void **state)
         unsigned wants;
         int status;
     } cases[] = {
-        {0x04, 0x04, 0},   {0x04, 0x01, 708}, {0x04, 0x0c, 0},   {0x0c, 0x04, 0},
-        {0x04, 0x14, 708}, {0x14, 0x14, 0},   {0x14, 0x04, 0},   {0x10, 0x01, 708},
-        {0x10, 0x10, 0},   {0x08, 0x08, 0},   {0x01, 0x08, 708},
+        {0x04, 0x04, 0}, {0x04, 0x01, 708}, {0x04, 0x0c, 0},   {0x0c, 0x04, 0}, {0x04, 0x14, 708},
+        {0x14, 0x14, 0}, {0x14, 0x04, 0},   {0x10, 0x01, 708}, {0x10, 0x10, 0},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct native_context other = {0};
         struct cuda_fixture fixture;
 
-        cuda_world_loads(*state, "-old");
+        cuda_world_load(*state);
+        cuda_world_lacks(*state, CUDA_WORLD_BEFORE_9_2);
         cuda_fixture_begin(&fixture, state);
         assert_int_equal(cuda_driver.destroy(fixture.driver, fixture.context), 0);
         assert_int_equal(
@@ -110,7 +122,7 @@ static void an_older_driver_does_all_of_it(void **state)
 {
     struct cuda_fixture fixture;
 
-    cuda_world_loads(*state, "-old");
+    cuda_world_lacks(*state, CUDA_WORLD_BEFORE_9_2);
     cuda_fixture_begin(&fixture, state);
     fixture.world->cuda.fault(0, 700);
     assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 4), 0);

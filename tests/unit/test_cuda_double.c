@@ -161,6 +161,8 @@ static void a_fault_sticks_until_the_context_ends(void **state)
     assert_int_equal(cuda.stream_query(NULL), 700);
     assert_int_equal(cuda.memory(&numbers[0], &numbers[1]), 700);
     assert_int_equal(synchronize(), 700);
+    assert_int_equal(cuda.retain(&context, 0), 700);
+    assert_int_equal(world->cuda.counts(1).references, 1);
     assert_int_equal(cuda.retain(&context, 1), 0);
     assert_int_equal(cuda.push(context), 0);
     assert_int_equal(cuda.stream_query(NULL), 0);
@@ -190,6 +192,8 @@ static void each_thread_has_a_stack(void **state)
     assert_int_equal(world->cuda.depth(), 1);
     assert_int_equal(cuda.set_current(NULL), 0);
     assert_int_equal(world->cuda.depth(), 0);
+    assert_int_equal(cuda.push(NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuda.get_current(NULL), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(cuda.push(&popped), CUDA_ERROR_INVALID_CONTEXT);
     assert_int_equal(cuda.set_current(&popped), CUDA_ERROR_INVALID_CONTEXT);
 }
@@ -202,7 +206,9 @@ static void flags_are_checked(void **state)
     int active;
 
     start(world);
-    assert_int_equal(cuda.set_flags(0, 0x20), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuda.set_flags(0, 0x08), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuda.set_flags(0, 0x100), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuda.state(0, NULL, &active), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(cuda.set_flags(0, 0x03), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(cuda.set_flags_v1(0, 0x04), 0);
     assert_int_equal(cuda.retain(&context, 0), 0);
@@ -211,6 +217,10 @@ static void flags_are_checked(void **state)
     assert_int_equal(cuda.state(0, &flags, &active), 0);
     assert_int_equal(flags, 0x11);
     assert_int_equal(active, 1);
+    assert_int_equal(cuda.reset(0), 0);
+    assert_int_equal(cuda.state(0, &flags, &active), 0);
+    assert_int_equal(flags, 0);
+    assert_int_equal(active, 0);
 }
 
 #define FOUR                                                              \

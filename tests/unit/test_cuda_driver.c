@@ -44,14 +44,69 @@ static void without_a_library_there_is_no_driver(void **state)
     assert_null(driver);
 }
 
-static void a_library_that_cannot_release_is_none(void **state)
+/* Every function that nothing works without; two of which one would be enough. */
+static void a_library_that_lacks_a_function_is_none(void **state)
 {
+    static const struct {
+        const char *functions;
+        const char *named;
+    } cases[] = {
+        {"cuInit", "cuInit"},
+        {"cuDeviceGetCount", "cuDeviceGetCount"},
+        {"cuDeviceGet", "cuDeviceGet"},
+        {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"},
+        {"cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease"},
+        {"cuDevicePrimaryCtxReset_v2 cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset"},
+        {"cuDevicePrimaryCtxSetFlags_v2 cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags"},
+        {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState"},
+        {"cuCtxGetCurrent", "cuCtxGetCurrent"},
+        {"cuCtxSetCurrent", "cuCtxSetCurrent"},
+        {"cuCtxPushCurrent_v2", "cuCtxPushCurrent_v2"},
+        {"cuCtxPopCurrent_v2", "cuCtxPopCurrent_v2"},
+        {"cuMemGetInfo_v2", "cuMemGetInfo_v2"},
+        {"cuStreamQuery", "cuStreamQuery"},
+    };
+    struct cuda_world *world = *state;
+    char message[128];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cuda_world_load(world);
+        cuda_world_lacks(world, cases[i].functions);
+        snprintf(message, sizeof(message), "wanted the function %s, found none", cases[i].named);
+        assert_closed(world, BERTH_ERROR_INVALID, message);
+        assert_int_equal(world->cuda.calls("cuInit"), 0);
+    }
+}
+
+static void a_library_may_lack_the_rest(void **state)
+{
+    static const char *const cases[] = {
+        "cuDeviceGetUuid",
+        "cuDeviceGetUuid_v2",
+        "cuDeviceGetPCIBusId",
+        "cuDevicePrimaryCtxRelease_v2",
+        "cuDevicePrimaryCtxRelease",
+        "cuDevicePrimaryCtxReset_v2",
+        "cuDevicePrimaryCtxReset",
+        "cuDevicePrimaryCtxSetFlags_v2",
+        "cuDevicePrimaryCtxSetFlags",
+        "cuGetErrorName",
+    };
     struct cuda_world *world = *state;
 
-    cuda_world_loads(world, "-lacking");
-    assert_closed(world, BERTH_ERROR_INVALID,
-                  "wanted the function cuDevicePrimaryCtxRelease, found none");
-    assert_int_equal(world->cuda.calls("cuInit"), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct native_context context;
+        struct driver *driver;
+
+        cuda_world_load(world);
+        cuda_world_lacks(world, cases[i]);
+        driver = cuda_driver_start(world);
+        assert_int_equal(cuda_driver.create(driver, cuda_driver_device(driver, 0), 4, &context), 0);
+        assert_int_equal(cuda_driver.rebuild(driver, &context, 4), 0);
+        assert_int_equal(cuda_driver.destroy(driver, context), 0);
+        assert_string_equal(cuda_driver.name_status(driver, 700), "CUDA_ERROR_ILLEGAL_ADDRESS");
+        free(driver);
+    }
 }
 
 static void a_driver_that_does_not_start_says_why(void **state)
@@ -180,20 +235,20 @@ static void what_nothing_is_known_of_is_not_guessed(void **state)
         const char *message;
     } cases[] = {
         {"nvidia0", NULL, NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found none"},
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found none"},
         {"nvidia0", "GPU-0000", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-0000'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-44444444444g", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-00000000-1111-2222-3333-44444444444g'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-4444444444440", NULL,
-         "nvidia0: wanted a UUID (GPU-...) or a PCI address to find it by in CUDA, found "
+         "CUDA: wanted a UUID (GPU-...) or a PCI address to find it by, found "
          "'GPU-00000000-1111-2222-3333-4444444444440'"},
         {"nvidia0.1", NULL, "0000:07:00.0",
-         "nvidia0.1: wanted a partition's UUID (MIG-...) to find it by in CUDA, found none"},
+         "CUDA: wanted a partition's UUID (MIG-...) to find it by, found none"},
         {"nvidia0.1", CUDA_WORLD_UUID_0, "0000:07:00.0",
-         "nvidia0.1: wanted a partition's UUID (MIG-...) to find it by in CUDA, found "
+         "CUDA: wanted a partition's UUID (MIG-...) to find it by, found "
          "'" CUDA_WORLD_UUID_0 "'"},
     };
 
@@ -216,12 +271,12 @@ static void what_cuda_does_not_show_is_not_found(void **state)
     find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND,
          &error);
     assert_string_equal(error.message,
-                        "nvidia0: wanted '" CUDA_WORLD_UUID_0 "' in CUDA, found that CUDA does not "
+                        "CUDA: wanted '" CUDA_WORLD_UUID_0 "', found that CUDA does not "
                         "show it among its 1: CUDA_VISIBLE_DEVICES='0' may hide it");
     unsetenv("CUDA_VISIBLE_DEVICES");
     find(driver, cuda_target("nvidia0", NULL, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND, &error);
     assert_string_equal(error.message,
-                        "nvidia0: wanted '0000:07:00.0' in CUDA, found that CUDA does not show it "
+                        "CUDA: wanted '0000:07:00.0', found that CUDA does not show it "
                         "among its 1: CUDA_VISIBLE_DEVICES may hide it");
     free(driver);
 }
@@ -245,8 +300,7 @@ static void one_of_several_is_not_guessed(void **state)
     cuda_world_says("gpu\n pci 0:1:0.0\ngpu\n pci 0:1:0.0\n");
     driver = cuda_driver_start(*state);
     find(driver, cuda_target("nvidia0", NULL, "0000:01:00.0"), BERTH_ERROR_NOT_FOUND, &error);
-    assert_string_equal(error.message,
-                        "nvidia0: wanted the one device of CUDA that is '0000:01:00.0', found 2");
+    assert_string_equal(error.message, "CUDA: wanted one device that is '0000:01:00.0', found 2");
     free(driver);
 }
 
@@ -276,7 +330,7 @@ static void partitions_are_found_by_their_uuid_only(void **state)
     find(driver, cuda_target("nvidia0.2", INSTANCE_2, "0:7:0.0"), BERTH_ERROR_DRIVER, &error);
     free(driver);
     /* Those of drivers that tell the GPU's UUID only are not found at all. */
-    cuda_world_loads(world, "-first-uuid");
+    cuda_world_lacks(world, CUDA_WORLD_BEFORE_11_4);
     driver = cuda_driver_start(world);
     find(driver, cuda_target("nvidia0.1", INSTANCE_1, "0:7:0.0"), BERTH_ERROR_NOT_FOUND, &error);
     assert_int_equal(world->cuda.calls("cuDeviceGetUuid"), 0);
@@ -289,11 +343,12 @@ static void older_drivers_tell_less(void **state)
     struct berth_error error = BERTH_ERROR_INIT;
     struct driver *driver;
 
-    cuda_world_loads(world, "-first-uuid");
+    cuda_world_lacks(world, CUDA_WORLD_BEFORE_11_4);
     driver = cuda_driver_start(world);
     assert_int_equal(find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, NULL), 0, &error), 1);
     free(driver);
-    cuda_world_loads(world, "-old");
+    cuda_world_load(world);
+    cuda_world_lacks(world, CUDA_WORLD_BEFORE_9_2);
     driver = cuda_driver_start(world);
     assert_int_equal(find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0:7:0.0"), 0, &error),
                      1);
@@ -317,7 +372,7 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
         assert_int_equal(find(driver, target, 0, &error), 1);
         find(driver, absent, BERTH_ERROR_DRIVER, &error);
         assert_string_equal(error.message,
-                            "nvidia2: wanted 'GPU-99999999-1111-2222-3333-444444444440' in CUDA, "
+                            "CUDA: wanted 'GPU-99999999-1111-2222-3333-444444444440', "
                             "found a device that does not say what it is: "
                             "CUDA_ERROR_LAUNCH_FAILED (CUDA 719)");
         world->cuda.refuse(calls[i], 1, 719, 0);
@@ -381,7 +436,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_says_what_it_is),
         TEST(without_a_library_there_is_no_driver),
-        TEST(a_library_that_cannot_release_is_none),
+        TEST(a_library_that_lacks_a_function_is_none),
+        TEST(a_library_may_lack_the_rest),
         TEST(a_driver_that_does_not_start_says_why),
         TEST(the_mask_that_hides_all_is_named),
         TEST(without_memory_it_fails_cleanly),

@@ -25,6 +25,41 @@ static void what_a_fault_broke_is_made_anew(void **state)
     cuda_fixture_finish(&fixture);
 }
 
+/* Flags end with a context, also those that somebody else has set. */
+static void flags_are_kept(void **state)
+{
+    struct cuda_fixture fixture;
+    struct cuda_functions *functions;
+
+    cuda_fixture_begin(&fixture, state);
+    functions = &((struct cuda *)fixture.driver)->functions;
+    assert_int_equal(functions->set_flags(fixture.device.number, 0x12), 0);
+    assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 0), 0);
+    assert_int_equal(cuda_fixture_counts(&fixture).flags, 0x12);
+    assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 4), 0);
+    assert_int_equal(cuda_fixture_counts(&fixture).flags, 4);
+    fixture.world->cuda.refuse("cuDevicePrimaryCtxGetState", 0, 999, 1);
+    assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 0), 0);
+    cuda_fixture_finish(&fixture);
+}
+
+/* A device that resets do not help. */
+static void what_is_ruined_is_not_made_anew(void **state)
+{
+    struct cuda_fixture fixture;
+
+    cuda_fixture_begin(&fixture, state);
+    fixture.world->cuda.ruin(0, 719);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 0), 719);
+        assert_null(fixture.context.pointer);
+        assert_int_equal(cuda_fixture_counts(&fixture).references, 0);
+    }
+    fixture.world->cuda.ruin(0, 0);
+    assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 0), 0);
+    cuda_fixture_finish(&fixture);
+}
+
 /* Two sets on one device: the second finds what the first made, and does not end it. */
 static void two_on_one_device_do_not_reset_each_other(void **state)
 {
@@ -205,15 +240,17 @@ static void *live(void *argument)
         struct native_context context = {0};
         struct driver_memory memory;
 
-        if (cuda_driver.create(fixture->driver, fixture->device, 0, &context) != 0)
+        /* Others break it at any time. */
+        int status = cuda_driver.create(fixture->driver, fixture->device, 0, &context);
+
+        context.device = fixture->device;
+        if (status != 0 && status != 700)
             worker->status++;
         if (i % 7 == 0)
             fixture->world->cuda.fault(0, 700);
         if (cuda_driver.memory(fixture->driver, &context, &memory) != 0 &&
             cuda_driver.judge(cuda_driver.try(fixture->driver, &context)) == DRIVER_REBUILD) {
-            int status = cuda_driver.rebuild(fixture->driver, &context, 0);
-
-            /* Others break it while it is made. */
+            status = cuda_driver.rebuild(fixture->driver, &context, 0);
             if (status != 0 && cuda_driver.judge(status) != DRIVER_REBUILD)
                 worker->status++;
         }
@@ -250,6 +287,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, cuda_world_enter, cuda_world_leave)
     const struct CMUnitTest tests[] = {
         TEST(what_a_fault_broke_is_made_anew),
+        TEST(flags_are_kept),
+        TEST(what_is_ruined_is_not_made_anew),
         TEST(two_on_one_device_do_not_reset_each_other),
         TEST(a_new_one_that_is_broken_is_not_taken_over),
         TEST(making_it_anew_may_fail),

@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers: their processes are of a lease though nobody who holds it is their parent."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import nvml_machine
+import pytest
+import wire
+from containers import LENT, Containers
+from daemon_log import wait_for
+from town import ALICE, BOB
+from waiting import until, until_pending
+
+ID = "3f4e" * 16
+OTHER_ID = "3f4f" * 16
+SOMEBODY = 71009  # who has nothing to do with it
+
+
+@pytest.fixture
+def containers(sandbox):
+    made = Containers(sandbox)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def rootless(containers):
+    """Starts containers that are in namespaces of their own, without root's rights."""
+
+    def start(**facts):
+        return containers.start(user=True, **facts)
+
+    try:
+        start().end()
+    except OSError as error:
+        pytest.skip(f"no user namespaces here: {str(error).splitlines()[-1]}")
+    return start
+
+
+def need_group(containers, identity=None):
+    made = containers.group(identity)
+    if made is None:
+        pytest.skip("no control groups can be made here")
+    return made
+
+
+def mark(lease, socket):
+    return {"BERTH_LEASE": str(lease), "BERTH_SOCKET": str(socket)}
+
+
+# ---- Whose they are ----
+
+
+@pytest.fixture
+def pool_with(hardware_of):
+    """A pool whose daemon runs and has looked at these devices."""
+
+    def start(devices, configuration=""):
+        pool = hardware_of(devices)
+        directory = pool.sandbox.home / ".config/berth"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "berth.yaml").write_text(configuration)
+        assert pool.berth("status").code == 0
+        return pool
+
+    return start
+
+
+@pytest.fixture
+def sleeper():
+    started = []
+
+    def start():
+        started.append(subprocess.Popen(["sleep", "1000"]))
+        return started[-1].pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def judged(pool, index, facts):
+    """What the pool makes of processes of which the probe says this: the lease of each, or "squats"."""
+    pool.says([pool.device(index, processes=facts)])
+    slots = pool.until(
+        lambda slots: len(slots[f"nvidia{index}"]["device"].get("processes", [])) == len(facts), "the processes"
+    )
+    found = slots[f"nvidia{index}"]["device"]["processes"]
+    assert not any(name in process for process in found for name in ("owner", "said_lease", "said_socket"))
+    return ["squats" if process.get("squats") else process.get("lease") for process in found]
+
+
+def test_a_mark_counts_for_who_answers_for_the_container(pool_with, sleeper):
+    pool = pool_with([0])
+    holder = pool.hold()
+    lease, me = int(holder.lease), os.getuid()
+    said = {"said_lease": lease, "said_socket": str(pool.socket)}
+    wanted = [
+        ({"uid": LENT, "owner": me}, lease),
+        ({"uid": LENT, "owner": me, "container": ID}, lease),
+        ({"uid": 0, "container": ID}, lease),
+        ({"uid": SOMEBODY, "owner": 0, "container": ID}, lease),
+        ({"uid": LENT, "owner": SOMEBODY, "container": ID}, "squats"),
+        ({"uid": SOMEBODY, "container": ID}, "squats"),
+    ]
+    facts = [{"pid": sleeper(), **fact, **said} for fact, _ in wanted]
+    assert judged(pool, 0, facts) == [answer for _, answer in wanted]
+    pool.says([0])
+    pool.let_go(holder)
+
+
+def test_all_of_a_container_are_of_one_lease(pool_with, sleeper):
+    """With two leases on the device it is known only by another process which of them it is."""
+    pool = pool_with([0])
+    holders = [pool.hold("--sharing", "time-slice") for _ in range(2)]
+    lease, me = int(holders[1].lease), os.getuid()
+    said = {"said_lease": lease, "said_socket": str(pool.socket)}
+    wanted = [
+        ({"uid": me, "container": ID}, lease),
+        ({"uid": me, "container": ID, **said}, lease),
+        ({"uid": LENT, "owner": me, "container": ID}, lease),
+        ({"uid": 0, "container": ID}, lease),
+        ({"uid": SOMEBODY, "container": ID}, "squats"),
+        ({"uid": me, "container": OTHER_ID}, "squats"),
+        ({"uid": me}, "squats"),
+    ]
+    assert judged(pool, 0, [{"pid": sleeper(), **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
+    pool.says([0])
+    for holder in holders:
+        pool.let_go(holder)
+
+
+def test_the_only_lease_is_that_of_its_users_containers(pool_with, sleeper):
+    pool = pool_with([0])
+    holder = pool.hold()
+    lease, me = int(holder.lease), os.getuid()
+    wanted = [
+        ({"uid": me, "container": ID}, lease),
+        ({"uid": LENT, "owner": me}, lease),
+        ({"uid": me}, "squats"),
+        ({"uid": SOMEBODY, "container": ID}, "squats"),
+        ({"uid": LENT, "owner": SOMEBODY}, "squats"),
+    ]
+    assert judged(pool, 0, [{"pid": sleeper(), **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
+    pool.says([0])
+    pool.let_go(holder)
+
+
+def test_what_was_seen_under_a_lease_keeps_its_device(pool_with, sleeper):
+    """A container that nothing marks outlives the lease: it is not a squatter then, but what is left of it."""
+    pool = pool_with([0])
+    holder = pool.hold()
+    fact = {"pid": sleeper(), "uid": LENT, "owner": os.getuid(), "container": ID}
+    assert judged(pool, 0, [fact]) == [int(holder.lease)]
+    pool.let_go(holder)
+    slots = pool.until_state("nvidia0", "DRAINING")
+    [process] = slots["nvidia0"]["device"]["processes"]
+    assert (process["lease"], process.get("squats")) == (int(holder.lease), None)
+
+
+# ---- What is said of those without a lease ----
+
+
+def test_a_squatter_in_a_container_is_named_as_such(hardware_of, sleeper, site):
+    site.configure("notify")
+    pool = hardware_of([0])
+    assert pool.berth("status").code == 0
+    fact = {"pid": sleeper(), "uid": SOMEBODY, "container": ID, "command": "python train.py"}
+    assert judged(pool, 0, [fact]) == ["squats"]
+    site.until("end", "squatter", "nvidia0")
+    told = site.environment("squatter")
+    advice = f"start it with 'berth cdi --arguments', or 'berth adopt --container {ID[:12]}'"
+    assert told["BERTH_MESSAGE"] == (
+        f"nvidia0 is used without a lease by process {fact['pid']} of uid {SOMEBODY} in container {ID[:12]} "
+        f"({advice}): python train.py"
+    )
+    assert told["BERTH_CONTAINER"] == ID
+    [entry] = wait_for(pool.log, "squatted", device="nvidia0")
+    assert (entry.values["container"], entry.values["advice"]) == (ID, advice)
+    assert f"process {fact['pid']} is in a container: {advice}\n" in pool.berth("status").stdout
+
+
+# ---- The end of a lease ----
+
+
+@pytest.fixture
+def own_pool(pool_of):
+    """A pool of one device; rules may be said."""
+
+    def make(rules=""):
+        pool = pool_of(1)
+        directory = pool.sandbox.home / ".config/berth"
+        directory.mkdir(parents=True)
+        (directory / "berth.yaml").write_text(rules)
+        return pool
+
+    return make
+
+
+def state_of(pool):
+    with wire.connect(str(pool.socket)) as client:
+        return client.look()["slots"][0].get("state", 0)
+
+
+def until_ended(container):
+    until(lambda: not container.is_running(), "the container's end")
+
+
+def test_a_container_keeps_the_device_after_its_holder(own_pool, rootless):
+    """As with `docker run -d`, or when podman is killed: what carries the mark is still there. It is asked to end,
+    which what is first in its pid namespace does not hear."""
+    pool = own_pool("grace: 1h\n")
+    holder = pool.hold()
+    container = rootless(environment=mark(holder.lease, pool.socket))
+    pool.let_go(holder)
+    until(lambda: state_of(pool) == wire.STATES["DRAINING"], "a device that drains")
+    waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
+    until_pending(pool, 1)
+    assert container.is_running()
+    container.end()
+    assert waits.wait_for_line("nvidia") == "nvidia0"
+    assert waits.wait() == 0
+
+
+@pytest.mark.parametrize("how", ["release", "time", "reserved"])
+def test_a_container_is_ended_with_the_lease(own_pool, rootless, how):
+    pool = own_pool("grace: 200ms\n")
+    if how == "reserved":
+        lease = pool.berth("reserve", "--for", "1h").stdout.strip()
+    else:
+        holder = pool.hold(*(["--time", "2s"] if how == "time" else []))
+        lease = holder.lease
+    container = rootless(environment=mark(lease, pool.socket))
+    if how != "time":
+        assert container.is_running()
+        assert pool.berth("release", lease).code == 0
+    until_ended(container)
+    if how != "reserved":
+        assert holder.wait() == (124 if how == "time" else -signal.SIGTERM)
+    assert pool.berth("run", "--wait", "10s", "true").code == 0
+
+
+def test_uids_that_are_lent_are_those_of_who_lends_them(town_of, containers):
+    """Two containers in which others than its root run, both with the lease of the same user in their environment."""
+    town = town_of(1)
+    town.open("grace: 200ms\n")
+    holder = town.hold(ALICE)
+    said = mark(holder.lease, town.socket)
+    mine = containers.start(user=True, uid=ALICE, inner=5, environment=said)
+    his = containers.start(user=True, uid=BOB, inner=5, environment=said)
+    assert os.stat(f"/proc/{mine.pid}").st_uid == LENT + 4
+    town.let_go(holder)
+    until_ended(mine)
+    assert town.berth(ALICE, "run", "--wait", "10s", "true").code == 0
+    assert his.is_running()
+
+
+def test_roots_containers_may_have_any_uid(town_of, containers):
+    """As docker runs images that say a user: it is root who has put it there. Who only calls a control group so has
+    no such pid namespace."""
+    town = town_of(1)
+    identity = need_group(containers)
+    town.open("grace: 200ms\n")
+    holder = town.hold(ALICE)
+    said = mark(holder.lease, town.socket)
+    docker = containers.start(identity, uid=SOMEBODY, environment=said)
+    root = containers.start(identity, environment=said)
+    liar = containers.start(identity, uid=BOB, alone=False, environment=said)
+    town.let_go(holder)
+    until_ended(docker)
+    until_ended(root)
+    assert town.berth(ALICE, "run", "--wait", "10s", "true").code == 0
+    assert liar.is_running()
+
+
+# ---- The probe ----
+
+
+def test_the_probe_says_who_answers(namespace_pool, namespace, containers):
+    """The uid of none is the lease's; all say that they are of it."""
+    card = namespace.machine.add_amd(4)
+    namespace.enter()
+    identity = need_group(containers)
+    holder = namespace_pool.hold()
+    command = ["sh", "-c", f"exec 5<>{card.node_path()}; exec sleep 1000"]
+    said = mark(holder.lease, namespace_pool.socket)
+    order = {"command": command, "environment": said, "inside": namespace.inside}
+    lent = containers.start(user=True, uid=ALICE, inner=0, **order)
+    shares = containers.start(user=True, uid=0, inner=5, **order)
+    docker = containers.start(identity, uid=SOMEBODY, **order)
+    slots = namespace_pool.until(
+        lambda slots: len(slots["amd0"]["device"].get("processes", [])) == 3, "the three processes"
+    )
+    found = {process["pid"]: process for process in slots["amd0"]["device"]["processes"]}
+    assert (found[lent.pid].get("lease"), found[lent.pid]["uid"]) == (None, ALICE)
+    assert found[shares.pid]["lease"] == int(holder.lease)
+    assert found[docker.pid]["lease"] == int(holder.lease)
+    assert (found[docker.pid]["container"], found[docker.pid]["uid"]) == (identity, SOMEBODY)
+    for container in (lent, shares, docker):
+        container.end()
+    namespace_pool.let_go(holder)
+
+
+# ---- Adopting ----
+
+
+class Gpus:
+    """Three GPUs of NVIDIA of a machine whose processes are described here, as they really are."""
+
+    def __init__(self, sandbox, machine):
+        self.machine = machine
+        self.script = sandbox.directory / "nvml"
+        self.addresses = [machine.pci(0x40 + index) for index in range(3)]
+        self.users = [[] for _ in self.addresses]
+        self.tell()
+        sandbox.environment.update(nvml_machine.Machine.environment(self.script))
+        sandbox.environment["BERTH_PROBE_DEADLINE"] = "9s"
+
+    def tell(self):
+        double = nvml_machine.Machine()
+        for index, address in enumerate(self.addresses):
+            facts = {"name": "NVIDIA T4", "uuid": f"GPU-{index}", "minor": index}
+            gpu = double.gpu(pci=(address, "0x1eb810de", "0x12a210de"), **facts)
+            gpu.say(memory=(16 << 30, 15 << 30, 0), utilization=(0, 0))
+            for pid in self.users[index]:
+                gpu.process("compute", pid, 1 << 28)
+        double.write(self.script)
+
+    def use(self, index, container):
+        uid = os.stat(f"/proc/{container.pid}").st_uid
+        group = f"/docker-{container.id}.scope"
+        self.machine.describe_process(container.pid, uid=uid, group=group, started=time.time())
+        self.users[index].append(container.pid)
+        self.tell()
+
+    def leave(self, index):
+        self.users[index].clear()
+        self.tell()
+
+
+@pytest.fixture
+def town(town_of, sandbox, machine):
+    town = town_of()
+    town.gpus = Gpus(sandbox, machine)
+    return town
+
+
+def squatters(town):
+    seen = json.loads(town.berth(ALICE, "status", "--json").stdout)
+    return [process["pid"] for device in seen["devices"] for process in device["squatters"]]
+
+
+def until_squatted(town, count):
+    until(lambda: len(squatters(town)) == count, f"{count} squatters")
+
+
+@pytest.mark.parametrize("facts", [{"uid": ALICE}, {"user": True, "uid": ALICE, "inner": 5}], ids=["own", "lent"])
+def test_adopt_a_container(town, containers, facts):
+    """With what was put into it later, which is not below its first process."""
+    town.open()
+    identity = need_group(containers)
+    first = containers.start(identity, **facts)
+    later = containers.start(identity, **facts)
+    town.gpus.use(0, first)
+    town.gpus.use(2, later)
+    until_squatted(town, 2)
+    refused = town.berth(BOB, "adopt", "--container", identity)
+    assert refused == (125, "", f"berth: adopt: process {first.pid} belongs to another user\n")
+    done = town.berth(ALICE, "adopt", "--container", identity[:12], "--name", "forgot")
+    assert (done.code, done.stderr) == (0, "")
+    seen = json.loads(town.berth(BOB, "status", "--json").stdout)
+    [held] = seen["leases"]
+    assert (held["id"], held["uid"], held["pid"], held["adopted"]) == (int(done.stdout), ALICE, first.pid, True)
+    assert [device["id"] for device in held["devices"]] == ["nvidia0", "nvidia2"]
+    until_squatted(town, 0)
+    again = town.berth(ALICE, "adopt", "--container", identity)
+    assert again.stderr == f"berth: adopt: process {first.pid} is under lease {held['id']} already\n"
+    later.end()
+    town.gpus.leave(2)
+    assert [lease["id"] for lease in town.look()["leases"]] == [held["id"]]
+    first.end()
+    town.gpus.leave(0)
+    until(lambda: not town.look()["leases"], "the end of the lease")
+
+
+def test_a_pid_within_a_container_is_only_itself(town, containers):
+    town.open()
+    identity = need_group(containers)
+    script = "sleep 1000 & exec sleep 1000"
+    first = containers.start(identity, uid=ALICE, command=["sh", "-c", script])
+    [child] = until(lambda: read_children(first.pid), "its child")
+    town.gpus.use(0, first)
+    until_squatted(town, 1)
+    refused = town.berth(ALICE, "adopt", str(child))
+    assert refused.code == 125 and f"found that {child} uses none" in refused.stderr
+
+
+def read_children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [int(word) for word in children.read().split()]
+
+
+def test_root_adopts_everybodys_and_ends_them(town, containers):
+    town.open("grace: 200ms\n")
+    identity = need_group(containers)
+    container = containers.start(identity)
+    town.gpus.use(1, container)
+    until_squatted(town, 1)
+    refused = town.berth(ALICE, "adopt", "--container", identity)
+    assert refused == (125, "", f"berth: adopt: process {container.pid} belongs to another user\n")
+    done = town.sandbox.run(["berth", "adopt", "--container", identity])
+    assert (done.code, done.stderr) == (0, "")
+    assert town.sandbox.run(["berth", "release", done.stdout.strip()]).code == 0
+    until_ended(container)
+
+
+def test_which_container_has_to_be_clear(containers, sandbox, pool_of):
+    pool = pool_of(1)
+    beginning = need_group(containers)[:12]
+    for digit in "ab":
+        identity = need_group(containers, beginning + digit * 52)
+        containers.start(identity)
+    done = pool.berth("adopt", "--container", beginning, "-n", "1")
+    assert (done.code, done.stdout) == (125, "")
+    assert re.fullmatch(
+        f"berth: adopt: wanted one container, found several whose ids begin with '{beginning}': "
+        f"{beginning}(a, {beginning}b|b, {beginning}a)\n",
+        done.stderr,
+    )
+    assert pool.berth("adopt", "--container", identity, "-n", "1").stdout == "1\n"
+    containers.started[-1].end()
+    assert pool.berth("run", "--wait", "10s", "true").code == 0
+
+
+def test_a_container_that_is_not_there(sandbox, pool_of):
+    pool = pool_of(1)
+    wanted = "wanted a running container, found none with the id 'nobodys' ('podman ps' and 'docker ps' list ids)"
+    assert pool.berth("adopt", "--container", "nobodys") == (125, "", f"berth: adopt: {wanted}\n")
+    both = "wanted a pid or a container, found --container 'nobodys' and '4711'"
+    assert pool.berth("adopt", "--container", "nobodys", "4711") == (2, "", f"berth: adopt: {both}\n")
+    assert pool.berth("adopt") == (2, "", "berth: adopt: wanted the pid of one process, found 0\n")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes as those of containers: in namespaces and a control group of their own, and nobody's children.
+
+Run as a program it is what starts one, as JSON on the command line says; it prints the pid and ends.
+"""
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+PR_SET_DUMPABLE = 4
+HIERARCHIES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/freezer")
+LENT, LENT_COUNT = 7100000, 65536  # uids that nobody has
+
+
+class Container:
+    """`id` is that of its control group, where it has one."""
+
+    def __init__(self, pid, identity):
+        self.pid = pid
+        self.id = identity
+
+    def is_running(self):
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def end(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        # What has become an orphan is ours.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+class Containers:
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        self.started = []
+        self.groups = {}
+
+    def group(self, identity=None):
+        """Makes the control group of a container; returns its id, or None where that cannot be done."""
+        identity = identity or secrets.token_hex(32)
+        for hierarchy in HIERARCHIES:
+            place = Path(hierarchy) / f"docker-{identity}.scope"
+            with contextlib.suppress(OSError):
+                if (Path(hierarchy) / "cgroup.procs").exists():
+                    place.mkdir()
+                    self.groups[identity] = place
+                    return identity
+        return None
+
+    def start(self, identity=None, environment=None, command=("sleep", "1000"), inside=(), **facts):
+        """Starts one in the group of this id. `facts`: `uid` that starts it; `user`: it gets a user namespace, with
+        uids that are lent where root makes it; `inner`, its uid there; `alone`: False leaves it our pids."""
+        order = {"environment": environment or {}, "command": command, **facts}
+        words = [*inside, sys.executable, os.path.realpath(__file__), json.dumps(order)]
+        if identity is not None:
+            # Before it is inside anything, where there may be no control groups.
+            words = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', self.groups[identity] / "cgroup.procs", *words]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise OSError(done.stderr)
+        self.started.append(Container(int(done.stdout), identity))
+        return self.started[-1]
+
+    def close(self):
+        for container in self.started:
+            container.end()
+        for place in self.groups.values():
+            remove(place)
+
+
+def remove(place, timeout=10):
+    """Removes a control group, which the last of its processes leaves a moment after its end."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            place.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.002)
+
+
+# ---- The program ----
+
+
+def call(name, *arguments):
+    library = ctypes.CDLL(None, use_errno=True)
+    if getattr(library, name)(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
+def write_maps(pid, uid, gid, lends):
+    """The uids of a user namespace: root is who made it, the others are lent to him by root."""
+    more = f"\n1 {LENT} {LENT_COUNT}" if lends else ""
+    Path(f"/proc/{pid}/uid_map").write_text(f"0 {uid} 1{more}")
+    if not lends:
+        Path(f"/proc/{pid}/setgroups").write_text("deny")
+    Path(f"/proc/{pid}/gid_map").write_text(f"0 {gid} 1{more}")
+
+
+def enter_user_namespace(uid):
+    """As root, with the help of a process that stays root."""
+    lends = os.geteuid() == 0
+    gid = os.getegid()
+    told, tell = os.pipe()
+    helper = os.fork() if lends else None
+    if helper == 0:
+        os.close(tell)
+        os.read(told, 1)
+        write_maps(os.getppid(), uid, uid, True)
+        os._exit(0)
+    if lends:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)
+    call("unshare", CLONE_NEWUSER)
+    if not lends:
+        write_maps("self", uid, gid, False)
+        return
+    os.write(tell, b"x")
+    _, status = os.waitpid(helper, 0)
+    if status != 0:
+        raise OSError("no uids could be lent")
+
+
+def become(order):
+    """In the child: its uid, its environment and command."""
+    uid = order.get("inner", 0) if order.get("user") else order.get("uid", os.geteuid())
+    if uid != os.geteuid():
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    os.execvpe(order["command"][0], list(order["command"]), {"PATH": os.environ["PATH"], **order["environment"]})
+
+
+def main(order):
+    if order.get("user"):
+        enter_user_namespace(order.get("uid", os.geteuid()))
+    if order.get("alone", True):
+        call("unshare", CLONE_NEWPID | CLONE_NEWNS)
+    begun, begins = os.pipe()  # closed by the command's beginning
+    child = os.fork()
+    if child == 0:
+        os.close(begun)
+        become(order)
+    os.close(begins)
+    os.read(begun, 1)
+    print(child)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
