@@ -5,7 +5,7 @@
  *
  * Who makes a user namespace, as containers without root's rights do, has it run processes under
  * user ids that are not his own but lent to him. The kernel gives the owner all power over what is
- * in it: he may signal it, read its environment and trace it.
+ * in it: he may signal and trace it.
  *
  * None of these blocks, and any thread may call them. What may not be known, or is gone, is not so.
  */

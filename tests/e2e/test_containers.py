@@ -245,10 +245,19 @@ def test_a_container_is_ended_with_the_lease(own_pool, rootless, how):
     assert pool.berth("run", "--wait", "10s", "true").code == 0
 
 
-def test_uids_that_are_lent_are_those_of_who_lends_them(town_of, containers):
+@pytest.fixture(params=["root", "nobody"])
+def daemon_options(request):
+    """The daemon as root, and as a user with the rights that it needs."""
+    if request.param == "root":
+        return []
+    request.getfixturevalue("nobody")
+    return ["--user", "nobody"]
+
+
+def test_uids_that_are_lent_are_those_of_who_made_the_namespace(town_of, containers, daemon_options):
     """Two containers in which others than its root run, both with the lease of the same user in their environment."""
     town = town_of(1)
-    town.open("grace: 200ms\n")
+    town.open("grace: 200ms\n", *daemon_options)
     holder = town.hold(ALICE)
     said = mark(holder.lease, town.socket)
     mine = containers.start(user=True, uid=ALICE, inner=5, environment=said)
@@ -260,12 +269,12 @@ def test_uids_that_are_lent_are_those_of_who_lends_them(town_of, containers):
     assert his.is_running()
 
 
-def test_roots_containers_may_have_any_uid(town_of, containers):
+def test_roots_containers_may_have_any_uid(town_of, containers, daemon_options):
     """As docker runs images that say a user: it is root who has put it there. Who only calls a control group so has
     no such pid namespace."""
     town = town_of(1)
     identity = need_group(containers)
-    town.open("grace: 200ms\n")
+    town.open("grace: 200ms\n", *daemon_options)
     holder = town.hold(ALICE)
     said = mark(holder.lease, town.socket)
     docker = containers.start(identity, uid=SOMEBODY, environment=said)
@@ -360,9 +369,9 @@ def until_squatted(town, count):
 
 
 @pytest.mark.parametrize("facts", [{"uid": ALICE}, {"user": True, "uid": ALICE, "inner": 5}], ids=["own", "lent"])
-def test_adopt_a_container(town, containers, facts):
+def test_adopt_a_container(town, containers, facts, daemon_options):
     """With what was put into it later, which is not below its first process."""
-    town.open()
+    town.open("", *daemon_options)
     identity = need_group(containers)
     first = containers.start(identity, **facts)
     later = containers.start(identity, **facts)
