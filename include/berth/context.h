@@ -55,7 +55,8 @@ enum berth_cuda_flags {
 struct berth_context_options {
     size_t size; /* sizeof(struct berth_context_options): which members the caller knows */
     enum berth_api api;
-    /* Of CUDA's primary contexts, which the program's other libraries share. 0: as they are. */
+    /* Of CUDA's primary contexts, which the program's other libraries share. 0: as they are. They
+     * all have MAP_HOST. */
     unsigned cuda_flags;
     /* Devices of an inventory or of the program that are not in this machine get equal parts of an
      * OpenCL device that is a CPU, for trying things out. Never those of the hardware. */

@@ -60,6 +60,7 @@ static void name_targets(const struct kept_set *kept, struct context_target *tar
             .uuid = device->uuid,
             .pci = device->pci,
             .is_partition = device->parent != NULL,
+            .slot = kept->slots[i],
         };
     }
 }
@@ -73,7 +74,7 @@ static int make(struct kept_set *kept, const struct context_order *order,
         .count = kept->count,
         .api = order->options.api,
         .cuda_flags = order->options.cuda_flags,
-        .stand_in = order->options.stand_in && !kept->pool->is_hardware,
+        .parts = order->options.stand_in && !kept->pool->is_hardware ? kept->pool->capacity : 0,
         .surroundings = {kept, is_available, free_memory},
     };
     int code;

@@ -47,9 +47,9 @@ _Static_assert(sizeof(struct cuda_uuid) == 16, "cuda_uuid has another size than 
  * return a cuda_status, as an int, since newer drivers have more of them. A device is an int, a
  * context and a stream are pointers.
  *
- * Releasing, resetting and flags of primary contexts came with CUDA 7.0 and anew, as _v2, with
- * 11.0; cuDeviceGetUuid with 9.2, its _v2, which tells instances of MIG apart, with 11.4;
- * cuGetErrorName with 6.0; the rest is older than 7.0. */
+ * Primary contexts came with CUDA 7.0; releasing, resetting and setting flags of them anew, as _v2,
+ * with 11.0; cuDeviceGetUuid with 9.2, its _v2, which tells instances of MIG apart, with 11.4. The
+ * rest is older than 7.0. */
 #define CUDA_FUNCTIONS(X)                                                              \
     X(init, "cuInit", true, (unsigned flags))                                          \
     X(count, "cuDeviceGetCount", true, (int *ret_count))                               \

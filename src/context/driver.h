@@ -23,6 +23,7 @@ struct context_target {
     const char *uuid; /* NULL: unknown */
     struct pci_address pci;
     bool is_partition; /* of a GPU whose PCI address its other partitions have, too */
+    size_t slot;       /* which of all devices it is */
 };
 
 /* A device as its driver has it. Zeroed memory is none. */

@@ -58,13 +58,15 @@ static int find_device(const struct context_set_facts *facts, const struct conte
     return code;
 }
 
-static int stand_in(const struct context_set_facts *facts, size_t number, struct entry *entry,
-                    struct berth_error *error)
+/* The same part for the same device, whichever sets it is in. */
+static int stand_in(const struct context_set_facts *facts, const struct context_target *target,
+                    struct entry *entry, struct berth_error *error)
 {
     int code = driver_need(&opencl_driver, &entry->driver, error);
 
     if (code == 0)
-        code = opencl_driver.stand_in(entry->driver, number, facts->count, &entry->device, error);
+        code = opencl_driver.stand_in(entry->driver, target->slot, facts->parts, &entry->device,
+                                      error);
     if (code < 0)
         entry->driver = NULL;
     entry->stands_in = code == 0;
@@ -78,8 +80,8 @@ static int make_entry(const struct context_set_facts *facts, size_t number, stru
     int code = find_device(facts, target, entry, error);
     int status;
 
-    if (may_be_elsewhere(code) && facts->stand_in && facts->api != BERTH_API_CUDA)
-        code = stand_in(facts, number, entry, error);
+    if (may_be_elsewhere(code) && facts->parts > 0 && facts->api != BERTH_API_CUDA)
+        code = stand_in(facts, target, entry, error);
     if (code < 0)
         return error_wrap(error, code, "%s", device_id_format(target->id).text);
     status = entry->driver->ops->create(entry->driver, entry->device, facts->cuda_flags,

@@ -20,7 +20,9 @@ struct context_set_facts {
     size_t count; /* 1 or more */
     enum berth_api api;
     unsigned cuda_flags;
-    bool stand_in; /* a part of a CPU does where a device is not found */
+    /* Where a device is not found, its part of a CPU does, of as many as there may be devices in
+     * all; 0: none does. */
+    size_t parts;
     struct context_surroundings {
         void *data;
         /* Whether the device at a position may be given work. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doubles/cuda_machine.h"
 
-#include <inttypes.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,41 +36,82 @@ static struct machine_unit *add_unit(struct machine *machine, bool is_instance)
     return unit;
 }
 
-/* What a line says of the machine; false: it says nothing of it. */
-static bool take_machine(struct machine *machine, const char *line)
+/* Reads numbers with these characters behind them, the last at the text's end. */
+static bool take_numbers(const char *text, int base, const char *ends, uint64_t *ret_numbers)
 {
-    unsigned gpu_instance;
-    unsigned compute_instance;
-    struct machine_unit *unit;
+    for (size_t i = 0; i <= strlen(ends); i++) {
+        char *end;
 
-    if (strcmp(line, "gpu") == 0)
-        return add_unit(machine, false) != NULL;
-    if (sscanf(line, "instance %u %u", &gpu_instance, &compute_instance) == 2) {
-        unit = add_unit(machine, true);
-        if (unit == NULL)
+        ret_numbers[i] = strtoull(text, &end, base);
+        if (end == text || *end != ends[i])
             return false;
-        unit->gpu_instance = gpu_instance;
-        unit->compute_instance = compute_instance;
-        return true;
+        text = end + 1;
     }
-    if (strcmp(line, "many-instances") == 0)
-        machine->many_instances = true;
-    else
-        return sscanf(line, "version %d", &machine->version) == 1 ||
-               sscanf(line, "init %d", &machine->init) == 1;
     return true;
 }
 
-static bool take_unit(struct machine_unit *unit, const char *line)
+static bool take_instance(struct machine *machine, const uint64_t *numbers)
 {
-    uint32_t *pci = unit->pci;
+    struct machine_unit *unit = add_unit(machine, true);
 
-    return sscanf(line, "uuid %47s", unit->uuid) == 1 ||
-           sscanf(line, "pci %" SCNx32 ":%" SCNx32 ":%" SCNx32 ".%" SCNx32, &pci[0], &pci[1],
-                  &pci[2], &pci[3]) == 4 ||
-           sscanf(line, "name %95[^\n]", unit->name) == 1 ||
-           sscanf(line, "memory %" SCNu64 " %" SCNu64, &unit->total, &unit->free) == 2 ||
-           sscanf(line, "speed %u", &unit->speed) == 1;
+    if (unit == NULL)
+        return false;
+    unit->gpu_instance = (unsigned)numbers[0];
+    unit->compute_instance = (unsigned)numbers[1];
+    return true;
+}
+
+/* What a statement says of the machine; false: it says nothing of it. */
+static bool take_machine(struct machine *machine, const char *word, const char *rest)
+{
+    uint64_t numbers[2];
+
+    if (strcmp(word, "gpu") == 0)
+        return add_unit(machine, false) != NULL;
+    if (strcmp(word, "instance") == 0)
+        return take_numbers(rest, 10, " ", numbers) && take_instance(machine, numbers);
+    if (strcmp(word, "many-instances") == 0)
+        machine->many_instances = true;
+    else if (strcmp(word, "version") == 0 && take_numbers(rest, 10, "", numbers))
+        machine->version = (int)numbers[0];
+    else if (strcmp(word, "init") == 0 && take_numbers(rest, 10, "", numbers))
+        machine->init = (int)numbers[0];
+    else
+        return false;
+    return true;
+}
+
+static bool take_unit(struct machine_unit *unit, const char *word, const char *rest)
+{
+    uint64_t numbers[4];
+
+    if (strcmp(word, "uuid") == 0)
+        snprintf(unit->uuid, sizeof(unit->uuid), "%s", rest);
+    else if (strcmp(word, "name") == 0)
+        snprintf(unit->name, sizeof(unit->name), "%s", rest);
+    else if (strcmp(word, "speed") == 0 && take_numbers(rest, 10, "", numbers))
+        unit->speed = (unsigned)numbers[0];
+    else if (strcmp(word, "memory") == 0 && take_numbers(rest, 10, " ", numbers)) {
+        unit->total = numbers[0];
+        unit->free = numbers[1];
+    } else if (strcmp(word, "pci") == 0 && take_numbers(rest, 16, "::.", numbers)) {
+        for (unsigned i = 0; i < 4; i++)
+            unit->pci[i] = (uint32_t)numbers[i];
+    } else
+        return false;
+    return true;
+}
+
+/* One statement: a word, and what follows it. */
+static bool take_statement(struct machine *machine, char *statement)
+{
+    char *rest = statement;
+    const char *word = strsep(&rest, " ");
+
+    if (rest == NULL)
+        rest = statement + strlen(statement);
+    return take_machine(machine, word, rest) ||
+           (machine->count > 0 && take_unit(&machine->units[machine->count - 1], word, rest));
 }
 
 void machine_read(struct machine *ret_machine)
@@ -88,9 +129,7 @@ void machine_read(struct machine *ret_machine)
 
         number++;
         statement[strcspn(statement, "\n")] = '\0';
-        if (*statement != '\0' && *statement != '#' && !take_machine(ret_machine, statement) &&
-            (ret_machine->count == 0 ||
-             !take_unit(&ret_machine->units[ret_machine->count - 1], statement)))
+        if (*statement != '\0' && *statement != '#' && !take_statement(ret_machine, statement))
             refuse(path, number, statement);
     }
     fclose(file);
@@ -100,15 +139,14 @@ void machine_read(struct machine *ret_machine)
 void machine_uuid(const struct machine_unit *unit, unsigned char *ret_bytes)
 {
     const char *text = unit->uuid + strcspn(unit->uuid, "-");
-    unsigned nibbles = 0;
+    unsigned digits = 0;
 
     memset(ret_bytes, 0, 16);
-    for (; *text != '\0' && nibbles < 32; text++) {
-        unsigned digit;
-
-        if (*text == '-' || sscanf((char[]){*text, '\0'}, "%1x", &digit) != 1)
+    for (; *text != '\0' && digits < 32; text++) {
+        if (!isxdigit((unsigned char)*text))
             continue;
-        ret_bytes[nibbles / 2] |= (unsigned char)(digit << (nibbles % 2 == 0 ? 4 : 0));
-        nibbles++;
+        ret_bytes[digits / 2] =
+            (unsigned char)(ret_bytes[digits / 2] << 4 | strtoul((char[]){*text, '\0'}, NULL, 16));
+        digits++;
     }
 }

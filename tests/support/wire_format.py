@@ -83,6 +83,9 @@ ERRORS = {
     "TIMED_OUT": 12,
     "CANCELLED": 13,
     "FORKED": 14,
+    "LOST": 15,
+    "STALE": 16,
+    "DRIVER": 17,
 }
 
 

@@ -128,6 +128,34 @@ static void a_lease_computes(void **state)
     assert_int_equal(berth_context_info(world->pool, context, &info, NULL), BERTH_ERROR_NOT_FOUND);
 }
 
+/* Where the CPU can be split, two leases never compute on the same part of it. */
+static void leases_have_parts_of_their_own(void **state)
+{
+    struct world *world = *state;
+    struct berth_lease leases[2] = {claim(world), claim(world)};
+    struct berth_context_info infos[2] = {{.size = sizeof(infos[0])}, {.size = sizeof(infos[0])}};
+    cl_device_id whole = NULL;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct berth_context context;
+
+        assert_works(berth_contexts_at(world->pool, contexts_of(world, leases[i]), 0, &context,
+                                       &world->error),
+                     &world->error);
+        assert_works(berth_context_info(world->pool, context, &infos[i], &world->error),
+                     &world->error);
+    }
+    assert_int_equal(
+        clGetDeviceInfo(infos[0].device, CL_DEVICE_PARENT_DEVICE, sizeof(whole), &whole, NULL),
+        CL_SUCCESS);
+    if (whole == NULL) {
+        print_message("skip: the CPU has one compute unit\n");
+        skip();
+    }
+    assert_ptr_not_equal(infos[0].device, infos[1].device);
+    assert_ptr_not_equal(infos[0].context, infos[1].context);
+}
+
 /* Devices of this machine never get a part of the CPU, and none does unasked. */
 static void nothing_stands_in_unasked(void **state)
 {
@@ -262,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #ifdef HAVE_OPENCL
         pocl_test(a_lease_computes),
+        pocl_test(leases_have_parts_of_their_own),
         pocl_test(nothing_stands_in_unasked),
         pocl_test(a_rebuilt_context_computes),
         pocl_test(threads_compute_under_leases_of_their_own),
