@@ -30,7 +30,7 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def source_root():
     """The project's own directory."""
     return Path(os.environ.get("BERTH_SOURCE_ROOT", Path(__file__).resolve().parent.parent))
