@@ -94,9 +94,14 @@ def test_what_is_not_adopted(machine):
     done = machine.pool.berth("adopt", "--container", "0123456789ab", "--device", OTHER)
     assert (done.code, done.stdout) == (125, "")
     assert re.fullmatch("berth: adopt: .*0123456789ab.*\n", done.stderr)
-    program = machine.start(leased(f"--device {OPENS}", f"exec 5<>{OPENED_NODE}; echo uses; cat", "--rm -i --name one"))
-    program.wait_for_line("^uses$")
-    lease = until_used(machine)[0]["lease"]
+
+
+@pytest.mark.parametrize("command", ["echo runs", f"exec 5<>{OPENED_NODE}; echo runs"], ids=["says", "is seen"])
+def test_a_container_under_a_lease_is_not_adopted(machine, command):
+    """By what it says, though it uses no device yet and is nobody's child, and by what it uses."""
+    command = f"{command}; echo lease $BERTH_LEASE; cat"
+    program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
+    lease = program.wait_for_line("^lease ").split()[1]
     [container] = machine.podman.containers()
     done = machine.pool.berth("adopt", "--container", container, "--device", OTHER)
     assert (done.code, done.stdout) == (2, ""), done
