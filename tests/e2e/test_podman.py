@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers of a real podman on leased devices: what they see of them, and when the devices come back."""
 import json
+import shutil
 
 import pytest
 from container_machine import NODES, OPENED_NODE, OPENS, leased, nodes_of, number_of, owner_of
@@ -83,6 +84,18 @@ def test_all_devices(machine):
     done = machine.sh(run)
     assert (done.code, done.stderr) == (0, ""), done
     assert sees(done.stdout) == wanted_nodes(*NODES)
+
+
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+def test_runtimes(machine, runtime):
+    """Whatever makes the container for podman."""
+    program = shutil.which(runtime)
+    if program is None:
+        pytest.skip(f"no {runtime}")
+    environment = {"CONTAINERS_CONF": machine.podman.configure(program)}
+    done = machine.sh(leased("--device amd1", f"{LIST} exit 7"), env=environment)
+    assert (done.code, done.stderr) == (7, ""), done
+    assert sees(done.stdout) == wanted_nodes("amd1")
 
 
 def test_no_device_without_a_lease(machine):

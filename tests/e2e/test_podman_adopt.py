@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers of a real podman that nobody has told of a lease: what berth makes of them, and adopting them."""
+import contextlib
 import re
 import signal
+from pathlib import Path
 
 import pytest
 import wire
@@ -127,3 +129,24 @@ def test_a_container_that_does_not_know_its_lease(machine):
     stop(machine)
     assert after.wait() == 0
     assert after.text() == f"got {OPENS}\n"
+
+
+def test_control_groups_within_a_container(machine):
+    """What a container makes of its control group, another container in it say, is still in the container."""
+    program = machine.start(leased(f"--device {OPENS}", "echo runs; cat", "--rm -i --name one"))
+    program.wait_for_line("^runs$")
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", USES).code == 0
+    [process] = until_used(machine)
+    lease = process["lease"]
+    assert lease
+    for group in machine.podman.groups():
+        for container in group.glob("libpod-*"):
+            (container / "inner").mkdir()
+            with contextlib.suppress(OSError):  # CPUs, say, are to be given to a group first
+                (container / "inner/cgroup.procs").write_text(str(process["pid"]))
+    assert "/inner\n" in Path(f"/proc/{process['pid']}/cgroup").read_text()
+    machine.pool.end_daemon(signal.SIGKILL)  # another knows only what it sees
+    assert machine.pool.berth("status").code == 0
+    [process] = until_used(machine)
+    assert (process["lease"], process.get("squats")) == (lease, None)
+    machine.pool.let_go(program)

@@ -142,9 +142,7 @@ class Podman:
             pytest.skip(f"no place for podman can be made here: {done.stderr.strip()}")
 
     def _write_commands(self):
-        configuration = self.sandbox.directory / "containers.conf"
-        runtime = shutil.which("runc") or shutil.which("crun")
-        configuration.write_text(CONFIGURATION.format(limits=", ".join(limits()), runtime=runtime))
+        configuration = self.configure(shutil.which("runc") or shutil.which("crun"))
         storage = self.sandbox.directory / "storage.conf"
         storage.write_text(STORAGE.format(directory=self.namespace.directory / "storage"))
         self.commands.mkdir()
@@ -156,6 +154,12 @@ class Podman:
             CONTAINERS_STORAGE_CONF=str(storage),
             PATH=f"{self.commands}{os.pathsep}{self.sandbox.environment['PATH']}",
         )
+
+    def configure(self, runtime):
+        """The path of a configuration (CONTAINERS_CONF) by which containers are run by this program."""
+        path = self.sandbox.directory / f"containers-{Path(runtime).name}.conf"
+        path.write_text(CONFIGURATION.format(limits=", ".join(limits()), runtime=runtime))
+        return path
 
     def __call__(self, *args, **options):
         """Runs it to its end."""
