@@ -38,7 +38,8 @@ def test_every_command_prints_what_is_shown(machine, source_root):
 
 
 def test_readme(machine, source_root):
-    section = re.search(r"^### Containers\n(.*?)^### ", (source_root / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    readme = (source_root / "README.md").read_text()
+    section = re.search(r"^### Containers\n(.*?)^### ", readme, re.DOTALL | re.MULTILINE)
     [block] = re.findall(r"^```sh\n(.*?)^```", section.group(1), re.DOTALL | re.MULTILINE)
     block = block.replace("sudo ", "").replace("IMAGE COMMAND", "busybox ls /dev/dri")
     done = machine.sh(f"set -e\n{block}")

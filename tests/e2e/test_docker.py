@@ -35,7 +35,8 @@ class Docker:
         state = machine.namespace.directory / "docker"
         self.daemon = machine.namespace.start(
             *("dockerd", "--host", "unix:///run/docker.sock", "--pidfile", "/run/docker.pid"),
-            *("--iptables=false", "--bridge=none", "--storage-driver=vfs", f"--cgroup-parent=/{machine.podman.group}/docker"),
+            *("--iptables=false", "--bridge=none", "--storage-driver=vfs"),
+            f"--cgroup-parent=/{machine.podman.group}/docker",
             *("--data-root", state / "data", "--exec-root", "/run/docker-exec"),
             *("--default-ulimit=nofile=1024:1024", "--default-ulimit=nproc=16384:16384"),
         )
@@ -133,7 +134,8 @@ def test_the_device_drains_until_the_container_has_ended(machine, docker, detach
 
 
 def test_a_container_is_adopted(machine, docker):
-    done = docker("run", "--detach", "--network=none", "--name", "one", "--device", "/dev/dri/renderD128", "busybox", "sleep", "1000")
+    given = ("--network=none", "--device", "/dev/dri/renderD128")
+    done = docker("run", "--detach", "--name", "one", *given, "busybox", "sleep", "1000")
     assert done.code == 0, done
     done = machine.pool.berth("adopt", "--container", done.stdout.strip(), "--device", DEVICE)
     assert (done.code, done.stderr) == (0, ""), done

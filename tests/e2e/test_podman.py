@@ -12,7 +12,8 @@ from namespaces import HARMLESS_DEVICE
 LIST = r"""
 for file in /dev/* /dev/*/*; do
     case $file in
-    /dev/null | /dev/zero | /dev/full | /dev/random | /dev/urandom | /dev/tty | /dev/console | /dev/ptmx | /dev/pts/*) ;;
+    /dev/null | /dev/zero | /dev/full | /dev/random | /dev/urandom) ;;
+    /dev/tty | /dev/console | /dev/ptmx | /dev/pts/*) ;;
     *) test ! -L "${file%/*}" && test ! -L "$file" && test -c "$file" && stat -c "node %n %t:%T %a %u:%g" "$file" ;;
     esac
 done

@@ -31,8 +31,8 @@ def start(machine, command, options="", podman="--rm --name one", device=DEVICE)
 
 def successor(machine, device=DEVICE):
     """Who waits for the device, and on having it says which processes of containers there are."""
-    group = machine.podman.group
-    script = f'echo got $BERTH_DEVICES; find /sys/fs/cgroup -path "*/{group}/libpod-*" -name cgroup.procs -exec cat {{}} +'
+    files = f'-path "*/{machine.podman.group}/libpod-*" -name cgroup.procs'
+    script = f"echo got $BERTH_DEVICES; find /sys/fs/cgroup {files} -exec cat {{}} +"
     program = machine.start(f"berth run --device {device} -- sh -c '{script}; echo all'")
     until_pending(machine.pool, 1)
     return program

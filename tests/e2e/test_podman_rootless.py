@@ -7,7 +7,7 @@ import processes
 import pytest
 from container_machine import CONFIGURATION, NODES, OPENED_NODE, OPENS, leased
 from machine_pool import MachinePool
-from podman import IMAGE
+from podman import IMAGE, STORAGE
 from town import ALICE, needs_root
 from waiting import until_pending
 
@@ -30,7 +30,7 @@ class Rootless(MachinePool):
         machine.sandbox.directory.chmod(0o711)
         rules.write_text(CONFIGURATION)
         storage = machine.sandbox.directory / "user-storage.conf"
-        storage.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{self.home}/images"\nrunroot = "{self.home}/containers"\n')
+        storage.write_text(STORAGE.format(directory=self.home / "images", runtime=self.home / "containers"))
         self.environment = {
             "HOME": self.home,
             "XDG_RUNTIME_DIR": self.runtime,
@@ -47,7 +47,8 @@ class Rootless(MachinePool):
         done = self.run("berth --version")
         if done.code != 0:
             pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
-        done = self.run(f"podman import {self.machine.sandbox.directory}/image.tar {IMAGE} && podman run --rm busybox echo works")
+        archive = self.machine.sandbox.directory / "image.tar"
+        done = self.run(f"podman import {archive} {IMAGE} && podman run --rm busybox echo works")
         if done.code != 0 or not done.stdout.endswith("works\n"):
             pytest.skip("podman runs no containers of users here: " + done.stderr.strip().rpartition("\n")[2])
 

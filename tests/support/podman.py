@@ -57,7 +57,7 @@ runtime = "{runtime}"
 STORAGE = """[storage]
 driver = "vfs"
 graphroot = "{directory}"
-runroot = "/run/storage"
+runroot = "{runtime}"
 """
 
 
@@ -144,7 +144,7 @@ class Podman:
     def _write_commands(self):
         configuration = self.configure(shutil.which("runc") or shutil.which("crun"))
         storage = self.sandbox.directory / "storage.conf"
-        storage.write_text(STORAGE.format(directory=self.namespace.directory / "storage"))
+        storage.write_text(STORAGE.format(directory=self.namespace.directory / "storage", runtime="/run/storage"))
         self.commands.mkdir()
         wrapper = self.commands / "podman"
         wrapper.write_text(WRAPPER.format(program=shutil.which("podman"), group=self.group))
