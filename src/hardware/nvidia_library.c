@@ -5,8 +5,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "base/library.h"
+#include "base/text.h"
 #include "hardware/nvidia.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
