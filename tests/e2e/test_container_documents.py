@@ -4,6 +4,7 @@ import re
 import shutil
 
 import pytest
+import yaml
 
 DOCUMENT = "docs/CONTAINERS.md"
 ELSEWHERE = ("nvidia-ctk", "docker")  # programs that a block may need and that are not here
@@ -54,6 +55,32 @@ def test_what_is_not_tried_says_so(source_root):
     for mark, block in blocks:
         assert any(program in block for program in ELSEWHERE), block
         assert bool(mark) == ("docker" in block), block
+
+
+def block_of(source_root, language):
+    """The document's only block in this language."""
+    text = (source_root / DOCUMENT).read_text()
+    [block] = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return block
+
+
+def test_the_unit(machine, source_root):
+    """Its command, as systemd hands it over."""
+    [command] = re.findall(r"ExecStart=(.*)", block_of(source_root, "ini"))
+    command = command.replace("$$", "$").replace("/usr/local/bin/", "").replace("IMAGE", "busybox ls /dev/dri")
+    assert machine.sh(command) == (0, "card0\nrenderD128\n", "")
+
+
+def test_the_compose_file(machine, source_root):
+    """It names what a lease sets, and all that marks a container as one of the lease."""
+    [service] = yaml.safe_load(block_of(source_root, "yaml"))["services"].values()
+    said = machine.pool.berth("run", "--device", "amd0", "berth", "cdi", "--arguments", "cdi").stdout.split()
+    given = dict(word.removeprefix("--env=").split("=", 1) for word in said if word.startswith("--env="))
+    for variable in service["environment"]:
+        name, _, value = variable.partition("=")
+        assert given[name] == (value or given[name]), variable
+    assert {"BERTH_LEASE", "BERTH_SOCKET"} <= set(service["environment"])
+    assert service["devices"] == ["${BERTH_CDI_DEVICES}"]
 
 
 def test_example(machine, source_root):
