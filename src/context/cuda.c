@@ -102,12 +102,6 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     return code;
 }
 
-static void forget(struct driver *driver, struct native_device device)
-{
-    (void)driver;
-    (void)device;
-}
-
 /* ---- In a context ---- */
 
 /* Puts the thread's own context back. */
@@ -341,7 +335,6 @@ const struct driver_ops cuda_driver = {
     .library = "libcuda.so.1",
     .open = open_driver,
     .find = cuda_find,
-    .forget = forget,
     .create = create,
     .destroy = destroy,
     .rebuild = rebuild,

@@ -26,7 +26,7 @@ struct context_target {
     size_t slot;       /* which of all devices it is */
 };
 
-/* A device as its driver has it. Zeroed memory is none. */
+/* A device as its driver has it, which keeps it as long as the process. Zeroed memory is none. */
 struct native_device {
     void *pointer; /* cl_device_id; NULL for CUDA */
     int number;    /* CUdevice; -1 for OpenCL */
@@ -80,9 +80,6 @@ struct driver_ops {
      * parts, several have the same one. NULL: the driver has no such thing. As find. */
     int (*stand_in)(struct driver *driver, size_t number, size_t count,
                     struct native_device *ret_device, struct berth_error *error);
-
-    /* Gives a device back that find or stand_in handed out. */
-    void (*forget)(struct driver *driver, struct native_device device);
 
     /* Makes the device's context. `flags` are those of CUDA; 0: as they are. */
     int (*create)(struct driver *driver, struct native_device device, unsigned flags,

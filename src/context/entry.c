@@ -151,17 +151,13 @@ void entry_memory(struct context_set *set, struct entry *entry, struct driver_me
 
 void entry_release(struct context_set *set, struct entry *entry)
 {
-    const struct driver_ops *ops;
-
     if (entry->is_released || entry->driver == NULL)
         return;
-    ops = entry->driver->ops;
     pthread_mutex_lock(&set->lock);
     entry->is_released = true;
     pthread_mutex_unlock(&set->lock);
     /* A driver that refuses has lost it already. */
     if (entry->context.pointer != NULL)
-        ops->destroy(entry->driver, entry->context);
+        entry->driver->ops->destroy(entry->driver, entry->context);
     entry->context = (struct native_context){0};
-    ops->forget(entry->driver, entry->device);
 }

@@ -61,7 +61,7 @@ int entry_refuse_lost(const struct entry *entry, struct berth_error *error);
 /* How much memory its device has: asked, or of the last sample. With `calls`. */
 void entry_memory(struct context_set *set, struct entry *entry, struct driver_memory *ret_memory);
 
-/* Gives back the context and the device, where that has not been done. With `calls`. */
+/* Gives back the context, where that has not been done. With `calls`. */
 void entry_release(struct context_set *set, struct entry *entry);
 
 #endif

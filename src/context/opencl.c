@@ -232,7 +232,6 @@ const struct driver_ops opencl_driver = {
     .open = open_driver,
     .find = opencl_find,
     .stand_in = opencl_stand_in,
-    .forget = opencl_forget,
     .create = create,
     .destroy = destroy,
     .rebuild = rebuild,

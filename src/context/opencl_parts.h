@@ -71,7 +71,6 @@ int opencl_find(struct driver *driver, const struct context_target *target,
                 struct native_device *ret_device, struct berth_error *error);
 int opencl_stand_in(struct driver *driver, size_t number, size_t count,
                     struct native_device *ret_device, struct berth_error *error);
-void opencl_forget(struct driver *driver, struct native_device device);
 enum driver_verdict opencl_judge(int status);
 const char *opencl_name_status(struct driver *driver, int status);
 

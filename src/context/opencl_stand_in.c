@@ -128,13 +128,6 @@ int opencl_stand_in(struct driver *driver, size_t number, size_t count,
     return 0;
 }
 
-/* Whole devices are the platform's, and parts are kept. */
-void opencl_forget(struct driver *driver, struct native_device device)
-{
-    (void)driver;
-    (void)device;
-}
-
 void opencl_forget_splits(struct opencl *opencl)
 {
     while (opencl->splits != NULL) {

@@ -205,7 +205,7 @@ static int32_t give_khronos(const struct fact *fact, size_t room, void *out, siz
 static int32_t give_fact(opencl_device whole, uint32_t name, size_t room, void *out,
                          size_t *ret_size)
 {
-    const opencl_platform platform = &platforms[platform_of(whole)];
+    opencl_platform platform = &platforms[platform_of(whole)];
     const uint32_t is_available = !whole->is_unavailable;
 
     switch (name) {

@@ -49,11 +49,13 @@ static void read_fact(const char *text, struct fact *fact)
 static void read_uuid(const char *text, struct opencl_device_handle *device)
 {
     for (size_t i = 0; i < OPENCL_UUID_SIZE; i++) {
-        unsigned byte;
+        char digits[3] = "";
+        char *end;
 
-        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+        memcpy(digits, text + 2 * i, 2);
+        device->uuid[i] = (uint8_t)strtoul(digits, &end, 16);
+        if (end != digits + 2)
             no_sense(text);
-        device->uuid[i] = (uint8_t)byte;
     }
     device->has_uuid = true;
 }
@@ -110,6 +112,19 @@ static void read_platform_line(const char *word, const char *rest,
         no_sense(word);
 }
 
+/* "FUNCTION STATUS" */
+static void read_call(const char *text)
+{
+    size_t length = strcspn(text, " ");
+
+    if (faults_count == CALLS || text[length] == '\0' || length >= sizeof(faults[0].function))
+        no_sense(text);
+    memcpy(faults[faults_count].function, text, length);
+    faults[faults_count].function[length] = '\0';
+    faults[faults_count].status = (int)strtol(text + length, NULL, 10);
+    faults_count++;
+}
+
 static void read_line(char *line)
 {
     char *word = line + strspn(line, " ");
@@ -120,9 +135,8 @@ static void read_line(char *line)
         *rest++ = '\0';
     if (*word == '\0' || *word == '#')
         return;
-    if (strcmp(word, "call") == 0 && faults_count < CALLS &&
-        sscanf(rest, "%31s %d", faults[faults_count].function, &faults[faults_count].status) == 2)
-        faults_count++;
+    if (strcmp(word, "call") == 0)
+        read_call(rest);
     else if (strcmp(word, "platforms") == 0)
         read_fact(rest, &platforms_said);
     else if (strcmp(word, "platform") == 0 && platforms_count < PLATFORMS)

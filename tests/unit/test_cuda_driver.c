@@ -174,10 +174,8 @@ static int find(struct driver *driver, struct context_target target, int code,
     struct native_device device = {.number = -1};
 
     assert_int_equal(cuda_driver.find(driver, &target, &device, error), code);
-    if (code == 0) {
+    if (code == 0)
         assert_null(device.pointer);
-        cuda_driver.forget(driver, device);
-    }
     return device.number;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "support/opencl_world.h"
 
+#include <pthread.h>
+
 #include "support/failing_allocator.h"
 
 #define GPU WORLD_AMD "device gpu\nkhronos 0 7 0 0\n"
@@ -272,7 +274,6 @@ static void equal_parts(void **state)
     assert_part(world, 2, 3, "0.0#2");
     assert_part(world, 2, 8, "0.0#2");
     /* Parts are kept, and given out again. */
-    opencl_driver.forget(world->driver, first);
     assert_ptr_equal(assert_part(world, 0, 3, "0.0#0").pointer, first.pointer);
     assert_ptr_equal(assert_part(world, 0, 4, "0.0#0").pointer, first.pointer);
     assert_int_equal(world_logged("part 0.0#0"), 2);
@@ -332,6 +333,43 @@ static void parts_that_are_said_to_be_fewer(void **state)
     assert_part(world, 2, 4, "0.0#0");
 }
 
+struct taker {
+    pthread_t thread;
+    struct opencl_world *world;
+    size_t number;
+    struct native_device device;
+    int code;
+};
+
+static void *take(void *argument)
+{
+    struct taker *taker = argument;
+
+    taker->code =
+        opencl_driver.stand_in(taker->world->driver, taker->number, 4, &taker->device, NULL);
+    return NULL;
+}
+
+static void threads_split_once(void **state)
+{
+    struct opencl_world *world = *state;
+    struct taker takers[16] = {0};
+
+    world_start(world, CPU "units 4\n");
+    for (size_t i = 0; i < 16; i++) {
+        takers[i].world = world;
+        takers[i].number = i % 4;
+        assert_int_equal(pthread_create(&takers[i].thread, NULL, take, &takers[i]), 0);
+    }
+    for (size_t i = 0; i < 16; i++) {
+        assert_int_equal(pthread_join(takers[i].thread, NULL), 0);
+        assert_int_equal(takers[i].code, 0);
+        assert_ptr_equal(takers[i].device.pointer, takers[i % 4].device.pointer);
+    }
+    assert_ptr_not_equal(takers[0].device.pointer, takers[1].device.pointer);
+    assert_int_equal(world_logged("part 0.0#0"), 1);
+}
+
 static int take_part(void *context)
 {
     struct opencl_world *world = context;
@@ -386,61 +424,6 @@ static void no_cpu(void **state)
     assert_int_equal(device.number, 7);
 }
 
-/* ---- What numbers mean ---- */
-
-static void every_status_has_its_class(void **state)
-{
-    /* Those that are not mistakes, which leave the context as it was. */
-    static const struct {
-        int status;
-        enum driver_verdict verdict;
-    } others[] = {
-        {-2, DRIVER_RETRY},      {-4, DRIVER_RETRY},      {-5, DRIVER_UNSURE},
-        {-6, DRIVER_RETRY},      {-12, DRIVER_RETRY},     {-14, DRIVER_UNSURE},
-        {-33, DRIVER_UNSURE},    {-34, DRIVER_UNSURE},    {-36, DRIVER_UNSURE},
-        {-1121, DRIVER_REBUILD}, {-9999, DRIVER_REBUILD},
-    };
-
-    (void)state;
-    for (int status = 1; status >= -12000; status--) {
-        bool is_known = opencl_driver.name_status(NULL, status) != NULL;
-        enum driver_verdict wanted = is_known ? DRIVER_FINE : DRIVER_UNSURE;
-
-        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-            if (others[i].status == status) {
-                assert_true(is_known);
-                wanted = others[i].verdict;
-            }
-        }
-        if (opencl_driver.judge(status) != wanted)
-            fail_msg("%d: judged %d, wanted %d", status, opencl_driver.judge(status), wanted);
-    }
-    assert_int_equal(opencl_driver.judge(0), DRIVER_FINE);
-    assert_int_equal(opencl_driver.judge(1), DRIVER_UNSURE);
-    assert_int_equal(opencl_driver.judge(INT32_MIN), DRIVER_UNSURE);
-}
-
-static void every_status_has_its_name(void **state)
-{
-    (void)state;
-    assert_string_equal(opencl_driver.name_status(NULL, 0), "CL_SUCCESS");
-    assert_string_equal(opencl_driver.name_status(NULL, -5), "CL_OUT_OF_RESOURCES");
-    assert_string_equal(opencl_driver.name_status(NULL, -1001), "CL_PLATFORM_NOT_FOUND_KHR");
-    assert_string_equal(opencl_driver.name_status(NULL, -9999), "CL_ILLEGAL_ACCESS_NV");
-    assert_null(opencl_driver.name_status(NULL, -20));
-    assert_null(opencl_driver.name_status(NULL, 1));
-    /* One name for each number, one number for each name. */
-    for (int one = 0; one >= -1200; one--) {
-        const char *name = opencl_driver.name_status(NULL, one);
-
-        for (int other = one - 1; name != NULL && other >= -1200; other--) {
-            const char *second = opencl_driver.name_status(NULL, other);
-
-            assert_true(second == NULL || strcmp(name, second) != 0);
-        }
-    }
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_enter, world_leave)
 
 int main(void)
@@ -462,10 +445,9 @@ int main(void)
         TEST(parts_that_are_said_to_be_more),
         TEST(parts_that_are_said_to_be_fewer),
         TEST(splitting_without_memory),
+        TEST(threads_split_once),
         TEST(the_first_cpu_that_is_there),
         TEST(no_cpu),
-        cmocka_unit_test(every_status_has_its_class),
-        cmocka_unit_test(every_status_has_its_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

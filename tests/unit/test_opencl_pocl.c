@@ -128,7 +128,6 @@ static struct native_context context_on(struct world *world, struct native_devic
 static void end(struct world *world, struct native_context context)
 {
     assert_int_equal(opencl_driver.destroy(world->driver, context), CL_SUCCESS);
-    opencl_driver.forget(world->driver, context.device);
 }
 
 /* ---- Computing ---- */
@@ -160,9 +159,6 @@ static void parts_are_equal_and_apart(void **state)
         for (size_t k = 0; k < i; k++)
             assert_ptr_not_equal(parts[i].pointer, parts[k].pointer);
     }
-    for (size_t i = 0; i < count; i++)
-        opencl_driver.forget(world->driver, parts[i]);
-    opencl_driver.forget(world->driver, whole);
     assert_int_equal(units_of(whole), units); /* which is still there */
 }
 
@@ -185,7 +181,6 @@ static void a_part_is_kept(void **state)
     struct world *world = *state;
     struct native_device part = part_of(world, 1, 2);
 
-    opencl_driver.forget(world->driver, part);
     assert_ptr_equal(part_of(world, 1, 2).pointer, part.pointer);
     assert_int_not_equal(units_of(part), 0);
 }
