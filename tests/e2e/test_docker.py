@@ -13,6 +13,8 @@ from waiting import until, until_pending
 
 DEVICE = "amd0"
 PROGRAMS = ("docker", "dockerd", "containerd", "containerd-shim-runc-v2", "runc")
+MISSING = [program for program in PROGRAMS if shutil.which(program) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no {', '.join(MISSING)}")
 RUNS = "echo runs; while :; do sleep 0.02; done"
 
 # docker and containerd write to these.
@@ -25,9 +27,6 @@ mount -t tmpfs none /opt
 
 class Docker:
     def __init__(self, machine):
-        missing = [program for program in PROGRAMS if shutil.which(program) is None]
-        if missing:
-            pytest.skip(f"no {missing[0]}")
         self.machine = machine
         machine.sandbox.environment["DOCKER_HOST"] = "unix:///run/docker.sock"
         script = f"cd {machine.namespace.directory}\n{PRIVATE}"
