@@ -225,26 +225,23 @@ struct target_text {
     char text[192];
 };
 
-/* "nvidia0 (GPU-..., 0000:07:00.0)", for use within one expression. */
+/* What it was looked for by, "GPU-..., 0000:07:00.0", for use within one expression. */
 static struct target_text describe(const struct context_target *target)
 {
     struct target_text out;
     bool has_uuid = target->uuid != NULL;
     bool has_place = target->pci.known;
 
-    snprintf(out.text, sizeof(out.text), "%s%s%.96s%s%s%s", device_id_format(target->id).text,
-             has_uuid || has_place ? " (" : "", has_uuid ? target->uuid : "",
-             has_uuid && has_place ? ", " : "", has_place ? pci_format(target->pci).text : "",
-             has_uuid || has_place ? ")" : "");
+    snprintf(out.text, sizeof(out.text), "%.96s%s%s", has_uuid ? target->uuid : "",
+             has_uuid && has_place ? ", " : "", has_place ? pci_format(target->pci).text : "");
     return out;
 }
 
 static int not_known(const struct context_target *target, struct berth_error *error)
 {
-    return error_set(
-        error, BERTH_ERROR_NOT_FOUND, "%s: wanted its %s to find it by in OpenCL, found %s",
-        device_id_format(target->id).text, target->is_partition ? "UUID" : "UUID or PCI address",
-        target->uuid == NULL ? "none" : target->uuid);
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s to find it by, found %s",
+                     target->is_partition ? "a partition's UUID" : "a UUID or a PCI address",
+                     target->uuid == NULL ? "none" : target->uuid);
 }
 
 static int not_shown(const struct search *search, struct berth_error *error)

@@ -178,7 +178,7 @@ def test_context_of_hardware_is_never_on_the_cpu(sandbox, computes, hardware_of)
     pool = hardware_of()
     pool.says([pool.device(0, name="A")])
     place = f"{pool.domain:04x}:00:00.0"
-    message = f"context: nvidia0: OpenCL: wanted nvidia0 (GPU-0, {place}), found no GPU\n"
+    message = f"context: nvidia0: OpenCL: wanted GPU-0, {place}, found no GPU\n"
     assert sandbox.run([computes]) == (1, "", message)
 
 
