@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
 import nvml_machine  # noqa: E402
+from container_machine import ContainerMachine  # noqa: E402
 from fake_machine import FakeMachine  # noqa: E402
 from hardware_pool import HardwarePool  # noqa: E402
 from machine_pool import MachinePool  # noqa: E402
@@ -169,6 +170,21 @@ def namespace_pool(sandbox, namespace):
     pool = MachinePool(sandbox, namespace.inside)
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="module")
+def shared_container_machine():
+    """A machine with GPUs and podman, for all tests of a module; see support/container_machine.py."""
+    made = ContainerMachine()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def container_machine(shared_container_machine):
+    """The same, on which a test leaves nothing."""
+    yield shared_container_machine
+    shared_container_machine.check()
 
 
 @pytest.fixture

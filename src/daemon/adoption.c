@@ -19,6 +19,7 @@
 #include "daemon/names.h"
 #include "daemon/process.h"
 #include "daemon/processes.h"
+#include "daemon/remains.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 #include "daemon/squatters.h"
@@ -44,9 +45,22 @@ static const struct job *job_seen(const struct pool *pool, pid_t pid)
     return NULL;
 }
 
-/* The job whose lease the process is under already; NULL: none. */
-static const struct job *job_around(const struct pool *pool, pid_t pid)
+/* The job whose lease the process carries, as one in a container does that is nobody's child; NULL:
+ * none. `uid` is who answers for the process: he may name his own leases, root everybody's. */
+static const struct job *job_said(struct pool *pool, pid_t pid, uint32_t uid)
 {
+    uint64_t lease = remains_said_lease(pool, pid);
+    const struct job *job = lease == 0 ? NULL : job_of_id(pool, lease);
+
+    return job != NULL && job->by_lease.id != 0 && (uid == 0 || uid == job->holder->uid) ? job
+                                                                                         : NULL;
+}
+
+/* The job whose lease the process is under already; NULL: none. */
+static const struct job *job_around(struct pool *pool, pid_t pid, uint32_t uid)
+{
+    const struct job *seen = job_seen(pool, pid);
+
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
@@ -54,7 +68,7 @@ static const struct job *job_around(const struct pool *pool, pid_t pid)
             process_is_below(pid, job->holder->pid))
             return job;
     }
-    return job_seen(pool, pid);
+    return seen != NULL ? seen : job_said(pool, pid, uid);
 }
 
 /* Whose the process is: in a user namespace, the owner's, as whom the kernel lets do anything to
@@ -86,7 +100,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
                          struct claimant *claimant, struct number_list *groups,
                          struct berth_error *error)
 {
-    const struct pool *pool = connection->pool;
+    struct pool *pool = connection->pool;
     pid_t pid = (pid_t)message->pid;
     int descriptor = pid == pool->pid ? -1 : process_open(pid, message->started);
     const struct job *around;
@@ -102,7 +116,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
     if (!rights_may_decide(connection, uid))
         return error_set(error, BERTH_ERROR_PERMISSION, "process %d belongs to another user",
                          (int)pid);
-    around = job_around(pool, pid);
+    around = job_around(pool, pid, uid);
     if (around != NULL)
         return error_set(error, BERTH_ERROR_INVALID,
                          "process %d is under lease %" PRIu64 " already", (int)pid,

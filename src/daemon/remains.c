@@ -102,6 +102,20 @@ static void remember_stranger(struct pool *pool, pid_t pid)
         strangers_add(&pool->strangers, pid);
 }
 
+/* The lease of this pool that an environment names; 0: none. */
+static uint64_t said_lease(const struct pool *pool, const struct text *environment)
+{
+    struct lease_mark mark = lease_mark_read(environment->bytes, environment->length);
+    bool ours = mark.socket != NULL && strcmp(mark.socket, pool->settings.socket) == 0;
+
+    return ours ? mark.lease : 0;
+}
+
+uint64_t remains_said_lease(struct pool *pool, pid_t pid)
+{
+    return read_environment(pid, &pool->key) < 0 ? 0 : said_lease(pool, &pool->key);
+}
+
 /* Reads what marks it, waiting for one that is just being started. */
 static bool has_mark(struct remains *remains, pid_t pid)
 {
@@ -113,13 +127,11 @@ static bool has_mark(struct remains *remains, pid_t pid)
         if (read_environment(pid, environment) < 0)
             return false;
         if (environment->length > 0) {
-            struct lease_mark mark = lease_mark_read(environment->bytes, environment->length);
-            bool ours = mark.lease != 0 && mark.socket != NULL &&
-                        strcmp(mark.socket, remains->pool->settings.socket) == 0;
+            uint64_t lease = said_lease(remains->pool, environment);
 
-            if (!ours && remains->recent)
+            if (lease == 0 && remains->recent)
                 remember_stranger(remains->pool, pid);
-            return ours && has_lease(&remains->leases, mark.lease);
+            return lease != 0 && has_lease(&remains->leases, lease);
         }
         if (is_last || remains->tries == 0)
             return false;

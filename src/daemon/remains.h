@@ -25,6 +25,10 @@ struct remains *remains_find(struct pool *pool, const struct id_list *leases, pi
                              pid_t root, void (*gone)(struct guard *guard), struct guard *guard);
 void remains_free(struct pool *pool, struct remains *remains);
 
+/* The lease of this pool that the process carries in its environment; 0: none. Anybody can put one
+ * there. */
+uint64_t remains_said_lease(struct pool *pool, pid_t pid);
+
 /* Signals all of them; SIGKILL also those that are found later. */
 void remains_signal(struct remains *remains, int number);
 

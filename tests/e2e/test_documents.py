@@ -98,7 +98,7 @@ FILLED_IN = {
     "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
     "berth devices --watch": "timeout 1 berth devices --watch || [ $? = 124 ]",
 }
-NOT_FOR_A_POOL = ("--json", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
+NOT_FOR_A_POOL = ("--json", "berth adopt --container ID", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
 
 
 def test_readme_table(sandbox, pool, source_root):

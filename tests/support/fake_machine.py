@@ -130,6 +130,10 @@ class FakeMachine:
 
     # ---- Devices ----
 
+    def number_from(self, minor):
+        """The files of the next device in /dev/dri have this number, those after it the following."""
+        self._minors = itertools.count(minor)
+
     def pci(self, bus, device=0, function=0):
         """An address in the machine's own domain."""
         return f"{self.domain:04x}:{bus:02x}:{device:02x}.{function}"

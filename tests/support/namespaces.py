@@ -38,23 +38,26 @@ mount --rbind sys /sys
 
 
 class Namespace:
-    """`machine` is to be filled with devices, then made real by enter(); it can be changed after that, too."""
+    """`machine` is to be filled with devices, then made real by enter(); it can be changed after that, too.
 
-    def __init__(self, sandbox):
+    With a network of its own, names that pools have for devices are nobody else's."""
+
+    def __init__(self, sandbox, own_network=False):
         if os.geteuid() != 0:
             pytest.skip("only root can make device files")
         self.sandbox = sandbox
         self.directory = sandbox.directory / "machine"
         self.directory.mkdir()
         script = f"mount -t tmpfs -o mode=755 none {self.directory} && echo mounted && exec cat"
-        self.holder = sandbox.start(["unshare", "-m", "--propagation", "private", "sh", "-c", script])
+        spaces = ["-m", "-n"] if own_network else ["-m"]
+        self.holder = sandbox.start(["unshare", *spaces, "--propagation", "private", "sh", "-c", script])
         try:
             self.holder.wait_for_line("^mounted$")
         except AssertionError:
             self.holder.stop()
-            pytest.skip("no mount namespaces here: " + self.holder.text("stderr").strip())
+            pytest.skip("no such namespaces here: " + self.holder.text("stderr").strip())
         self.outside = Path(f"/proc/{self.holder.pid}/root{self.directory}")
-        self.inside = ["nsenter", "-t", str(self.holder.pid), "-m", f"--wd={sandbox.directory}"]
+        self.inside = ["nsenter", "-t", str(self.holder.pid), *spaces, f"--wd={sandbox.directory}"]
         sandbox.environment.pop("BERTH_SYSROOT", None)
         self.machine = FakeMachine(self.outside, HARMLESS_DEVICE)
 

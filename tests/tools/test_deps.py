@@ -14,6 +14,7 @@ APT = 'echo "apt $*" >>"$HOME/calls"; case "$*" in *"$BREAK"*) echo "E: cannot";
 ALL = (
     "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc"
     " libcmocka-dev libhwloc-dev python3 python3-pytest python3-yaml python3-jsonschema"
+    " podman runc busybox-static"
     " pocl-opencl-icd ocl-icd-opencl-dev"
 )
 

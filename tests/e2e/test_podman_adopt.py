@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of a real podman that nobody has told of a lease: what berth makes of them, and adopting them."""
+import contextlib
+import re
+import signal
+from pathlib import Path
+
+import pytest
+import wire
+from container_machine import OPENED_NODE, OPENS, leased
+from waiting import until, until_pending
+
+OTHER = "amd0"
+USES = f"exec 5<>{OPENED_NODE}; echo uses; exec sleep 1000"
+GIVEN = f"--device berth/gpu={OPENS}"
+
+
+@pytest.fixture
+def machine(container_machine):
+    return container_machine
+
+
+def start_without_a_lease(machine, command, arguments=GIVEN):
+    """The id of a container that runs."""
+    done = machine.podman("run", "--detach", "--name", "one", *arguments.split(), "busybox", "sh", "-c", command)
+    assert (done.code, done.stderr) == (0, ""), done
+    return done.stdout.strip()
+
+
+def until_used(machine):
+    slots = machine.pool.until(lambda slots: slots[OPENS]["device"].get("processes"), "a process on the device")
+    return slots[OPENS]["device"]["processes"]
+
+
+def claims(machine, device):
+    program = machine.start(f"berth run --device {device} -- sh -c 'echo got $BERTH_DEVICES'")
+    until_pending(machine.pool, 1)
+    return program
+
+
+def stop(machine):
+    done = machine.podman("stop", "--time", "0", "one")
+    assert done.code == 0, done
+
+
+def test_a_container_without_a_lease_is_told_of(machine):
+    container = start_without_a_lease(machine, USES)
+    machine.pool.until_state(OPENS, "SQUATTED")
+    status = machine.pool.berth("status").stdout
+    assert container[:12] in status
+    done = machine.pool.berth("run", "--nonblock", "--device", OPENS, "true")
+    assert done.code == 123
+    stop(machine)
+    machine.pool.until_state(OPENS, "FREE")
+
+
+@pytest.mark.parametrize("digits", [64, 12])
+def test_a_container_is_adopted(machine, digits):
+    """Onto the device that it uses; what is run in it later is of the lease, too."""
+    container = start_without_a_lease(machine, USES)
+    machine.pool.until_state(OPENS, "SQUATTED")
+    done = machine.pool.berth("adopt", "--container", container[:digits], "--name", "adopted")
+    assert (done.code, done.stderr) == (0, ""), done
+    lease = int(done.stdout)
+    machine.pool.until_state(OPENS, "LEASED")
+    assert [process["lease"] for process in until_used(machine)] == [lease]
+    assert machine.podman("exec", "--detach", "one", "sh", "-c", USES).code == 0
+    slots = machine.pool.until(lambda slots: len(slots[OPENS]["device"]["processes"]) == 2, "both processes")
+    assert {process["lease"] for process in slots[OPENS]["device"]["processes"]} == {lease}
+    after = claims(machine, OPENS)
+    stop(machine)
+    assert after.wait() == 0
+    assert after.text() == f"got {OPENS}\n"
+
+
+def test_a_container_that_uses_nothing_yet_is_adopted(machine):
+    container = start_without_a_lease(machine, "sleep 1000", f"--device berth/gpu={OTHER}")
+    done = machine.pool.berth("adopt", "--container", container, "--device", OTHER)
+    assert (done.code, done.stderr) == (0, ""), done
+    assert machine.pool.look()[OTHER]["state"] == wire.STATES["LEASED"]
+    after = claims(machine, OTHER)
+    stop(machine)
+    assert after.wait() == 0
+
+
+def test_an_adopted_container_is_ended_with_its_lease(machine):
+    start = 'trap "exit 5" TERM; echo uses; while :; do sleep 0.02; done'
+    container = start_without_a_lease(machine, start, f"--device berth/gpu={OTHER}")
+    lease = machine.pool.berth("adopt", "--container", container, "--device", OTHER).stdout.strip()
+    until(lambda: "uses" in machine.podman("logs", "one").stdout, "the container's start")
+    assert machine.pool.berth("release", lease).code == 0
+    assert machine.podman("wait", "one").stdout == "5\n"
+
+
+def test_what_is_not_adopted(machine):
+    done = machine.pool.berth("adopt", "--container", "0123456789ab", "--device", OTHER)
+    assert (done.code, done.stdout) == (125, "")
+    assert re.fullmatch("berth: adopt: .*0123456789ab.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", ["echo runs", f"exec 5<>{OPENED_NODE}; echo runs"], ids=["says", "is seen"])
+def test_a_container_under_a_lease_is_not_adopted(machine, command):
+    """By what it says, though it uses no device yet and is nobody's child, and by what it uses."""
+    command = f"{command}; echo lease $BERTH_LEASE; cat"
+    program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
+    lease = program.wait_for_line("^lease ").split()[1]
+    [container] = machine.podman.containers()
+    done = machine.pool.berth("adopt", "--container", container, "--device", OTHER)
+    assert (done.code, done.stdout) == (2, ""), done
+    assert f"is under lease {lease} already" in done.stderr
+    machine.pool.let_go(program)
+
+
+# ---- Nobody told the container ----
+
+
+def test_a_container_that_does_not_know_its_lease(machine):
+    """The devices are the user's, and so is the container: it is of the lease, while that lasts and after it."""
+    run = leased(f"--device {OPENS}", USES, "--name one", arguments=GIVEN)
+    program = machine.start(run)
+    program.wait_for_line("^uses$")
+    [process] = until_used(machine)
+    assert process["lease"] and not process.get("squats")
+    after = claims(machine, OPENS)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    slots = machine.pool.until_state(OPENS, "DRAINING")
+    assert [found["pid"] for found in slots[OPENS]["device"]["processes"]] == [process["pid"]]
+    stop(machine)
+    assert after.wait() == 0
+    assert after.text() == f"got {OPENS}\n"
+
+
+def test_control_groups_within_a_container(machine):
+    """What a container makes of its control group, another container in it say, is still in the container."""
+    program = machine.start(leased(f"--device {OPENS}", "echo runs; cat", "--rm -i --name one"))
+    program.wait_for_line("^runs$")
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", USES).code == 0
+    [process] = until_used(machine)
+    lease = process["lease"]
+    assert lease
+    for group in machine.podman.groups():
+        for container in group.glob("libpod-*"):
+            (container / "inner").mkdir()
+            with contextlib.suppress(OSError):  # CPUs, say, are to be given to a group first
+                (container / "inner/cgroup.procs").write_text(str(process["pid"]))
+    assert "/inner\n" in Path(f"/proc/{process['pid']}/cgroup").read_text()
+    machine.pool.end_daemon(signal.SIGKILL)  # another knows only what it sees
+    assert machine.pool.berth("status").code == 0
+    [process] = until_used(machine)
+    assert (process["lease"], process.get("squats")) == (lease, None)
+    machine.pool.let_go(program)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How containers of a real podman end, and that their devices are granted on when nothing of them is left."""
+import os
+import signal
+
+import processes
+import pytest
+import wire
+from container_machine import OPENED_NODE, OPENS, leased
+from waiting import until, until_pending
+
+DEVICE = "amd0"
+
+# Says that it runs, and goes on until it is told to end, which it does with the code 5.
+OBEDIENT = 'trap "exit 5" TERM; echo runs; while :; do sleep 0.02; done'
+# The first process of a container does not hear what it has no answer for.
+DEAF = "echo runs; while :; do sleep 0.02; done"
+
+
+@pytest.fixture
+def machine(container_machine):
+    return container_machine
+
+
+def start(machine, command, options="", podman="--rm --name one", device=DEVICE):
+    """A container on the device, once it runs."""
+    program = machine.start(leased(f"--device {device} {options}", command, podman))
+    program.wait_for_line("^runs$")
+    return program
+
+
+def successor(machine, device=DEVICE):
+    """Who waits for the device, and on having it says which processes of containers there are."""
+    files = f'-path "*/{machine.podman.group}/libpod-*" -name cgroup.procs'
+    script = f"echo got $BERTH_DEVICES; find /sys/fs/cgroup {files} -exec cat {{}} +"
+    program = machine.start(f"berth run --device {device} -- sh -c '{script}; echo all'")
+    until_pending(machine.pool, 1)
+    return program
+
+
+def assert_granted_on(program):
+    """It had the device, when no process of the container was left."""
+    assert program.wait() == 0
+    assert program.text() == f"got {DEVICE}\nall\n"
+
+
+# ---- The command's end ----
+
+
+@pytest.mark.parametrize(
+    "command, code",
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$; sleep 0; exit 9", 9), ("sh -c \"kill -9 \\$\\$\"; exit $?", 137)],
+)
+def test_the_exit_code_is_the_containers(machine, command, code):
+    assert machine.sh(leased(f"--device {DEVICE}", command)).code == code
+
+
+def test_the_commands_own_end(machine):
+    program = start(machine, "echo runs; cat; exit 7", podman="--rm -i --name one")
+    after = successor(machine)
+    program.process.stdin.close()
+    program.process.stdin = None
+    assert program.wait() == 7
+    assert_granted_on(after)
+
+
+def test_what_the_command_leaves_ends_with_it(machine):
+    """A container's processes end with its first one."""
+    program = start(machine, "sleep 1000 & echo runs; cat; exit 3", podman="--rm -i --name one")
+    after = successor(machine)
+    program.process.stdin.close()
+    program.process.stdin = None
+    assert program.wait() == 3
+    assert_granted_on(after)
+
+
+# ---- Ended by podman ----
+
+
+@pytest.mark.parametrize(
+    "words, command, code",
+    [
+        ("stop --time 5", OBEDIENT, 5),
+        ("stop --time 0", DEAF, 137),
+        ("kill", DEAF, 137),
+        ("kill --signal TERM", OBEDIENT, 5),
+        ("rm --force --time 0", DEAF, 137),
+    ],
+)
+def test_ended_by_podman(machine, words, command, code):
+    program = start(machine, command)
+    after = successor(machine)
+    done = machine.podman(*words.split(), "one")
+    assert (done.code, done.stderr) == (0, ""), done
+    assert program.wait() == code
+    assert_granted_on(after)
+
+
+# ---- Ended from outside ----
+
+
+@pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
+def test_a_signal_to_berth_run_reaches_the_container(machine, options):
+    program = start(machine, OBEDIENT, options)
+    after = successor(machine)
+    program.kill(signal.SIGTERM)
+    assert program.wait() == 5
+    assert_granted_on(after)
+
+
+@pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
+def test_berth_run_is_killed(machine, options):
+    """The container is nobody's child then: the device drains until it has ended."""
+    program = start(machine, DEAF, options)
+    first, _ = machine.podman.pids("one")
+    after = successor(machine)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    machine.pool.until_state(DEVICE, "DRAINING")
+    assert first in machine.podman.processes()
+    assert_granted_on(after)
+
+
+def test_podman_alone_is_killed(machine):
+    """A shell holds the lease, ends soon after, and says how podman ended."""
+    words = leased(f"--device {DEVICE}", DEAF).replace("exec ", "", 1)
+    program = machine.start(words.removesuffix("'") + " & echo podman $!; wait $!'")
+    pid = int(program.wait_for_line("^podman ").split()[1])
+    program.wait_for_line("^runs$")
+    first, _ = machine.podman.pids("one")
+    after = successor(machine)
+    os.kill(pid, signal.SIGKILL)
+    assert program.wait() == 128 + signal.SIGKILL
+    machine.pool.until_state(DEVICE, "DRAINING")
+    assert first in machine.podman.processes()
+    assert_granted_on(after)
+
+
+def test_conmon_is_killed(machine):
+    """podman has lost the container, which goes on: so does the lease, until somebody ends both."""
+    program = start(machine, f"echo lease $BERTH_LEASE; {DEAF}")
+    lease = program.text().split()[1]
+    first, conmon = machine.podman.pids("one")
+    after = successor(machine)
+    os.kill(conmon, signal.SIGKILL)
+    processes.wait_for_end(conmon)
+    assert first in machine.podman.processes()
+    assert machine.pool.look()[DEVICE]["state"] == wire.STATES["LEASED"]
+    assert machine.pool.berth("release", lease).code == 0
+    assert program.wait() != 0
+    assert_granted_on(after)
+
+
+def test_released(machine):
+    """podman and the container are told at once: its exit code is lost where podman finds that it has ended."""
+    program = start(machine, f"echo lease $BERTH_LEASE; {OBEDIENT}")
+    lease = program.text().split()[1]
+    after = successor(machine)
+    assert machine.pool.berth("release", lease).code == 0
+    assert program.wait() in (5, -signal.SIGTERM)
+    assert_granted_on(after)
+
+
+def test_the_time_limit(machine):
+    program = start(machine, DEAF, "--time 1s")
+    after = successor(machine)
+    assert program.wait() == 124
+    assert_granted_on(after)
+
+
+# ---- Detached ----
+
+
+def test_detached(machine):
+    """Whoever holds the lease has ended: so has the lease, and what is left of it is told to end, then made to."""
+    program = machine.start(leased(f"--device {DEVICE}", DEAF, "--detach --name one"))
+    assert program.wait() == 0
+    machine.pool.until_state(DEVICE, "DRAINING")
+    first, _ = machine.podman.pids("one")
+    assert first in machine.podman.processes()
+    after = successor(machine)
+    assert_granted_on(after)
+
+
+def test_detached_and_waited_for(machine):
+    run = leased(f"--device {DEVICE}", OBEDIENT, "--detach --name one").replace("exec ", "", 1)
+    program = machine.start(run.removesuffix("'") + "; podman wait one'")
+    until(lambda: "runs" in machine.podman("logs", "one").stdout, "a container that runs")
+    after = successor(machine)
+    assert machine.podman("stop", "one").code == 0
+    assert program.wait() == 0
+    assert program.text().splitlines()[1:] == ["5"]
+    assert_granted_on(after)
+
+
+# ---- Others in it ----
+
+
+def test_what_is_run_in_it_besides(machine):
+    program = start(machine, DEAF)
+    assert machine.podman("exec", "--detach", "one", "sh", "-c", "sleep 1000").code == 0
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "sleep", "1000").code == 0
+    until(lambda: len(machine.podman.processes()) >= 4, "more processes")
+    after = successor(machine)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    assert_granted_on(after)
+
+
+def test_processes_of_the_host(machine):
+    """Without a namespace for processes, those in the container do not end with its first one. What carries no
+    lease is known by its container, and by what it has open."""
+    program = start(machine, DEAF, device=OPENS, podman="--rm --name one --pid=host")
+    uses = f"exec 5<>{OPENED_NODE}; exec sleep 1000"
+    assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", uses).code == 0
+    slots = machine.pool.until(lambda slots: slots[OPENS]["device"].get("processes"), "a process on the device")
+    [used] = slots[OPENS]["device"]["processes"]
+    assert used["lease"]
+    after = successor(machine, OPENS)
+    program.kill(signal.SIGKILL)
+    assert program.wait() == -signal.SIGKILL
+    machine.pool.until_state(OPENS, "DRAINING")
+    until(lambda: machine.podman.processes() == {used["pid"]}, "the end of the rest")
+    assert machine.pool.look()[OPENS]["state"] == wire.STATES["DRAINING"]
+    os.kill(used["pid"], signal.SIGKILL)
+    assert after.wait() == 0  # it has let go of the device, and may be on its way out still
