@@ -190,7 +190,7 @@ const struct verb verb_cdi = {
         "under its id, as in podman run --device berth/gpu=nvidia0, and all of them as "
         "berth/gpu=all. With --arguments it prints what a container runtime has to be told to give "
         "a container the devices of the lease that it was started within: berth run -- sh -c "
-        "'podman run $(berth cdi --arguments cdi) IMAGE COMMAND'.",
+        "'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'.",
     .sets = cdi_sets,
     .run = run,
 };

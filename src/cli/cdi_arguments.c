@@ -132,7 +132,7 @@ static int check_lease(enum cdi_arguments how, struct berth_error *error)
     /* It is there and empty where a command runs on the CPU for want of a device. */
     if (devices == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted to be within a lease, as in berth run -- sh -c 'podman run "
+                         "wanted to be within a lease, as in berth run -- sh -c 'exec podman run "
                          "$(berth cdi --arguments cdi) ...', found no BERTH_DEVICES");
     if (how == CDI_ARGUMENTS_NODES && *devices != '\0' && *value_of("BERTH_DEVICE_NODES") == '\0')
         return error_set(error, BERTH_ERROR_INVALID,

@@ -86,7 +86,7 @@ FILLED_IN = {
     "berth run --wait 10m …": "berth run --wait 10m true",
     "berth run --or-cpu …": "berth run --or-cpu true",
     """berth run --notify 'mail -s "$BERTH_MESSAGE" me' …""": "berth run --notify true true",
-    "berth run -- sh -c 'podman run $(berth cdi --arguments cdi) IMAGE'": (
+    "berth run -- sh -c 'exec podman run $(berth cdi --arguments cdi) IMAGE'": (
         "berth run -- sh -c 'echo podman run $(berth cdi --arguments cdi) IMAGE'"
     ),
     "berth cdi --output /etc/cdi": "BERTH_SYSROOT= berth cdi --output cdi --inventory files.yaml",

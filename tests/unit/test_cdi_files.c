@@ -286,9 +286,10 @@ static void check_no_arguments(enum cdi_arguments how, const char *message)
 static void arguments(void **state)
 {
     (void)state;
-    check_no_arguments(CDI_ARGUMENTS_CDI,
-                       "wanted to be within a lease, as in berth run -- sh -c 'podman run $(berth "
-                       "cdi --arguments cdi) ...', found no BERTH_DEVICES");
+    check_no_arguments(
+        CDI_ARGUMENTS_CDI,
+        "wanted to be within a lease, as in berth run -- sh -c 'exec podman run $(berth "
+        "cdi --arguments cdi) ...', found no BERTH_DEVICES");
     setenv("BERTH_LEASE", "7", 1);
     setenv("BERTH_DEVICES", "nvidia0,nvidia1", 1);
     setenv("BERTH_CDI_DEVICES", "nvidia.com/gpu=0,berth/gpu=nvidia1", 1);
