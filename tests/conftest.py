@@ -3,6 +3,7 @@
 import os
 import pwd
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hardware_pool import HardwarePool  # noqa: E402
 from machine_pool import MachinePool  # noqa: E402
 from mps import Mps  # noqa: E402
 from namespaces import Namespace  # noqa: E402
+from occupied_gpus import OccupiedGpus  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
 from recorded import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
@@ -226,3 +228,41 @@ def mps_pool(pool_of, mps):
     assert pool.berth("status").code == 0
     yield pool
     mps.until_gone()
+
+
+@pytest.fixture
+def pool_with(hardware_of):
+    """A pool whose daemon runs and has looked at these devices."""
+
+    def start(devices, configuration=""):
+        pool = hardware_of(devices)
+        directory = pool.sandbox.home / ".config/berth"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "berth.yaml").write_text(configuration)
+        assert pool.berth("status").code == 0
+        return pool
+
+    return start
+
+
+@pytest.fixture
+def sleeper():
+    """Starts processes that do nothing, and ends them."""
+    started = []
+
+    def start(*args, **options):
+        started.append(subprocess.Popen([*args, "sleep", "1000"], **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def town(town_of, sandbox, machine):
+    """A town with three GPUs of NVIDIA; see support/occupied_gpus.py."""
+    town = town_of()
+    town.gpus = OccupiedGpus(sandbox, machine, 3)
+    return town

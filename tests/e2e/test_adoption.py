@@ -3,56 +3,13 @@
 import json
 import os
 import re
-import time
 
-import nvml_machine
 import pytest
 import wire
 from town import ALICE, BOB, CAROL
 from waiting import until, until_pending
 
 CONTAINER = "3f4e" * 16
-
-
-class Gpus:
-    """The machine's GPUs, and who is on them."""
-
-    def __init__(self, sandbox, machine, count):
-        self.machine = machine
-        self.script = sandbox.directory / "nvml"
-        self.addresses = [machine.pci(0x40 + index) for index in range(count)]
-        self.users = {index: {} for index in range(count)}
-        self.tell()
-        sandbox.environment.update(nvml_machine.Machine.environment(self.script))
-        sandbox.environment["BERTH_PROBE_DEADLINE"] = "9s"
-
-    def tell(self):
-        double = nvml_machine.Machine()
-        for index, address in enumerate(self.addresses):
-            facts = {"name": "NVIDIA T4", "uuid": f"GPU-{index}", "minor": index}
-            gpu = double.gpu(pci=(address, "0x1eb810de", "0x12a210de"), **facts)
-            gpu.say(memory=(16 << 30, 15 << 30, 0), utilization=(0, 0))
-            for pid, kind in self.users[index].items():
-                gpu.process(kind, pid, 1 << 28)
-        double.write(self.script)
-
-    def use(self, index, pid, kind="compute", **facts):
-        """A process is on a GPU from now on."""
-        self.machine.describe_process(pid, **{"started": time.time() - 7500, **facts})
-        self.users[index][pid] = kind
-        self.tell()
-
-    def leave(self, index, pid):
-        del self.users[index][pid]
-        self.tell()
-
-
-@pytest.fixture
-def town(town_of, sandbox, machine):
-    """Three GPUs of NVIDIA."""
-    town = town_of()
-    town.gpus = Gpus(sandbox, machine, 3)
-    return town
 
 
 def squatter(town, index, uid, **facts):

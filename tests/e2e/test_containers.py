@@ -4,10 +4,8 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 
-import nvml_machine
 import pytest
 import wire
 from containers import LENT, Containers
@@ -55,35 +53,6 @@ def mark(lease, socket):
 # ---- Whose they are ----
 
 
-@pytest.fixture
-def pool_with(hardware_of):
-    """A pool whose daemon runs and has looked at these devices."""
-
-    def start(devices, configuration=""):
-        pool = hardware_of(devices)
-        directory = pool.sandbox.home / ".config/berth"
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "berth.yaml").write_text(configuration)
-        assert pool.berth("status").code == 0
-        return pool
-
-    return start
-
-
-@pytest.fixture
-def sleeper():
-    started = []
-
-    def start():
-        started.append(subprocess.Popen(["sleep", "1000"]))
-        return started[-1].pid
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-
-
 def judged(pool, index, facts):
     """What the pool makes of processes of which the probe says this: the lease of each, or "squats"."""
     pool.says([pool.device(index, processes=facts)])
@@ -108,7 +77,7 @@ def test_a_mark_counts_for_who_answers_for_the_container(pool_with, sleeper):
         ({"uid": LENT, "owner": SOMEBODY, "container": ID}, "squats"),
         ({"uid": SOMEBODY, "container": ID}, "squats"),
     ]
-    facts = [{"pid": sleeper(), **fact, **said} for fact, _ in wanted]
+    facts = [{"pid": sleeper().pid, **fact, **said} for fact, _ in wanted]
     assert judged(pool, 0, facts) == [answer for _, answer in wanted]
     pool.says([0])
     pool.let_go(holder)
@@ -129,7 +98,7 @@ def test_all_of_a_container_are_of_one_lease(pool_with, sleeper):
         ({"uid": me, "container": OTHER_ID}, "squats"),
         ({"uid": me}, "squats"),
     ]
-    assert judged(pool, 0, [{"pid": sleeper(), **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
+    assert judged(pool, 0, [{"pid": sleeper().pid, **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
     pool.says([0])
     for holder in holders:
         pool.let_go(holder)
@@ -146,7 +115,7 @@ def test_the_only_lease_is_that_of_its_users_containers(pool_with, sleeper):
         ({"uid": SOMEBODY, "container": ID}, "squats"),
         ({"uid": LENT, "owner": SOMEBODY}, "squats"),
     ]
-    assert judged(pool, 0, [{"pid": sleeper(), **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
+    assert judged(pool, 0, [{"pid": sleeper().pid, **fact} for fact, _ in wanted]) == [answer for _, answer in wanted]
     pool.says([0])
     pool.let_go(holder)
 
@@ -155,7 +124,7 @@ def test_what_was_seen_under_a_lease_keeps_its_device(pool_with, sleeper):
     """A container that nothing marks outlives the lease: it is not a squatter then, but what is left of it."""
     pool = pool_with([0])
     holder = pool.hold()
-    fact = {"pid": sleeper(), "uid": LENT, "owner": os.getuid(), "container": ID}
+    fact = {"pid": sleeper().pid, "uid": LENT, "owner": os.getuid(), "container": ID}
     assert judged(pool, 0, [fact]) == [int(holder.lease)]
     pool.let_go(holder)
     slots = pool.until_state("nvidia0", "DRAINING")
@@ -170,7 +139,7 @@ def test_a_squatter_in_a_container_is_named_as_such(hardware_of, sleeper, site):
     site.configure("notify")
     pool = hardware_of([0])
     assert pool.berth("status").code == 0
-    fact = {"pid": sleeper(), "uid": SOMEBODY, "container": ID, "command": "python train.py"}
+    fact = {"pid": sleeper().pid, "uid": SOMEBODY, "container": ID, "command": "python train.py"}
     assert judged(pool, 0, [fact]) == ["squats"]
     site.until("end", "squatter", "nvidia0")
     told = site.environment("squatter")
@@ -318,45 +287,10 @@ def test_the_probe_says_who_answers(namespace_pool, namespace, containers):
 # ---- Adopting ----
 
 
-class Gpus:
-    """Three GPUs of NVIDIA of a machine whose processes are described here, as they really are."""
-
-    def __init__(self, sandbox, machine):
-        self.machine = machine
-        self.script = sandbox.directory / "nvml"
-        self.addresses = [machine.pci(0x40 + index) for index in range(3)]
-        self.users = [[] for _ in self.addresses]
-        self.tell()
-        sandbox.environment.update(nvml_machine.Machine.environment(self.script))
-        sandbox.environment["BERTH_PROBE_DEADLINE"] = "9s"
-
-    def tell(self):
-        double = nvml_machine.Machine()
-        for index, address in enumerate(self.addresses):
-            facts = {"name": "NVIDIA T4", "uuid": f"GPU-{index}", "minor": index}
-            gpu = double.gpu(pci=(address, "0x1eb810de", "0x12a210de"), **facts)
-            gpu.say(memory=(16 << 30, 15 << 30, 0), utilization=(0, 0))
-            for pid in self.users[index]:
-                gpu.process("compute", pid, 1 << 28)
-        double.write(self.script)
-
-    def use(self, index, container):
-        uid = os.stat(f"/proc/{container.pid}").st_uid
-        group = f"/docker-{container.id}.scope"
-        self.machine.describe_process(container.pid, uid=uid, group=group, started=time.time())
-        self.users[index].append(container.pid)
-        self.tell()
-
-    def leave(self, index):
-        self.users[index].clear()
-        self.tell()
-
-
-@pytest.fixture
-def town(town_of, sandbox, machine):
-    town = town_of()
-    town.gpus = Gpus(sandbox, machine)
-    return town
+def use(town, index, container):
+    """A container's process is on a GPU from now on."""
+    uid = os.stat(f"/proc/{container.pid}").st_uid
+    town.gpus.use(index, container.pid, uid=uid, group=f"/docker-{container.id}.scope", started=time.time())
 
 
 def squatters(town):
@@ -375,8 +309,8 @@ def test_adopt_a_container(town, containers, facts, daemon_options):
     identity = need_group(containers)
     first = containers.start(identity, **facts)
     later = containers.start(identity, **facts)
-    town.gpus.use(0, first)
-    town.gpus.use(2, later)
+    use(town, 0, first)
+    use(town, 2, later)
     until_squatted(town, 2)
     refused = town.berth(BOB, "adopt", "--container", identity)
     assert refused == (125, "", f"berth: adopt: process {first.pid} belongs to another user\n")
@@ -390,10 +324,10 @@ def test_adopt_a_container(town, containers, facts, daemon_options):
     again = town.berth(ALICE, "adopt", "--container", identity)
     assert again.stderr == f"berth: adopt: process {first.pid} is under lease {held['id']} already\n"
     later.end()
-    town.gpus.leave(2)
+    town.gpus.leave(2, later.pid)
     assert [lease["id"] for lease in town.look()["leases"]] == [held["id"]]
     first.end()
-    town.gpus.leave(0)
+    town.gpus.leave(0, first.pid)
     until(lambda: not town.look()["leases"], "the end of the lease")
 
 
@@ -403,7 +337,7 @@ def test_a_pid_within_a_container_is_only_itself(town, containers):
     script = "sleep 1000 & exec sleep 1000"
     first = containers.start(identity, uid=ALICE, command=["sh", "-c", script])
     [child] = until(lambda: read_children(first.pid), "its child")
-    town.gpus.use(0, first)
+    use(town, 0, first)
     until_squatted(town, 1)
     refused = town.berth(ALICE, "adopt", str(child))
     assert refused.code == 125 and f"found that {child} uses none" in refused.stderr
@@ -418,7 +352,7 @@ def test_root_adopts_everybodys_and_ends_them(town, containers):
     town.open("grace: 200ms\n")
     identity = need_group(containers)
     container = containers.start(identity)
-    town.gpus.use(1, container)
+    use(town, 1, container)
     until_squatted(town, 1)
     refused = town.berth(ALICE, "adopt", "--container", identity)
     assert refused == (125, "", f"berth: adopt: process {container.pid} belongs to another user\n")

@@ -2,42 +2,11 @@
 """Processes on devices without a lease, and what a lease leaves behind on them."""
 import os
 import signal
-import subprocess
 
 import pytest
 import wire
 from daemon_log import wait_for
 from waiting import until, until_pending
-
-
-@pytest.fixture
-def pool_with(hardware_of):
-    """A pool whose daemon runs and has looked at these devices."""
-
-    def start(devices, configuration=""):
-        pool = hardware_of(devices)
-        directory = pool.sandbox.home / ".config/berth"
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "berth.yaml").write_text(configuration)
-        assert pool.berth("status").code == 0
-        return pool
-
-    return start
-
-
-@pytest.fixture
-def sleeper():
-    """Starts processes that do nothing, and ends them."""
-    started = []
-
-    def start(*args, **options):
-        started.append(subprocess.Popen([*args, "sleep", "1000"], **options))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
 
 
 def blocks(slot):

@@ -5,6 +5,7 @@
 #ifndef TESTS_NVIDIA_WORLD_H
 #define TESTS_NVIDIA_WORLD_H
 
+#include "support/double_log.h"
 #include "support/unit.h"
 
 #include <stdio.h>
@@ -158,22 +159,6 @@ static inline const struct found *world_found(const struct nvidia_world *world, 
 static inline const struct device *world_device(const struct nvidia_world *world, const char *id)
 {
     return world_found(world, id)->device;
-}
-
-/* How many lines of the double's log are this one. */
-static inline unsigned world_logged(const char *wanted)
-{
-    FILE *file = fopen("machine.log", "re");
-    unsigned count = 0;
-    char line[128];
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        count += strcmp(line, wanted) == 0;
-    }
-    if (file != NULL)
-        fclose(file);
-    return count;
 }
 
 /* That a figure is known and sampled just now. */

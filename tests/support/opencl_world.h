@@ -5,6 +5,7 @@
 #ifndef TESTS_OPENCL_WORLD_H
 #define TESTS_OPENCL_WORLD_H
 
+#include "support/double_log.h"
 #include "support/unit.h"
 
 #include <stdio.h>
@@ -84,22 +85,6 @@ static inline int world_open(struct opencl_world *world, const char *statements)
 static inline void world_start(struct opencl_world *world, const char *statements)
 {
     assert_int_equal(world_open(world, statements), 0);
-}
-
-/* How many lines of the double's log are this one. */
-static inline unsigned world_logged(const char *wanted)
-{
-    FILE *file = fopen("machine.log", "re");
-    unsigned count = 0;
-    char line[128];
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        count += strcmp(line, wanted) == 0;
-    }
-    if (file != NULL)
-        fclose(file);
-    return count;
 }
 
 #define WORLD_NVIDIA "platform\nname NVIDIA CUDA\nvendor NVIDIA Corporation\n"

@@ -6,6 +6,7 @@ Users are numbers that nobody has here; each is in a group of the same number, a
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import processes
 import pytest
@@ -93,8 +94,11 @@ class Town:
 
     def sleeper(self, uid, groups=(), **options):
         """A process of this user that has nothing to do with berth; it ends with the test at the latest."""
-        self.sleepers.append(self.sandbox.start([*self.become(uid, groups), "sleep", "1000"], **options))
-        return self.sleepers[-1]
+        started = self.sandbox.start([*self.become(uid, groups), "sleep", "1000"], **options)
+        self.sleepers.append(started)
+        name = Path(f"/proc/{started.pid}/comm")
+        until(lambda: name.read_text() == "sleep\n", "a process that is this user's already")
+        return started
 
     def end(self, sleeper):
         if sleeper.process.poll() is None:

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a double of a vendor's library has written down of the calls that were made.
+ */
+#ifndef TESTS_DOUBLE_LOG_H
+#define TESTS_DOUBLE_LOG_H
+
+#include <stdio.h>
+#include <string.h>
+
+/* How many lines of the double's log are this one. */
+static inline unsigned world_logged(const char *wanted)
+{
+    FILE *file = fopen("machine.log", "re");
+    unsigned count = 0;
+    char line[128];
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        count += strcmp(line, wanted) == 0;
+    }
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+#endif
