@@ -25,18 +25,18 @@ def containers(sandbox):
     made.close()
 
 
+def need_user_namespaces(containers):
+    try:
+        containers.start(user=True).end()
+    except OSError as error:
+        pytest.skip(f"no user namespaces here: {str(error).splitlines()[-1]}")
+
+
 @pytest.fixture
 def rootless(containers):
     """Starts containers that are in namespaces of their own, without root's rights."""
-
-    def start(**facts):
-        return containers.start(user=True, **facts)
-
-    try:
-        start().end()
-    except OSError as error:
-        pytest.skip(f"no user namespaces here: {str(error).splitlines()[-1]}")
-    return start
+    need_user_namespaces(containers)
+    return lambda **facts: containers.start(user=True, **facts)
 
 
 def need_group(containers, identity=None):
@@ -225,6 +225,7 @@ def daemon_options(request):
 
 def test_uids_that_are_lent_are_those_of_who_made_the_namespace(town_of, containers, daemon_options):
     """Two containers in which others than its root run, both with the lease of the same user in their environment."""
+    need_user_namespaces(containers)
     town = town_of(1)
     town.open("grace: 200ms\n", *daemon_options)
     holder = town.hold(ALICE)

@@ -9,6 +9,9 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <stddef.h>
+#include <unistd.h>
+
+#include "support/unit.h"
 
 /* Sanitizers report what PoCL and LLVM do among themselves. */
 #ifdef __has_feature
@@ -18,6 +21,19 @@
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OPENCL_IS_SANITIZED
 #endif
+
+/* Skips a test where a real OpenCL cannot be had. */
+static inline void opencl_need(void)
+{
+#ifdef OPENCL_IS_SANITIZED
+    print_message("skip: sanitizers report what PoCL and LLVM do among themselves\n");
+    skip();
+#endif
+    if (access("/sys/devices/system/cpu", F_OK) < 0) {
+        print_message("skip: no /sys, without which PoCL ends the program\n");
+        skip();
+    }
+}
 
 enum { ADDER_ELEMENTS = 10000 };
 

@@ -64,10 +64,7 @@ static struct berth_context_set contexts_of(struct world *world, struct berth_le
     struct berth_context_set set = {0};
     int code;
 
-#ifdef OPENCL_IS_SANITIZED
-    print_message("skip: sanitizers report what PoCL and LLVM do among themselves\n");
-    skip();
-#endif
+    opencl_need();
     code = berth_contexts_of_lease(world->pool, lease, &on_the_cpu, &set, &world->error);
     if (code == BERTH_ERROR_NOT_FOUND || code == BERTH_ERROR_NO_DEVICE) {
         print_message("skip: %s\n", world->error.message);
