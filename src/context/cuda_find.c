@@ -2,20 +2,16 @@
  *
  * Which of CUDA's devices a device of ours is.
  */
-#include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/quote.h"
 #include "context/cuda.h"
-
-#define UUID_FORM "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+#include "context/uuid.h"
 
 /* What tells devices apart. */
 struct identity {
-    char uuid[sizeof(UUID_FORM)]; /* without GPU- or MIG- in front; empty: unknown */
+    struct uuid uuid;
     struct pci_address pci;
 };
 
@@ -29,63 +25,29 @@ struct search {
     int failure; /* the first of devices that would not say what they are; 0: none */
 };
 
-/* Whether the text is a UUID: digits where the form has an x. */
-static bool is_uuid(const char *text)
-{
-    static const char form[] = UUID_FORM;
-    size_t i = 0;
-
-    while (form[i] != '\0' &&
-           (form[i] == 'x' ? isxdigit((unsigned char)text[i]) != 0 : text[i] == form[i]))
-        i++;
-    return form[i] == '\0' && text[i] == '\0';
-}
-
 /* What is known of the target; its PCI address is that of all partitions of its GPU. */
 static struct identity identify_target(const struct context_target *target)
 {
-    const char *prefix = target->is_partition ? "MIG-" : "GPU-";
-    struct identity identity = {0};
+    struct identity identity = {.uuid = uuid_parse(target->uuid, target->is_partition)};
 
-    if (target->uuid != NULL && strncmp(target->uuid, prefix, strlen(prefix)) == 0 &&
-        is_uuid(target->uuid + strlen(prefix)))
-        memcpy(identity.uuid, target->uuid + strlen(prefix), sizeof(identity.uuid));
     if (!target->is_partition)
         identity.pci = target->pci;
     return identity;
 }
 
-/* Writes a UUID as the form is; one of zeros is none. */
-static void format_uuid(const struct cuda_uuid *uuid, char *out)
-{
-    static const char form[] = UUID_FORM;
-    static const char digits[] = "0123456789abcdef";
-    unsigned written = 0;
-
-    if (memcmp(uuid, &(struct cuda_uuid){0}, sizeof(*uuid)) == 0)
-        return;
-    for (size_t i = 0; form[i] != '\0'; i++) {
-        unsigned char byte = uuid->bytes[written / 2 % sizeof(uuid->bytes)];
-
-        out[i] = form[i];
-        if (form[i] == 'x')
-            out[i] = digits[written++ % 2 == 0 ? byte >> 4 : byte & 0xf];
-    }
-}
-
 /* The first version of the call tells a partition's GPU. */
-static int get_uuid(const struct search *search, int device, char *out)
+static int get_uuid(const struct search *search, int device, struct uuid *uuid)
 {
     const struct cuda_functions *functions = &search->cuda->functions;
-    struct cuda_uuid uuid = {0};
+    struct cuda_uuid told = {0};
     int status = 0;
 
     if (functions->uuid_v2 != NULL)
-        status = functions->uuid_v2(&uuid, device);
+        status = functions->uuid_v2(&told, device);
     else if (functions->uuid_v1 != NULL && !search->target->is_partition)
-        status = functions->uuid_v1(&uuid, device);
+        status = functions->uuid_v1(&told, device);
     if (status == 0)
-        format_uuid(&uuid, out);
+        *uuid = uuid_of(told.bytes);
     return status;
 }
 
@@ -108,7 +70,7 @@ static int get_pci(const struct search *search, int device, struct pci_address *
 static int identify(const struct search *search, int device, struct identity *ret_identity)
 {
     struct identity identity = {0};
-    int status = get_uuid(search, device, identity.uuid);
+    int status = get_uuid(search, device, &identity.uuid);
     int pci_status = get_pci(search, device, &identity.pci);
 
     *ret_identity = identity;
@@ -122,8 +84,8 @@ static enum likeness compare(const struct identity *one, const struct identity *
 {
     bool is_same;
 
-    if (*one->uuid != '\0' && *other->uuid != '\0')
-        is_same = strcasecmp(one->uuid, other->uuid) == 0;
+    if (one->uuid.known && other->uuid.known)
+        is_same = uuid_equals(&one->uuid, &other->uuid);
     else if (one->pci.known && other->pci.known)
         is_same = pci_compare(one->pci, other->pci) == 0;
     else
@@ -178,8 +140,8 @@ static int look_at_all(struct search *search, struct berth_error *error)
 /* What the device was looked for by. */
 static struct quoted describe(const struct search *search)
 {
-    return quote(*search->wanted.uuid != '\0' ? search->target->uuid
-                                              : pci_format(search->wanted.pci).text);
+    return quote(search->wanted.uuid.known ? search->target->uuid
+                                           : pci_format(search->wanted.pci).text);
 }
 
 static int not_found(const struct search *search, struct berth_error *error)
@@ -211,7 +173,7 @@ int cuda_find(struct driver *driver, const struct context_target *target,
     };
     int code;
 
-    if (*search.wanted.uuid == '\0' && !search.wanted.pci.known)
+    if (!search.wanted.uuid.known && !search.wanted.pci.known)
         return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: wanted %s to find it by, found %s",
                          target->is_partition ? "a partition's UUID (MIG-...)"
                                               : "a UUID (GPU-...) or a PCI address",

@@ -9,12 +9,12 @@
 
 #include "base/error.h"
 #include "context/opencl_parts.h"
+#include "context/uuid.h"
 
 /* What is known of the device that is searched for. */
 struct wanted {
     const struct context_target *target;
-    bool has_uuid;
-    uint8_t uuid[OPENCL_UUID_SIZE];
+    struct uuid uuid;
     bool has_place; /* a PCI address that is its own */
 };
 
@@ -37,46 +37,14 @@ struct search {
 
 /* ---- What a device tells of itself ---- */
 
-static bool hex_digit(char character, uint8_t *ret_value)
+static struct uuid ask_uuid(struct opencl *opencl, opencl_device device)
 {
-    const char *digits = "0123456789abcdef";
-    const char *found = character == '\0' ? NULL : strchr(digits, character | 0x20);
+    uint8_t bytes[UUID_SIZE];
 
-    if (found != NULL)
-        *ret_value = (uint8_t)(found - digits);
-    return found != NULL;
-}
-
-/* GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, as NVIDIA writes them. */
-static bool parse_uuid(const char *text, uint8_t *ret_uuid)
-{
-    static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-    uint8_t uuid[OPENCL_UUID_SIZE] = {0};
-    size_t digits = 0;
-    uint8_t value;
-
-    if (text == NULL || (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0) ||
-        strlen(text + 4) != sizeof(shape) - 1)
-        return false;
-    for (size_t i = 0; i < sizeof(shape) - 1; i++) {
-        if (shape[i] == '-' && text[4 + i] == '-')
-            continue;
-        if (shape[i] == '-' || !hex_digit(text[4 + i], &value))
-            return false;
-        uuid[digits / 2] = (uint8_t)(uuid[digits / 2] << 4 | value);
-        digits++;
-    }
-    memcpy(ret_uuid, uuid, sizeof(uuid));
-    return true;
-}
-
-static bool ask_uuid(struct opencl *opencl, opencl_device device, uint8_t *ret_uuid)
-{
-    static const uint8_t none[OPENCL_UUID_SIZE];
-
-    return opencl_device_fact(opencl, device, OPENCL_DEVICE_UUID_KHR, ret_uuid, OPENCL_UUID_SIZE) ==
-               OPENCL_SUCCESS &&
-           memcmp(ret_uuid, none, sizeof(none)) != 0;
+    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_UUID_KHR, bytes, sizeof(bytes)) !=
+        OPENCL_SUCCESS)
+        return (struct uuid){0};
+    return uuid_of(bytes);
 }
 
 static struct pci_address place_at(uint32_t domain, uint32_t bus, uint32_t device,
@@ -150,17 +118,16 @@ static struct pci_address ask_place(struct opencl *opencl, opencl_device device)
 static bool is_wanted(struct search *search, opencl_device device)
 {
     const struct wanted *wanted = &search->wanted;
-    uint8_t uuid[OPENCL_UUID_SIZE];
-    bool has_uuid = ask_uuid(search->opencl, device, uuid);
+    struct uuid uuid = ask_uuid(search->opencl, device);
     struct pci_address place = ask_place(search->opencl, device);
     bool is_it = false;
 
-    if (wanted->has_uuid && has_uuid)
-        is_it = memcmp(wanted->uuid, uuid, sizeof(uuid)) == 0;
+    if (wanted->uuid.known && uuid.known)
+        is_it = uuid_equals(&wanted->uuid, &uuid);
     else if (wanted->has_place && place.known)
         is_it = pci_compare(wanted->target->pci, place) == 0;
     search->others += !is_it;
-    search->without_place += !has_uuid && !place.known;
+    search->without_place += !uuid.known && !place.known;
     return is_it;
 }
 
@@ -279,8 +246,8 @@ int opencl_find(struct driver *driver, const struct context_target *target,
     struct opencl_devices devices;
     int code;
 
-    search.wanted.has_uuid = parse_uuid(target->uuid, search.wanted.uuid);
-    if (!search.wanted.has_uuid && !search.wanted.has_place)
+    search.wanted.uuid = uuid_parse(target->uuid, target->is_partition);
+    if (!search.wanted.uuid.known && !search.wanted.has_place)
         return not_known(target, error);
     code = opencl_list_platforms(search.opencl, &platforms, error);
     if (code < 0)

@@ -12,6 +12,7 @@ BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
 
 PROGRAM = r"""
 #include <berth/berth.h>
+#include <berth/context.h>
 #include <stdio.h>
 
 static void done(void *data, struct berth_ticket ticket, int code, struct berth_lease lease)
