@@ -44,11 +44,9 @@ static void a_driver_that_is_not_there_is_said(void **state)
                  BERTH_ERROR_NOT_FOUND, &world->error,
                  "nvidia0: /nowhere/libcuda.so.1: wanted a library to load, found none");
     /* With any API, CUDA is still the one to be told of. */
-    setenv("BERTH_OPENCL", "/nowhere/libOpenCL.so.1", 1);
     assert_fails(berth_contexts_create(world->pool, NULL, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
                  "nvidia0: /nowhere/libcuda.so.1: wanted a library to load, found none");
-    unsetenv("BERTH_OPENCL");
     unsetenv("BERTH_CUDA");
     setenv("BERTH_SYSROOT", "/nowhere", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
