@@ -92,13 +92,12 @@ class Pool:
 
     def close(self):
         # A job that was submitted says that it is over just before it is.
-        self._await_others()
+        self._await_others(self.daemons())
         self.end_daemon()
-        # What the daemon has killed at its own end.
-        self._await_others()
+        # What the daemon has killed at its own end, also before it was another program.
+        self._await_others(())
 
-    def _await_others(self):
-        daemons = self.daemons()
+    def _await_others(self, daemons):
         for pid, zombie in processes.descendants(os.getpid()):
             if not zombie and pid not in daemons and not processes.is_probe(pid):
                 processes.is_ended(pid, 2)
