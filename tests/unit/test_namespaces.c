@@ -160,8 +160,8 @@ static void from_within_it_is_not_known(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The number that a child in a pid namespace of its own has for us; it ends with its parent, which
- * waits to be killed. 0: we may not make one. */
+/* The number that a child in a pid namespace of its own has for us; it waits to be killed, and so
+ * does its parent. 0: we may not make one. */
 static pid_t start_with_pids(int user_namespace, pid_t *ret_parent)
 {
     int ready[2];
@@ -173,9 +173,7 @@ static pid_t start_with_pids(int user_namespace, pid_t *ret_parent)
     if (parent == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         child = unshare(user_namespace | CLONE_NEWPID) < 0 ? -1 : fork();
-        if (child == 0)
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-        else if (child < 0 || write(ready[1], &child, sizeof(child)) != sizeof(child))
+        if (child != 0 && (child < 0 || write(ready[1], &child, sizeof(child)) != sizeof(child)))
             _exit(1);
         for (;;)
             pause();
@@ -205,6 +203,8 @@ static void a_pid_namespace_is_of_who_made_it(void **state)
 
         is_other = pid_namespace_is_other(pid);
         is_roots = pid_namespace_is_roots(pid);
+        if (pid != 0)
+            kill(pid, SIGKILL);
         end_child(parent);
         if (pid == 0) {
             print_message("skip: no pid namespaces for us here\n");
