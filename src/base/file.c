@@ -83,3 +83,20 @@ int file_read(const char *path, size_t limit, struct text *ret_content, struct b
     close(descriptor);
     return code;
 }
+
+int file_write(int descriptor, const void *bytes, size_t length)
+{
+    const char *next = bytes;
+
+    while (length > 0) {
+        ssize_t written = write(descriptor, next, length);
+
+        if (written < 0 && errno != EINTR)
+            return errno;
+        if (written > 0) {
+            next += written;
+            length -= (size_t)written;
+        }
+    }
+    return 0;
+}

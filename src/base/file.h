@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading files that may be anything.
+ * Reading files that may be anything, and writing.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -21,5 +21,9 @@ int file_read(const char *path, size_t limit, struct text *ret_content, struct b
  * caller closes it. */
 int file_read_open(int descriptor, const char *name, size_t limit, struct text *ret_content,
                    struct berth_error *error);
+
+/* Writes all of the bytes to what is open. Interrupted calls go on. Returns 0 or an errno; some of
+ * them may be written then. Blocks as long as the file does. */
+int file_write(int descriptor, const void *bytes, size_t length);
 
 #endif

@@ -202,20 +202,10 @@ int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth
 /* Writes all of it and closes the descriptor. Returns 0 or an errno. */
 static int write_all(int descriptor, const struct text *document)
 {
-    const char *bytes = text_string(document);
-    size_t left = document->length;
     int number = fchmod(descriptor, 0644) < 0 ? errno : 0;
 
-    while (number == 0 && left > 0) {
-        ssize_t written = write(descriptor, bytes, left);
-
-        if (written > 0) {
-            bytes += written;
-            left -= (size_t)written;
-        } else if (written < 0 && errno != EINTR) {
-            number = errno;
-        }
-    }
+    if (number == 0)
+        number = file_write(descriptor, text_string(document), document->length);
     if (close(descriptor) < 0 && number == 0)
         number = errno;
     return number;

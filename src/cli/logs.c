@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
@@ -58,21 +59,14 @@ struct following {
     int64_t give_up_at; /* then: when the job's own last words are not waited for any longer */
 };
 
-static int write_all(const char *bytes, size_t length, struct berth_error *error)
+static int print_bytes(const char *bytes, size_t length, struct berth_error *error)
 {
-    while (length > 0) {
-        ssize_t written = write(STDOUT_FILENO, bytes, length);
+    int number = file_write(STDOUT_FILENO, bytes, length);
 
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            error_set_errno(error, errno, "standard output");
-            return error->code = BERTH_ERROR_IO;
-        }
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return 0;
+    if (number == 0)
+        return 0;
+    error_set_errno(error, number, "standard output");
+    return error->code = BERTH_ERROR_IO;
 }
 
 /* Prints from where it is to the end. */
@@ -85,7 +79,7 @@ static int copy(int log, struct berth_error *error)
         int code = 0;
 
         if (got > 0)
-            code = write_all(bytes, (size_t)got, error);
+            code = print_bytes(bytes, (size_t)got, error);
         else if (errno != EINTR)
             code = error_set_errno(error, errno, "log");
         if (code < 0)

@@ -11,8 +11,9 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from waiting import until_removed
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 PR_SET_DUMPABLE = 4
@@ -77,20 +78,7 @@ class Containers:
         for container in self.started:
             container.end()
         for place in self.groups.values():
-            remove(place)
-
-
-def remove(place, timeout=10):
-    """Removes a control group, which the last of its processes leaves a moment after its end."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            place.rmdir()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.002)
+            until_removed(place)
 
 
 # ---- The program ----

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import processes
 import pytest
-from waiting import until
+from waiting import until, until_removed
 
 BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
 
@@ -191,7 +191,7 @@ class ServiceManager:
         if self.first:
             until(self._has_ended, "the end of systemd")
         for directory, _, _ in os.walk(self.group, topdown=False):
-            until(lambda path=directory: self._remove(path), f"an empty {directory}")
+            until_removed(directory)
 
     def _has_ended(self):
         """It ends after all that is inside; what a killed nsenter has left there is our child."""
@@ -200,11 +200,3 @@ class ServiceManager:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
         return processes.is_ended(self.first, 0)
-
-    @staticmethod
-    def _remove(path):
-        try:
-            os.rmdir(path)
-        except OSError:
-            return False
-        return True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for what nobody tells us of."""
+import os
 import socket
 import time
 
@@ -47,3 +48,16 @@ def pending(pool):
 def until_pending(pool, count):
     """Waits until so many claims wait."""
     until(lambda: pending(pool) == count, f"a queue of {count}")
+
+
+def until_removed(directory):
+    """Removes a control group, which the last of its processes leaves a moment after its end."""
+
+    def is_removed():
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return False
+        return True
+
+    until(is_removed, f"an empty {directory}")

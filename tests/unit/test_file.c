@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -311,6 +312,61 @@ static void out_of_memory_is_reported(void **state)
     text_finish(&content);
 }
 
+/* More than a pipe takes at once. */
+enum { SENT = 300 * 1000 };
+
+static void *drain_pipe(void *data)
+{
+    const int *descriptor = data;
+    size_t *total = calloc(1, sizeof(*total));
+    char bytes[1000];
+    ssize_t got;
+
+    while (total != NULL && (got = read(*descriptor, bytes, sizeof(bytes))) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            *total += bytes[i] == (char)(*total % 251);
+    }
+    return total;
+}
+
+static void all_is_written_however_little_is_taken(void **state)
+{
+    char *bytes = malloc(SENT);
+    void *total = NULL;
+    pthread_t thread;
+    int ends[2];
+
+    (void)state;
+    assert_non_null(bytes);
+    for (size_t i = 0; i < SENT; i++)
+        bytes[i] = (char)(i % 251);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pthread_create(&thread, NULL, drain_pipe, &ends[0]), 0);
+    assert_int_equal(file_write(ends[1], bytes, SENT), 0);
+    assert_int_equal(file_write(ends[1], bytes, 0), 0);
+    close(ends[1]);
+    assert_int_equal(pthread_join(thread, &total), 0);
+    assert_non_null(total);
+    assert_int_equal(*(size_t *)total, SENT);
+    close(ends[0]);
+    free(total);
+    free(bytes);
+}
+
+static void a_failing_write_is_reported(void **state)
+{
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(file_write(-1, "x", 1), EBADF);
+    if (full < 0) {
+        print_message("skip: no /dev/full\n");
+        skip();
+    }
+    assert_int_equal(file_write(full, "x", 1), ENOSPC);
+    close(full);
+}
+
 #define file_test(function) \
     cmocka_unit_test_setup_teardown(function, temporary_directory_enter, temporary_directory_leave)
 
@@ -332,6 +388,8 @@ int main(void)
         file_test(a_pipe_is_read_to_its_end),
         file_test(interrupted_calls_go_on),
         file_test(out_of_memory_is_reported),
+        file_test(all_is_written_however_little_is_taken),
+        file_test(a_failing_write_is_reported),
     };
 
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);
