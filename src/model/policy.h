@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/bitset.h"
+#include "base/text.h"
 #include "model/machine.h"
 
 /* What a pool knows of one slot beside the machine's facts and loads. */
@@ -42,6 +43,64 @@ struct policy_question {
     bool ranked;                     /* some of the slots have a rank */
 };
 
+/* Nodes with more devices are not rated. */
+enum { POLICY_NODE_MOST = 64 };
+
+/* A kind of request that is expected, as policies see it. */
+struct policy_typical {
+    uint32_t weight;
+    uint32_t count;               /* devices; 0: only the host's CPUs and memory */
+    uint32_t share;               /* millionths of each device; SHARE_WHOLE: alone */
+    uint64_t cpus;                /* thousandths of a CPU on the host; 0: none */
+    uint64_t memory;              /* bytes of the host's; 0: none */
+    const struct bitset *accepts; /* slots, by fixed facts */
+};
+
+/* Facts that stay, from which a policy works out its tables. */
+struct policy_surroundings {
+    const struct machine *machine;
+    const struct policy_typical *typical;
+    size_t typical_count;
+};
+
+/* One node, as a policy is asked about it. A device is known by its place among the node's: bit i
+ * of a mask is device i. */
+struct policy_node {
+    const struct machine *machine;
+    const void *tables; /* that `prepare` made; NULL: the policy has none */
+    uint32_t host;
+    uint32_t count;        /* its devices, at most POLICY_NODE_MOST */
+    const uint32_t *slots; /* theirs, lowest first */
+    const uint32_t *left;  /* of each: millionths that nobody has; 0: none, or not usable now */
+    uint64_t candidates;   /* may be chosen: they pass every filter and have room */
+    uint64_t required;     /* of the candidates: have to be chosen */
+    uint64_t avoided;      /* only if others will not do */
+    const uint8_t *order;  /* the candidates, first those to be taken first among equals: what is
+                              not avoided, then by rank, affinity and slot */
+    uint32_t order_count;
+    struct optional_number cpus; /* that the host has, in thousandths */
+    struct optional_number memory;
+    uint64_t cpus_left; /* UINT64_MAX: not known */
+    uint64_t memory_left;
+};
+
+/* What is wanted of one node. */
+struct policy_demand {
+    uint32_t count;  /* devices; 0: none, only the host counts */
+    uint32_t share;  /* millionths of each; SHARE_WHOLE: alone */
+    uint64_t cpus;   /* thousandths of the host's; 0: none */
+    uint64_t memory; /* bytes of the host's; 0: none */
+    uint64_t draw;   /* another for each decision, the same for all its nodes: for chance */
+};
+
+/* The best that a node has to offer. */
+struct policy_offer {
+    uint64_t chosen; /* exactly as many as wanted, the required ones among them */
+    int64_t cost;    /* the node with the least is taken, of equals that with the lowest slot */
+    int64_t score;   /* for people, in the policy's own units */
+    bool proven;     /* nothing is better by the policy's own measure */
+};
+
 struct policy {
     const char *name;
     const char *summary; /* what it prefers: "the lowest slots" */
@@ -57,6 +116,26 @@ struct policy {
      * the same slots. Returns 0 or BERTH_ERROR_MEMORY. */
     int (*choose)(const struct policy *policy, const struct policy_question *question,
                   struct bitset *ret_chosen);
+
+    /* Optional: works out from facts that stay what `rate` looks up. The caller owns it and gives
+     * it back by `forget`. Returns 0 or BERTH_ERROR_MEMORY. */
+    int (*prepare)(const struct policy *policy, const struct policy_surroundings *around,
+                   void **ret_tables);
+    void (*forget)(void *tables);
+
+    /* Optional, before compare, for a policy that rates nodes: the best that this one has to offer,
+     * with as few avoided devices as can be. Only asked where there are enough candidates and the
+     * host has room. Of nodes whose offers have equally few avoided devices the one with the least
+     * cost is taken. Where a node has too many devices to be rated, compare decides. */
+    void (*rate)(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer);
+    /* Optional: appends in words why it offers that: "joined by 12 NVLink lanes". */
+    void (*explain)(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out);
+    /* Whether rate goes by nothing but the node as it is shown, its tables and the demand without
+     * the draw: then its answers may be kept until the node changes. */
+    bool steady;
 
     void *context; /* of a program's own policy */
 };
