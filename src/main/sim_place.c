@@ -249,10 +249,10 @@ static int replay_seeds(struct work *work, const struct typical *typical,
     int code = 0;
 
     work->policy = series->policy;
-    for (uint64_t seed = work->seeds.first; seed <= work->seeds.last && code == 0; seed++) {
+    for (uint64_t i = 0; i <= work->seeds.last - work->seeds.first && code == 0; i++) {
         struct place_run *run = vector_append(series);
 
-        settings.seed = work->seed = seed;
+        settings.seed = work->seed = work->seeds.first + i;
         code = run == NULL ? error_set_memory(error) : place_run(&settings, run, error);
         work->done++;
     }

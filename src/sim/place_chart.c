@@ -10,12 +10,12 @@
 #include "sim/place_report.h"
 
 enum {
-    WIDTH = 880,
-    HEIGHT = 540,
+    WIDTH = 900,
+    HEIGHT = 550,
     LEFT = 72,
-    RIGHT = 700,
-    TOP = 84,
-    BOTTOM = 476,
+    RIGHT = 690,
+    TOP = 100,
+    BOTTOM = 486,
     LABEL_HEIGHT = 19, /* names of lines keep as far apart */
     LABEL_LEFT = RIGHT + 26,
     COLOURS = 10, /* after which lines are dashed */
@@ -132,7 +132,8 @@ static uint32_t least_allocated(const struct place_report *report, const struct 
                 least = mean;
         }
     }
-    return (uint32_t)percent_of(least);
+    /* What rounds to a line of the grid is on it, not below. */
+    return (uint32_t)(percent_of(least) + 0.5);
 }
 
 static struct window find_window(const struct place_report *report)
@@ -208,7 +209,11 @@ static void append_asked(const struct window *window, struct text *out)
                        down(window, first), across(window, last), down(window, last));
     if (window->demand_last > last)
         text_append_format(out, "H%d", RIGHT);
-    text_append(out, "\"><title>all that was asked for</title></path>\n");
+    text_append(out, "\"/>\n");
+    text_append_format(out,
+                       "<text class=\"faint\" x=\"%d\" y=\"%d\" text-anchor=\"end\">dotted: all "
+                       "that was asked for</text>\n",
+                       RIGHT, TOP - 10);
 }
 
 static void append_heading(const struct place_report *report, struct text *out)
