@@ -69,14 +69,16 @@ struct policy_node {
     const struct machine *machine;
     const void *tables; /* that `prepare` made; NULL: the policy has none */
     uint32_t host;
-    uint32_t count;        /* its devices, at most POLICY_NODE_MOST */
-    const uint32_t *slots; /* theirs, lowest first */
-    const uint32_t *left;  /* of each: millionths that nobody has; 0: none, or not usable now */
-    uint64_t candidates;   /* may be chosen: they pass every filter and have room */
-    uint64_t required;     /* of the candidates: have to be chosen */
-    uint64_t avoided;      /* only if others will not do */
-    const uint8_t *order;  /* the candidates, first those to be taken first among equals: what is
-                              not avoided, then by rank, affinity and slot */
+    uint32_t count;         /* its devices, at most POLICY_NODE_MOST */
+    const uint32_t *slots;  /* theirs, lowest first */
+    const uint32_t *left;   /* of each: millionths that nobody has; 0: none, or not usable now */
+    const uint32_t *widths; /* of each: how many devices the holder's replica has that has it
+                               alone; 0: nobody has it alone. NULL: not known */
+    uint64_t candidates;    /* may be chosen: they pass every filter and have room */
+    uint64_t required;      /* of the candidates: have to be chosen */
+    uint64_t avoided;       /* only if others will not do */
+    const uint8_t *order;   /* the candidates, first those to be taken first among equals: what is
+                               not avoided, then by rank, affinity and slot */
     uint32_t order_count;
     struct optional_number cpus; /* that the host has, in thousandths */
     struct optional_number memory;
