@@ -57,7 +57,7 @@ static void take_device(struct state *state, const struct policy_demand *demand,
     state->taken += taken;
 }
 
-/* Takes nothing back but what take_device took of it. */
+/* Undoes take_device; the device had so much left. */
 static void give_back(struct state *state, uint32_t device, uint32_t left)
 {
     state->taken -= left - state->left[device];
