@@ -171,7 +171,8 @@ static uint64_t imagine(struct state *state, const struct policy_node *node,
     init_state(state, node);
     before = use_of(state);
     take_cpus(state, demand);
-    policy_nodes_for_each(device, chosen) take_device(state, demand, device);
+    policy_nodes_for_each (device, chosen)
+        take_device(state, demand, device);
     return before;
 }
 

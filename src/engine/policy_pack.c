@@ -100,7 +100,8 @@ static int64_t cost_of(const struct policy_node *node, uint64_t chosen)
     uint32_t free_ones = policy_nodes_size(policy_nodes_free(node));
     int64_t left = 0;
 
-    policy_nodes_for_each(device, chosen) left += node->left[device];
+    policy_nodes_for_each (device, chosen)
+        left += node->left[device];
     return left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
 }
 

@@ -16,7 +16,8 @@ static int64_t tenths_left(const struct policy_node *node, uint64_t chosen)
 {
     uint64_t left = 0;
 
-    policy_nodes_for_each(device, chosen) left += node->left[device];
+    policy_nodes_for_each (device, chosen)
+        left += node->left[device];
     return (int64_t)(left / policy_nodes_size(chosen) * 10 / SHARE_WHOLE);
 }
 

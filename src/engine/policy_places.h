@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where devices are within their node: places within places, from the widest on. What is not known
- * of a device's place makes no difference.
+ * Where devices are within their node: places within places, from the widest on. Devices
+ * whose NUMA node is not known are in one together; without links each is behind a switch alone.
  */
 #ifndef ENGINE_POLICY_PLACES_H
 #define ENGINE_POLICY_PLACES_H

@@ -38,8 +38,7 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     for (; count > 0; count--) {
         uint32_t best = policy_nodes_next(from & ~taken, 0);
 
-        policy_nodes_for_each(device, from & ~taken)
-        {
+        policy_nodes_for_each (device, from & ~taken) {
             if (lot_of_device(node, demand, device) < lot_of_device(node, demand, best))
                 best = device;
         }

@@ -47,7 +47,8 @@ static struct place place_of(const struct becoming *becoming, enum policy_places
     };
 
     place.chosen = policy_nodes_size(place.within & becoming->chosen);
-    policy_nodes_for_each(mate, place.within) place.left += becoming->left[mate];
+    policy_nodes_for_each (mate, place.within)
+        place.left += becoming->left[mate];
     return place;
 }
 
@@ -102,8 +103,8 @@ static uint32_t next_device(const struct becoming *becoming, uint64_t from)
 
 static void take(struct becoming *becoming, uint32_t share, uint64_t devices)
 {
-    policy_nodes_for_each(device, devices) becoming->left[device] -=
-        becoming->left[device] < share ? becoming->left[device] : share;
+    policy_nodes_for_each (device, devices)
+        becoming->left[device] -= becoming->left[device] < share ? becoming->left[device] : share;
     becoming->chosen |= devices;
 }
 
@@ -124,11 +125,9 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     return taken;
 }
 
-/* A fraction as a whole number: at most 2^20. Neither number is above 2^43. */
-static int64_t fraction_of(uint64_t part, uint64_t whole)
-{
-    return whole == 0 ? 0 : (int64_t)((part << 20) / whole);
-}
+/* Fractions are told as whole numbers: of devices exactly enough to tell any two apart that differ
+ * by a millionth, of CPUs by one in a million. */
+enum { DEVICES_BITS = 32, CPUS_BITS = 20 };
 
 /* How much of its devices is taken. */
 static int64_t devices_taken(const struct policy_node *node)
@@ -137,23 +136,22 @@ static int64_t devices_taken(const struct policy_node *node)
     uint64_t whole = (uint64_t)policy_nodes_size(counted) * SHARE_WHOLE;
     uint64_t left = 0;
 
-    policy_nodes_for_each(device, counted) left += node->left[device];
-    return fraction_of(whole - left, whole);
+    policy_nodes_for_each (device, counted)
+        left += node->left[device];
+    return whole == 0 ? 0 : (int64_t)(((whole - left) << DEVICES_BITS) / whole);
 }
 
-/* How much of its CPUs is taken, and only of equals how much of its devices. */
-static int64_t host_taken(const struct policy_node *node)
+/* How much of its CPUs is taken; nothing, where that is not known. */
+static int64_t cpus_taken(const struct policy_node *node)
 {
-    uint64_t cpus = 0;
-    uint64_t left = 0;
+    uint64_t whole = node->cpus.known ? node->cpus.value : 0;
+    uint64_t left = node->cpus_left < whole ? node->cpus_left : whole;
 
-    if (node->cpus.known) {
-        int shift = node->cpus.value >> 43 != 0 ? 21 : 0; /* more than any host has */
-
-        cpus = node->cpus.value >> shift;
-        left = node->cpus_left >> shift;
+    while (whole >> (64 - CPUS_BITS) != 0) { /* more than any host has */
+        whole >>= 1;
+        left >>= 1;
     }
-    return fraction_of(cpus - (left < cpus ? left : cpus), cpus) << 21 | devices_taken(node);
+    return whole == 0 ? 0 : (int64_t)(((whole - left) << CPUS_BITS) / whole);
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
@@ -164,8 +162,8 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     (void)policy;
     *ret_offer = (struct policy_offer){
         .chosen = policy_nodes_choose(node, demand, choose),
-        .cost = demand->count > 0 ? taken : host_taken(node),
-        .score = 100 - (taken * 100 >> 20),
+        .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
+        .score = 100 - (taken * 100 >> DEVICES_BITS),
         .proven = true,
     };
 }
