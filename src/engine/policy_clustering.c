@@ -13,27 +13,29 @@ struct holders {
     bool others;
 };
 
-static bool holds_like(const struct policy_node *node, const struct policy_demand *demand,
-                       uint32_t device)
+/* By whom a device is held, as policy_node has it; where that is not shown, guessed. */
+static uint32_t held_by(const struct policy_node *node, uint32_t device, uint32_t guess)
 {
-    bool shared = node->widths != NULL ? node->widths[device] == 0 : node->left[device] > 0;
-
-    if (shared || !policy_nodes_is_whole(demand))
-        return shared == !policy_nodes_is_whole(demand);
-    return node->widths == NULL || node->widths[device] == demand->count;
+    if (node->held != NULL)
+        return node->held[device];
+    if (node->left[device] >= SHARE_WHOLE)
+        return 0;
+    return node->left[device] > 0 ? POLICY_SHARED : guess;
 }
 
 static struct holders find_holders(const struct policy_node *node,
                                    const struct policy_demand *demand)
 {
+    uint32_t kind = policy_nodes_is_whole(demand) ? demand->count : POLICY_SHARED;
+    uint32_t guess = policy_nodes_is_whole(demand) ? demand->count : 1;
     struct holders holders = {0};
 
     for (uint32_t device = 0; device < node->count; device++) {
-        if (node->left[device] >= SHARE_WHOLE)
-            continue;
-        if (holds_like(node, demand, device))
+        uint32_t held = held_by(node, device, guess);
+
+        if (held == kind)
             holders.alike = true;
-        else
+        else if (held != 0)
             holders.others = true;
     }
     return holders;
@@ -63,4 +65,5 @@ const struct policy policy_clustering = {
     .summary = "the nodes that hold requests of the same kind (for comparison)",
     .rate = rate,
     .steady = true,
+    .sees_held = true,
 };

@@ -20,9 +20,9 @@ enum {
 
 struct rated_nodes {
     struct machine machine;
-    uint32_t left[RATED_DEVICES];   /* by slot */
-    uint32_t widths[RATED_DEVICES]; /* the same */
-    bool widths_known;
+    uint32_t left[RATED_DEVICES]; /* by slot */
+    uint32_t held[RATED_DEVICES]; /* the same */
+    bool held_known;
     uint64_t cpus_left[RATED_HOSTS]; /* by host */
     struct bitset candidates;        /* slots; all that have room unless changed */
     struct bitset required;
@@ -36,7 +36,7 @@ struct rated_view {
     struct policy_node node;
     uint32_t slots[POLICY_NODE_MOST];
     uint32_t left[POLICY_NODE_MOST];
-    uint32_t widths[POLICY_NODE_MOST];
+    uint32_t held[POLICY_NODE_MOST];
     uint8_t order[POLICY_NODE_MOST];
 };
 
@@ -126,7 +126,7 @@ static inline void rated_show(const struct rated_nodes *nodes, const void *table
         .host = host,
         .slots = ret_view->slots,
         .left = ret_view->left,
-        .widths = nodes->widths_known ? ret_view->widths : NULL,
+        .held = nodes->held_known ? ret_view->held : NULL,
         .order = ret_view->order,
         .cpus = nodes->machine.hosts.items[host].cpus,
         .cpus_left = nodes->cpus_left[host],
@@ -141,7 +141,7 @@ static inline void rated_show(const struct rated_nodes *nodes, const void *table
         node->count++;
         ret_view->slots[place] = slot;
         ret_view->left[place] = nodes->left[slot];
-        ret_view->widths[place] = nodes->widths[slot];
+        ret_view->held[place] = nodes->held[slot];
         node->avoided |= bitset_has(&nodes->avoided, slot) ? bit : 0;
         if (demand->count == 0 || nodes->left[slot] < demand->share ||
             !bitset_has(&nodes->candidates, slot))

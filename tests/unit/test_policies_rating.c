@@ -164,7 +164,7 @@ static void every_filter_is_honoured(void **state)
         make_host(&nodes, &random);
         make_sets(&nodes, demand, &random);
         expect_usual(&nodes);
-        nodes.widths_known = test_random_below(&random, 2) == 0;
+        nodes.held_known = test_random_below(&random, 2) == 0;
         for_each_rating (policy)
             check_policy(&nodes, *policy, &demand);
         rated_finish(&nodes);

@@ -155,17 +155,18 @@ static void clustering_puts_like_to_like(void **state)
     rated_takes(nodes, &policy_clustering, rated_whole(1), 6);
 }
 
-static void clustering_tells_widths_apart(void **state)
+static void clustering_tells_holders_apart(void **state)
 {
     struct rated_nodes *nodes = *state;
 
     rated_host(nodes, 0, 0, 1000, 1000); /* one holder of two */
     rated_host(nodes, 0, 0, 1000, 1000); /* two holders of one */
     rated_host(nodes, 0, 0, 1000, 1000); /* one holder of one, and shares that fill a device */
-    nodes->widths_known = true;
-    nodes->widths[0] = nodes->widths[1] = 2;
-    nodes->widths[4] = nodes->widths[5] = 1;
-    nodes->widths[8] = 1;
+    nodes->held_known = true;
+    nodes->held[0] = nodes->held[1] = 2;
+    nodes->held[4] = nodes->held[5] = 1;
+    nodes->held[8] = 1;
+    nodes->held[9] = POLICY_SHARED;
     scores(nodes, &policy_clustering, 0, rated_whole(1), 18);
     scores(nodes, &policy_clustering, 1, rated_whole(1), 18 + 75);
     scores(nodes, &policy_clustering, 2, rated_whole(1), 18 + 50);
@@ -247,7 +248,7 @@ int main(void)
         TEST(larger_nodes_are_rated_too),
         TEST(packing_prefers_what_is_in_use),
         TEST(clustering_puts_like_to_like),
-        TEST(clustering_tells_widths_apart),
+        TEST(clustering_tells_holders_apart),
         TEST(random_goes_by_the_draw_alone),
         TEST(random_is_fair),
         TEST(random_takes_any_set),
