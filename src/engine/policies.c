@@ -8,11 +8,22 @@
 #include "base/text.h"
 
 const struct policy *const policies[] = {
-    &policy_first,          &policy_round_robin,  &policy_least_loaded,
-    &policy_best_available, &policy_best_compute, &policy_weighted,
-    &policy_pack,           &policy_spread,       &policy_random,
-    &policy_dotprod,        &policy_clustering,   &policy_packing,
-    &policy_bestfit,        &policy_fgd,          NULL,
+    &policy_first,
+    &policy_round_robin,
+    &policy_least_loaded,
+    &policy_best_available,
+    &policy_best_compute,
+    &policy_pack,
+    &policy_spread,
+    &policy_weighted,
+    /* To be measured against. */
+    &policy_random,
+    &policy_dotprod,
+    &policy_clustering,
+    &policy_packing,
+    &policy_bestfit,
+    &policy_fgd,
+    NULL,
 };
 
 /* Fails with a message that lists the names there are. */
