@@ -251,6 +251,8 @@ static int plan(const struct plan_options *options, const struct request_options
 
     if (code < 0)
         return code;
+    if (question.policy == NULL)
+        question.policy = policy_usual(&request->request);
     code = find_world(request, &machine, &pool);
     if (code == 0)
         code = constrain(options, &pool, question, error);

@@ -20,7 +20,6 @@ static const struct engine_settings usual_settings = {
     .mps_tenants = 8,
     .age_step = 3600 * SECOND,
     .grace = 10 * SECOND,
-    .policy = &policy_first,
 };
 
 static struct engine_settings complete(const struct engine_settings *given)
@@ -35,8 +34,6 @@ static struct engine_settings complete(const struct engine_settings *given)
         settings.age_step = usual_settings.age_step;
     if (settings.grace <= 0)
         settings.grace = usual_settings.grace;
-    if (settings.policy == NULL)
-        settings.policy = usual_settings.policy;
     return settings;
 }
 
@@ -74,11 +71,8 @@ static int make_room(struct engine *engine)
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
         return BERTH_ERROR_MEMORY;
-    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++)
         engine->status[slot].present = true;
-        if (search_prepare(&engine->search, slot) < 0)
-            return BERTH_ERROR_MEMORY;
-    }
     return scope_init(&engine->root, engine, NULL);
 }
 
@@ -161,6 +155,8 @@ void engine_destroy(struct engine *engine)
     list_for_each (link, &engine->accounts)
         free(container_of(link, struct account, in_engine));
     records_finish(engine);
+    expected_finish(engine);
+    node_changes_finish(&engine->changes);
     vector_finish(&engine->domains);
     walk_finish(&engine->walk);
     search_finish(&engine->search);
@@ -210,7 +206,7 @@ static void set_policy(struct engine *engine, const struct policy *policy)
             struct engine_request *request = container_of(other, struct engine_request, in_scope);
 
             if (request->usual_policy)
-                request->policy = policy;
+                request->policy = policy != NULL ? policy : policy_usual(&request->what);
         }
     }
 }

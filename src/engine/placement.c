@@ -90,7 +90,7 @@ static int claims_could_do(struct plan *plan)
     if (search_start(search, &plan->possible) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
-        size_t size = search_gather(search, search->order[i]);
+        size_t size = search_gather(search, search->order[i].group);
 
         if (size < plan->least)
             continue;

@@ -19,14 +19,23 @@ static const struct bitset *legal_slots(const struct engine_request *request,
     return &engine->legal;
 }
 
+/* Whether all there is room on is the request's to take. */
+static bool is_all_legal(const struct engine_request *request, const struct walk *walk)
+{
+    return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
+}
+
 /* Finds slots for the request behind those that were walked through. Returns as place_request. */
 static int find_slots(const struct engine_request *request, const struct walk *walk)
 {
     const struct scope *scope = request->scope;
 
-    if (request->simple && !walk->barring && (!request->what.opportunistic || scope->pending == 0))
+    bool all_legal = is_all_legal(request, walk);
+
+    if (request->simple && all_legal)
         return place_simple(request);
-    return place_request(request, legal_slots(request, walk), NULL, scope->host_usage, NULL);
+    return place_request(request, all_legal ? NULL : legal_slots(request, walk), NULL,
+                         scope->host_usage, NULL);
 }
 
 /* Whether nothing is left for those behind: every slot with room is barred. */

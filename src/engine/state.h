@@ -91,12 +91,6 @@ struct ledger_slot {
     bool usable;          /* present, well, not blocked */
 };
 
-/* What leases take of a host. */
-struct host_usage {
-    uint64_t cpus;
-    uint64_t memory;
-};
-
 /* A user or group that has a limit. */
 struct account {
     struct list_link in_engine;
@@ -157,6 +151,36 @@ struct engine_request {
     bool usual_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
+    struct node_index *index; /* what each node has to offer; NULL: not kept */
+};
+
+/* A kind of request that is expected. */
+struct typical {
+    struct request what;
+    uint32_t weight;
+    struct bitset accepts;
+};
+
+struct typical_list {
+    VECTOR_OF(struct typical);
+};
+
+/* What a policy worked out from the facts. */
+struct policy_tables {
+    const struct policy *policy;
+    void *tables;
+};
+
+struct tables_list {
+    VECTOR_OF(struct policy_tables);
+};
+
+/* Which nodes changed, for those who keep what nodes have to offer: the last changes in turn. */
+struct node_changes {
+    uint64_t count;   /* there were so far */
+    uint32_t *nodes;  /* of the last ones: change i is at (i - 1) % capacity */
+    uint64_t *latest; /* by node: its last change; NULL: nobody keeps anything */
+    size_t capacity;
 };
 
 /* Who may share a device by MPS with each other; numbered from 1. */
@@ -278,6 +302,11 @@ struct engine {
     struct list accounts;
     struct domain_list domains;
     struct list orphans; /* requests within leases that ended */
+    struct typical_list typical;
+    struct tables_list tables;
+    struct node_changes changes;
+    uint64_t occupied;             /* works that were put on hosts */
+    const struct usage *placed_by; /* by slot, while a search goes on; NULL: the ledger */
     struct chunk_list claim_chunks;
     struct chunk_list lease_chunks;
 

@@ -140,6 +140,10 @@ struct policy {
     void *context; /* of a program's own policy */
 };
 
+/* Compares two candidates that are equal to a policy: by rank, then by affinity, then the lower
+ * slot. Never 0 for two slots. */
+int policy_compare_equals(const struct policy_question *question, size_t one, size_t other);
+
 /* Compares two candidates in full: what is to be avoided last, then by the policy, then by
  * rank, then by affinity, then the lower slot. Never 0 for two slots. */
 int policy_compare(const struct policy *policy, const struct policy_question *question, size_t one,
