@@ -13,6 +13,7 @@ const struct policy *const policies[] = {
     &policy_least_loaded,
     &policy_best_available,
     &policy_best_compute,
+    &policy_topology,
     &policy_weighted,
     NULL,
 };

@@ -15,6 +15,7 @@ extern const struct policy policy_round_robin;
 extern const struct policy policy_least_loaded;
 extern const struct policy policy_best_available;
 extern const struct policy policy_best_compute;
+extern const struct policy policy_topology;
 extern const struct policy policy_weighted;
 
 /* All policies, ended by NULL. */
