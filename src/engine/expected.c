@@ -1,14 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * What kinds of requests are expected, and what policies work out from them and from the facts.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/expected.h"
+
 #include <stdlib.h>
 
 #include "base/count.h"
 #include "base/error.h"
 #include "engine/parts.h"
 
-/* Parts of a device, then whole ones; each as often as the others. */
+/* Parts of a device, then whole ones. */
 static const struct {
     uint32_t count;
     uint32_t share;
@@ -17,7 +16,7 @@ static const struct {
     {2, SHARE_WHOLE},     {4, SHARE_WHOLE},     {8, SHARE_WHOLE},
 };
 
-static void typical_finish(struct typical_list *list)
+void typical_list_finish(struct typical_list *list)
 {
     struct typical *typical;
 
@@ -28,8 +27,7 @@ static void typical_finish(struct typical_list *list)
     vector_finish(list);
 }
 
-static int append(const struct engine *engine, const struct request *what, uint32_t weight,
-                  struct typical_list *list)
+int typical_append(struct typical_list *list, const struct request *what, uint32_t weight)
 {
     struct typical *typical = vector_append(list);
 
@@ -37,13 +35,10 @@ static int append(const struct engine *engine, const struct request *what, uint3
         return BERTH_ERROR_MEMORY;
     request_init(&typical->what);
     typical->weight = weight;
-    return request_copy(&typical->what, what) < 0 ||
-                   bitset_init(&typical->accepts, engine->size) < 0
-               ? BERTH_ERROR_MEMORY
-               : 0;
+    return request_copy(&typical->what, what);
 }
 
-static int append_usual(const struct engine *engine, struct typical_list *list)
+int typical_append_usual(struct typical_list *list)
 {
     int code = 0;
 
@@ -56,8 +51,66 @@ static int append_usual(const struct engine *engine, struct typical_list *list)
             what.sharing = SHARING_TIME_SLICE;
             what.share = optional_number_of(usual[i].share);
         }
-        code = append(engine, &what, 1, list);
+        code = typical_append(list, &what, 1);
     }
+    return code;
+}
+
+/* Which slots would do for it, by facts that stay. */
+static int find_accepted(struct typical *typical, const struct machine *machine,
+                         const struct filter_terms *terms, const struct bitset *gone)
+{
+    size_t size = gone != NULL ? gone->size : machine->devices.count;
+
+    if (typical->accepts.size < size) {
+        bitset_finish(&typical->accepts);
+        if (bitset_init(&typical->accepts, size) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    bitset_clear(&typical->accepts);
+    for (size_t slot = 0; slot < machine->devices.count; slot++) {
+        if ((gone == NULL || !bitset_has(gone, slot)) &&
+            filter_facts(&typical->what, &machine->devices.items[slot], terms) == FILTER_PASSES)
+            bitset_add(&typical->accepts, slot);
+    }
+    return 0;
+}
+
+static struct policy_typical view_of(const struct typical *typical,
+                                     const struct filter_terms *terms)
+{
+    const struct request *what = &typical->what;
+
+    return (struct policy_typical){
+        .weight = typical->weight,
+        .count = what->gpus.most,
+        .share = filter_share(what, terms),
+        .cpus = what->cpus.known ? what->cpus.value : 0,
+        .memory = what->host_memory.known ? what->host_memory.value : 0,
+        .accepts = &typical->accepts,
+    };
+}
+
+int tables_prepare(const struct policy *policy, const struct machine *machine,
+                   struct typical_list *list, const struct filter_terms *terms,
+                   const struct bitset *gone, void **ret_tables)
+{
+    struct policy_typical *views = calloc(list->count + 1, sizeof(*views));
+    struct policy_surroundings around = {
+        .machine = machine,
+        .typical = views,
+        .typical_count = list->count,
+    };
+    int code = views == NULL ? BERTH_ERROR_MEMORY : 0;
+
+    for (size_t i = 0; i < list->count && code == 0; i++) {
+        code = find_accepted(&list->items[i], machine, terms, gone);
+        if (code == 0)
+            views[i] = view_of(&list->items[i], terms);
+    }
+    if (code == 0)
+        code = policy->prepare(policy, &around, ret_tables);
+    free(views);
     return code;
 }
 
@@ -70,7 +123,7 @@ int engine_expect(struct engine *engine, const struct request *requests, const u
 
     for (size_t i = 0; i < count && code == 0; i++) {
         code = request_validate(&requests[i], error);
-        if (code == 0 && append(engine, &requests[i], weights[i], &list) < 0)
+        if (code == 0 && typical_append(&list, &requests[i], weights[i]) < 0)
             code = error_set_memory(error);
         sum += weights[i];
     }
@@ -78,10 +131,10 @@ int engine_expect(struct engine *engine, const struct request *requests, const u
         code = error_set(error, BERTH_ERROR_INVALID,
                          "wanted some request to be expected, found no weight");
     if (code < 0) {
-        typical_finish(&list);
+        typical_list_finish(&list);
         return code;
     }
-    expected_finish(engine);
+    typical_list_finish(&engine->typical);
     engine->typical = list;
     recompile_requests(engine);
     return 0;
@@ -100,58 +153,27 @@ void expected_finish(struct engine *engine)
 {
     expected_forget(engine);
     vector_finish(&engine->tables);
-    typical_finish(&engine->typical);
+    typical_list_finish(&engine->typical);
 }
 
-/* Which slots would do for it, by facts that stay. */
-static void find_accepted(const struct engine *engine, struct typical *typical)
-{
-    bitset_clear(&typical->accepts);
-    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        if (engine->status[slot].present &&
-            filter_facts(&typical->what, &engine->machine.devices.items[slot],
-                         &engine->root.terms) == FILTER_PASSES)
-            bitset_add(&typical->accepts, slot);
-    }
-}
-
-static void show(const struct engine *engine, const struct typical *typical,
-                 struct policy_typical *ret_view)
-{
-    const struct request *what = &typical->what;
-
-    *ret_view = (struct policy_typical){
-        .weight = typical->weight,
-        .count = what->gpus.most,
-        .share = filter_share(what, &engine->root.terms),
-        .cpus = what->cpus.known ? what->cpus.value : 0,
-        .memory = what->host_memory.known ? what->host_memory.value : 0,
-        .accepts = &typical->accepts,
-    };
-}
-
-/* Has the policy work out its tables. Returns 0 or BERTH_ERROR_MEMORY. */
 static int prepare(struct engine *engine, const struct policy *policy, void **ret_tables)
 {
-    struct policy_typical *views;
-    struct policy_surroundings around = {.machine = &engine->machine};
-    int code;
+    struct bitset gone;
+    int code = bitset_init(&gone, engine->size);
 
-    if (engine->typical.count == 0 && append_usual(engine, &engine->typical) < 0) {
-        typical_finish(&engine->typical);
-        return BERTH_ERROR_MEMORY;
+    if (code == 0 && engine->typical.count == 0) {
+        code = typical_append_usual(&engine->typical);
+        if (code < 0)
+            typical_list_finish(&engine->typical);
     }
-    views = calloc(engine->typical.count, sizeof(*views));
-    if (views == NULL)
-        return BERTH_ERROR_MEMORY;
-    for (size_t i = 0; i < engine->typical.count; i++) {
-        find_accepted(engine, &engine->typical.items[i]);
-        show(engine, &engine->typical.items[i], &views[i]);
+    for (size_t slot = 0; slot < engine->machine.devices.count && code == 0; slot++) {
+        if (!engine->status[slot].present)
+            bitset_add(&gone, slot);
     }
-    around.typical = views;
-    around.typical_count = engine->typical.count;
-    code = policy->prepare(policy, &around, ret_tables);
-    free(views);
+    if (code == 0)
+        code = tables_prepare(policy, &engine->machine, &engine->typical, &engine->root.terms,
+                              &gone, ret_tables);
+    bitset_finish(&gone);
     return code;
 }
 

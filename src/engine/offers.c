@@ -52,6 +52,27 @@ static void show_devices(const struct offer_question *question, struct node_view
     }
 }
 
+/* Shows by whom each device is held. */
+static void show_held(const struct offer_question *question, struct node_view *view)
+{
+    const struct scope *scope = question->request->scope;
+
+    for (uint32_t i = 0; i < view->node.count; i++) {
+        uint32_t slot = view->node.slots[i];
+        const struct usage *usage = usage_of(question, slot);
+        const struct held *held = usage->brief.tenants > 0
+                                      ? lease_of(scope->engine, ledger_holder(&scope->ledger[slot]))
+                                      : NULL;
+
+        view->held[i] = 0;
+        if (usage->brief.tenants > 0 && usage->brief.sharing != SHARING_EXCLUSIVE)
+            view->held[i] = POLICY_SHARED;
+        else if (held != NULL)
+            view->held[i] = held->slot_count / held->replicas;
+    }
+    view->node.held = view->held;
+}
+
 static uint64_t vendor_mask(const struct node_view *view, enum vendor vendor)
 {
     uint64_t mask = 0;
@@ -64,8 +85,8 @@ static uint64_t vendor_mask(const struct node_view *view, enum vendor vendor)
 }
 
 /* Rates the node for those of its candidates that are in the mask. */
-static struct bid rate_some(const struct offer_question *question, struct node_view *view, uint64_t mask,
-                            struct policy_offer *ret_offer)
+static struct bid rate_some(const struct offer_question *question, struct node_view *view,
+                            uint64_t mask, struct policy_offer *ret_offer)
 {
     const struct engine_request *request = question->request;
     struct policy_question equals = offer_equals(request);
@@ -117,6 +138,8 @@ struct bid offer_of_node(const struct offer_question *question, size_t node,
     view_begin(&view, &engine->machine, &engine->search.groups, node, &question->hosts[node],
                question->tables);
     show_devices(question, &view);
+    if (request->policy->sees_held)
+        show_held(question, &view);
     if ((size_t)__builtin_popcountll(view.node.candidates) < question->count)
         return (struct bid){.avoided = UINT32_MAX};
     if (question->count <= 1 || search_may_mix(&request->what))

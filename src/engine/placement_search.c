@@ -117,6 +117,9 @@ void search_forget(struct search *search)
 {
     search->slots_chosen.count = 0;
     search->sizes.count = 0;
+    search->rated = 0;
+    if (search->words != NULL)
+        text_clear(search->words);
 }
 
 /* The lowest slot of the group that has room; the size of the sets when there is none. */
@@ -245,7 +248,7 @@ static uint32_t left_of(const struct search *search, size_t slot)
     return taken < left ? (uint32_t)(left - taken) : 0;
 }
 
-void search_view(const struct search *search, size_t node, struct node_view *ret_view)
+static struct host_usage taken_of(const struct search *search, size_t node)
 {
     const struct request *request = search->request;
     uint64_t placed = search->node_replicas[node];
@@ -253,12 +256,20 @@ void search_view(const struct search *search, size_t node, struct node_view *ret
         .cpus = placed * (request->cpus.known ? request->cpus.value : 0),
         .memory = placed * (request->host_memory.known ? request->host_memory.value : 0),
     };
-    struct policy_question question = search_question(search, 0);
 
     if (search->hosts != NULL) {
         taken.cpus += search->hosts[node].cpus;
         taken.memory += search->hosts[node].memory;
     }
+    return taken;
+}
+
+/* Shows the node with the gathered candidates. */
+static void show_node(const struct search *search, size_t node, struct node_view *ret_view)
+{
+    struct host_usage taken = taken_of(search, node);
+    struct policy_question question = search_question(search, 0);
+
     view_begin(ret_view, search->machine, &search->groups, node, &taken, search->tables);
     for (uint32_t i = 0; i < ret_view->node.count; i++) {
         size_t slot = ret_view->node.slots[i];
@@ -272,15 +283,40 @@ void search_view(const struct search *search, size_t node, struct node_view *ret
     view_end(ret_view, &question);
 }
 
+static struct policy_demand demand_for(const struct search *search, size_t count)
+{
+    return view_demand(search->request, (uint32_t)count, search->share, search->draw);
+}
+
 struct bid search_rate(const struct search *search, size_t node, size_t count,
                        struct policy_offer *ret_offer)
 {
-    struct policy_demand demand =
-        view_demand(search->request, (uint32_t)count, search->share, search->draw);
+    struct policy_demand demand = demand_for(search, count);
     struct node_view view;
 
-    search_view(search, node, &view);
+    show_node(search, node, &view);
     return view_rate(&view, search->policy, &demand, ret_offer);
+}
+
+/* Takes what the node offers. */
+static void choose_offer(struct search *search, size_t node, size_t count)
+{
+    struct policy_demand demand = demand_for(search, count);
+    struct policy_offer offer;
+    struct node_view view;
+
+    show_node(search, node, &view);
+    view_rate(&view, search->policy, &demand, &offer);
+    for (uint64_t rest = offer.chosen; rest != 0; rest &= rest - 1)
+        bitset_add(&search->chosen, view.node.slots[__builtin_ctzll(rest)]);
+    search->score = search->rated == 0 ? offer.score : search->score + offer.score;
+    search->proven = offer.proven && (search->rated == 0 || search->proven);
+    search->rated++;
+    if (search->words == NULL || search->policy->explain == NULL)
+        return;
+    if (search->words->length > 0)
+        text_append(search->words, " | ");
+    search->policy->explain(search->policy, &view.node, &demand, &offer, search->words);
 }
 
 /* Chooses among the candidates, all of which are of one node. */
@@ -288,14 +324,11 @@ static int choose(struct search *search, size_t count)
 {
     struct policy_question question = search_question(search, count);
     size_t node = search->machine->devices.items[bitset_next(&search->candidates, 0)].host;
-    const uint32_t *slots = search->groups.nodes[node].items;
 
     bitset_clear(&search->chosen);
     if (!search_rates(search, node))
         return policy_choose(search->policy, &question, &search->chosen);
-    search_rate(search, node, count, &search->offer);
-    for (uint64_t rest = search->offer.chosen; rest != 0; rest &= rest - 1)
-        bitset_add(&search->chosen, slots[__builtin_ctzll(rest)]);
+    choose_offer(search, node, count);
     return 0;
 }
 

@@ -42,6 +42,7 @@ struct search {
                                                                    this attempt */
     const void *left_context;
     const struct host_usage *hosts; /* by node; NULL: nothing is taken */
+    struct text *words;             /* gets why each replica has what it has; NULL: nobody asks */
 
     struct groups groups;
     size_t size;             /* of all sets: at least the number of devices */
@@ -65,7 +66,9 @@ struct search {
     struct bitset used;            /* devices that replicas of this attempt have */
     struct slot_list slots_chosen; /* the answer: of all replicas, one after the other */
     struct slot_list sizes;        /* how many slots each of them has */
-    struct policy_offer offer;     /* for the last replica, by a policy that rates nodes */
+    size_t rated;                  /* replicas whose devices were an offer */
+    int64_t score;                 /* of their offers together */
+    bool proven;                   /* each of them is the best there is */
 };
 
 /* Prepares a search over this machine, with sets of `size` slots. Returns 0 or BERTH_ERROR_MEMORY;
@@ -96,12 +99,9 @@ bool search_may_mix(const struct request *request);
 /* Whether the policy rates this node. */
 bool search_rates(const struct search *search, size_t node);
 
-/* What the policy has to offer `count` of the gathered candidates of a node for. */
+/* What the node offers for `count` of the gathered candidates. */
 struct bid search_rate(const struct search *search, size_t node, size_t count,
                        struct policy_offer *ret_offer);
-
-/* Calls the same function for the view alone: the node as search_rate shows it. */
-void search_view(const struct search *search, size_t node, struct node_view *ret_view);
 
 /* How many claims fit on these devices. */
 size_t search_room(const struct search *search, const struct bitset *from);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/placement_view.h"
 
-
 static uint64_t rest_of(struct optional_number all, uint64_t taken)
 {
     if (!all.known)

@@ -19,6 +19,7 @@ struct host_usage {
 struct node_view {
     struct policy_node node;
     uint32_t left[POLICY_NODE_MOST];
+    uint32_t held[POLICY_NODE_MOST];
     uint8_t order[POLICY_NODE_MOST];
 };
 

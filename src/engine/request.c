@@ -162,7 +162,8 @@ int request_compile(struct engine_request *request)
     index_free(request->index);
     request->index = NULL;
     search->request = &request->what;
-    search->policy = &policy_first; /* whether, not where */
+    /* Where does not matter, only whether. */
+    search->policy = request->policy->rate == NULL ? request->policy : &policy_first;
     search->left = NULL;
     search->hosts = NULL;
     search->slots = NULL;

@@ -16,6 +16,7 @@
 #include "base/lowest_set.h"
 #include "base/vector.h"
 #include "engine/engine.h"
+#include "engine/expected.h"
 #include "engine/filter.h"
 #include "engine/placement_search.h"
 
@@ -152,17 +153,6 @@ struct engine_request {
     uint64_t parent;
     struct list_link in_scope;
     struct node_index *index; /* what each node has to offer; NULL: not kept */
-};
-
-/* A kind of request that is expected. */
-struct typical {
-    struct request what;
-    uint32_t weight;
-    struct bitset accepts;
-};
-
-struct typical_list {
-    VECTOR_OF(struct typical);
 };
 
 /* What a policy worked out from the facts. */
