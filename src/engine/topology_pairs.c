@@ -8,7 +8,7 @@
 #include "engine/topology.h"
 
 /* More lanes between two devices count no more. */
-#define LANES_MOST 1000
+#define LANES_MOST 600
 
 #define NEAR_MEMORY 2
 #define NEAR_CPUS   1
@@ -17,8 +17,8 @@ _Static_assert((NEAR_MEMORY + NEAR_CPUS) * (TOPOLOGY_MOST * (TOPOLOGY_MOST - 1) 
                    TOPOLOGY_LINK_WORTH,
                "links count before nearness");
 
-/* Of all links of a pair, but for the last. */
-#define VALUE_MOST (100 * TOPOLOGY_LINK_WORTH)
+/* No pair is worth more, but for the last of many links that somebody says it has. */
+#define VALUE_MOST ((LANES_MOST + 1) * 100 * TOPOLOGY_LINK_WORTH)
 _Static_assert(VALUE_MOST + LANES_MOST * 100 * (int64_t)TOPOLOGY_LINK_WORTH < 1 << 30,
                "values fit");
 
@@ -216,7 +216,6 @@ static void value_link(struct making *making, const struct link *link)
 
     if (node->count == 0 || devices[0]->host != devices[1]->host || one == other)
         return;
-    /* A pair that is said to have many links of a kind has one that is enough. */
     if (node->values[one * node->count + other] < VALUE_MOST)
         add_to(node->values, node->count, one, other, value_of(link) * TOPOLOGY_LINK_WORTH);
     if (node->weights != NULL)
