@@ -148,8 +148,8 @@ static void explain(const struct policy *policy, const struct policy_node *node,
     else
         text_append(out, "the first, as one needs no links");
     if (node->order_count > demand->count && demand->count > 1)
-        text_append_format(out, "; %s of %u free devices%s", offer->proven ? "best" : "best found",
-                           node->order_count, offer->proven ? "" : " (not proven best)");
+        text_append_format(out, "; %s of %u free devices", offer->proven ? "best" : "best found",
+                           node->order_count);
 }
 
 const struct policy policy_topology = {
