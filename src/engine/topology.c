@@ -5,7 +5,7 @@
 
 #include "engine/topology_parts.h"
 
-const uint64_t topology_steps_most = 2500000;
+const uint64_t topology_steps_most = 2000000;
 
 struct topology_scratch *topology_scratch_create(uint32_t most)
 {

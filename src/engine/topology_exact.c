@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The best partition of a few devices: the best total of every subset that can be left over when
- * sets are taken off one by one, each with the lowest place there is.
+ * sets are taken off one by one, each with the lowest place there is. What counts of a set is how
+ * much it is short of what its places could have at best, so that full sets of a rest add 0
+ * at most: sets that are too short already are not looked into.
  */
 #include "engine/topology_parts.h"
 
@@ -66,14 +68,29 @@ static bool is_allowed(const struct topology_scratch *scratch, uint32_t set)
            ((set & required) == required && size_of(set) == scratch->wanted);
 }
 
+/* The size of the set that is not full, while it is still to come; else 0. */
+static uint32_t odd_size_left(const struct topology_scratch *scratch, uint32_t rest)
+{
+    return size_of(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
+}
+
+/* No rest adds more. */
+static int64_t most_to_come(const struct topology_scratch *scratch, uint32_t rest)
+{
+    return odd_size_left(scratch, rest) > 0 ? scratch->odd_most : 0;
+}
+
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest);
 
-static int64_t total_with(struct topology_scratch *scratch, uint32_t rest, uint32_t set)
+/* The best total with this set, if it may be as much as `least`. */
+static int64_t total_with(struct topology_scratch *scratch, uint32_t rest, uint32_t set,
+                          int64_t least)
 {
+    rest &= ~set;
     scratch->steps++;
-    if (!is_allowed(scratch, set))
+    if (scratch->sums[set] + most_to_come(scratch, rest) < least || !is_allowed(scratch, set))
         return IMPOSSIBLE;
-    return scratch->sums[set] + best_total(scratch, rest & ~set);
+    return scratch->sums[set] + best_total(scratch, rest);
 }
 
 static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size)
@@ -86,17 +103,11 @@ static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uin
         return IMPOSSIBLE;
     subsets_start(&subsets, rest & ~low, size - 1);
     do {
-        int64_t total = total_with(scratch, rest, subsets.now | low);
+        int64_t total = total_with(scratch, rest, subsets.now | low, best + 1);
 
         best = total > best ? total : best;
     } while (subsets_next(&subsets));
     return best;
-}
-
-/* Whether the set that is not full is still to come. */
-static uint32_t odd_size_left(const struct topology_scratch *scratch, uint32_t rest)
-{
-    return size_of(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
 }
 
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
@@ -128,23 +139,54 @@ static void find_earliest(struct topology_scratch *scratch, uint32_t rest, uint3
         uint32_t found = subsets.now | low;
 
         if ((*set == 0 || topology_is_earlier(found, *set)) &&
-            total_with(scratch, rest, found) == scratch->totals[rest])
+            total_with(scratch, rest, found, scratch->totals[rest]) == scratch->totals[rest])
             *set = found;
     } while (subsets_next(&subsets));
+}
+
+/* What a place could have at best in a set of so many; its pairs count once for each end. */
+static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place, uint32_t size)
+{
+    uint32_t left = (uint32_t)topology_lowest(scratch->count) & ~(UINT32_C(1) << place);
+    int64_t sum = 0;
+
+    for (uint32_t i = 1; i < size; i++) {
+        uint32_t best = (uint32_t)__builtin_ctz(left);
+
+        for (uint32_t rest = left; rest != 0; rest &= rest - 1) {
+            uint32_t other = (uint32_t)__builtin_ctz(rest);
+
+            if (scratch->value[place][other] > scratch->value[place][best])
+                best = other;
+        }
+        sum += scratch->value[place][best];
+        left &= ~(UINT32_C(1) << best);
+    }
+    return sum;
 }
 
 static void sum_up(struct topology_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
+    int64_t most[TOPOLOGY_EXACT_MOST];
 
+    for (uint32_t place = 0; place < scratch->count; place++) {
+        int64_t full = reach_most(scratch, place, scratch->wanted);
+        int64_t odd = reach_most(scratch, place, odd_size(scratch));
+
+        most[place] = odd_size(scratch) > 0 && odd > full ? odd : full;
+    }
     scratch->sums[0] = 0;
-    scratch->totals[0] = UNKNOWN;
+    scratch->odd_most = IMPOSSIBLE;
     for (uint32_t set = 1; set < subsets; set++) {
         uint32_t rest = set & (set - 1);
+        uint32_t place = (uint32_t)__builtin_ctz(set);
 
         scratch->sums[set] =
-            scratch->sums[rest] + topology_reach(scratch, (uint32_t)__builtin_ctz(set), rest);
+            scratch->sums[rest] + 2 * topology_reach(scratch, place, rest) - most[place];
         scratch->totals[set] = UNKNOWN;
+        if (size_of(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_most)
+            scratch->odd_most = scratch->sums[set];
     }
     scratch->steps += subsets;
 }
@@ -163,7 +205,7 @@ void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chose
         find_earliest(scratch, rest, scratch->wanted, &set);
         find_earliest(scratch, rest, odd_size_left(scratch, rest), &set);
         if ((set & required) == required && size_of(set) == scratch->wanted &&
-            (chosen == 0 || scratch->sums[set] > scratch->sums[chosen]))
+            (chosen == 0 || topology_sum(scratch, set) > topology_sum(scratch, chosen)))
             chosen = set;
         rest &= ~set;
     }

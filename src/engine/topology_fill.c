@@ -6,8 +6,9 @@
  */
 #include "engine/topology_parts.h"
 
-/* Before the search for the best way is given up. */
+/* Before the search for the best way is given up, and with what comes after it. */
 #define SEARCH_STEPS_MOST 1000000
+#define ALL_STEPS_MOST    1500000
 
 struct unit {
     uint64_t places;
@@ -164,65 +165,65 @@ static void search(struct filling *filling, uint32_t from, uint32_t depth, uint6
     }
 }
 
-/* Makes a set better by exchange of single places, as far as that goes. */
-static uint64_t exchange_places(struct topology_scratch *scratch, uint64_t chosen)
-{
-    uint64_t all = topology_lowest(scratch->count);
+/* A set that changes one place at a time, and what every place has to do with it. */
+struct growing {
+    uint64_t chosen;
     int64_t reach[TOPOLOGY_MOST];
-    int64_t gain;
+};
 
-    for (uint32_t place = 0; place < scratch->count; place++)
-        reach[place] = topology_reach(scratch, place, chosen);
-    do {
-        uint32_t out = 0;
-        uint32_t in = 0;
+static void toggle(struct topology_scratch *scratch, struct growing *set, uint32_t place)
+{
+    bool is_in = (set->chosen & topology_bit(place)) != 0;
 
-        gain = 0;
-        topology_for_each(one, chosen & ~scratch->required)
-        {
-            topology_for_each(other, all & ~chosen)
-            {
-                int64_t change = reach[other] - reach[one] - scratch->value[one][other];
-
-                if (change > gain) {
-                    gain = change;
-                    out = (uint32_t)one;
-                    in = (uint32_t)other;
-                }
-            }
-        }
-        scratch->steps += (uint64_t)scratch->count * scratch->count / 4;
-        if (gain == 0)
-            break;
-        chosen ^= topology_bit(out) | topology_bit(in);
-        for (uint32_t place = 0; place < scratch->count; place++)
-            reach[place] += scratch->value[in][place] - scratch->value[out][place];
-    } while (scratch->steps < topology_steps_most);
-    return chosen;
+    set->chosen ^= topology_bit(place);
+    for (uint32_t other = 0; other < scratch->count; other++)
+        set->reach[other] += is_in ? -scratch->value[place][other] : scratch->value[place][other];
+    scratch->steps += scratch->count;
 }
 
 /* Grows a set from one place by what fits best to it. */
-static uint64_t grow(struct topology_scratch *scratch, uint32_t seed)
+static void grow(struct topology_scratch *scratch, uint32_t seed, struct growing *set)
 {
-    uint64_t chosen = scratch->required | topology_bit(seed);
+    *set = (struct growing){0};
+    topology_for_each(place, scratch->required) toggle(scratch, set, (uint32_t)place);
+    toggle(scratch, set, seed);
+    while (size_of(set->chosen) < scratch->wanted) {
+        uint64_t left = scratch->free & ~set->chosen;
+        uint32_t best = (uint32_t)__builtin_ctzll(left);
 
-    while (size_of(chosen) < scratch->wanted) {
-        int64_t most = INT64_MIN;
-        uint64_t best = 0;
+        topology_for_each(place, left) best =
+            set->reach[place] > set->reach[best] ? (uint32_t)place : best;
+        toggle(scratch, set, best);
+    }
+}
 
-        topology_for_each(place, scratch->free & ~chosen)
+/* Exchanges one place for another, the best there are. Returns whether that was a gain. */
+static bool exchange(struct topology_scratch *scratch, struct growing *set)
+{
+    uint64_t outside = scratch->free & ~set->chosen;
+    int64_t gain = 0;
+    uint32_t out = 0;
+    uint32_t in = 0;
+
+    topology_for_each(one, set->chosen & ~scratch->required)
+    {
+        topology_for_each(other, outside)
         {
-            int64_t reach = topology_reach(scratch, (uint32_t)place, chosen);
+            int64_t change = set->reach[other] - set->reach[one] - scratch->value[one][other];
 
-            if (reach > most) {
-                most = reach;
-                best = place;
+            if (change > gain) {
+                gain = change;
+                out = (uint32_t)one;
+                in = (uint32_t)other;
             }
         }
-        chosen |= topology_bit((uint32_t)best);
-        scratch->steps += scratch->count;
     }
-    return chosen;
+    scratch->steps += (uint64_t)size_of(set->chosen) * size_of(outside);
+    if (gain == 0)
+        return false;
+    toggle(scratch, set, out);
+    toggle(scratch, set, in);
+    return true;
 }
 
 /* What is found from single places, where not all ways could be looked at. */
@@ -232,18 +233,20 @@ static void search_from_places(struct filling *filling)
 
     topology_for_each(place, scratch->free)
     {
-        uint64_t chosen;
+        struct growing set;
         int64_t sum;
 
-        if (scratch->steps >= topology_steps_most)
-            return;
-        chosen = exchange_places(scratch, grow(scratch, (uint32_t)place));
-        sum = topology_sum(scratch, chosen);
+        grow(scratch, (uint32_t)place, &set);
+        while (scratch->steps < ALL_STEPS_MOST && exchange(scratch, &set)) {
+        }
+        sum = topology_sum(scratch, set.chosen);
         if (!filling->found || sum > filling->best) {
             filling->found = true;
             filling->best = sum;
-            filling->chosen = chosen;
+            filling->chosen = set.chosen;
         }
+        if (scratch->steps >= ALL_STEPS_MOST)
+            return;
     }
 }
 

@@ -32,9 +32,11 @@ struct topology_scratch {
     int64_t to[TOPOLOGY_SETS_MOST][TOPOLOGY_MOST]; /* by set, by place: sum of values to the set */
     uint64_t seed;
 
-    /* By subset of the places; TOPOLOGY_EXACT_MOST of them at most. */
+    /* By subset of the places, of which there are TOPOLOGY_EXACT_MOST at most; see
+     * topology_exact.c. */
     int64_t *sums;
     int64_t *totals;
+    int64_t odd_most; /* of the sums of sets that are as large as the one that is not full */
 };
 
 static inline uint64_t topology_bit(uint32_t place)

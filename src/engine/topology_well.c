@@ -9,7 +9,7 @@
 #include "engine/topology_parts.h"
 
 /* Before it is enough. */
-#define STEPS_MOST 2000000
+#define STEPS_MOST 1500000
 
 /* What an exchange costs, in looks at a pair. */
 #define EXCHANGE_STEPS 32
