@@ -15,6 +15,8 @@ const struct policy *const policies[] = {
     &policy_best_compute,
     &policy_pack,
     &policy_spread,
+    &policy_topology,
+    &policy_frag,
     &policy_weighted,
     /* To be measured against. */
     &policy_random,
