@@ -71,11 +71,12 @@ static uint64_t take_together(const struct policy_node *node, enum policy_places
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t free_ones = policy_nodes_free(node) & from;
     uint64_t taken = 0;
 
+    (void)context;
     (void)demand;
     for (uint64_t used = from & ~free_ones; used != 0 && count > 0; count--) {
         uint64_t fullest = policy_nodes_bit(policy_nodes_fullest(node, used));
@@ -108,7 +109,7 @@ static int64_t cost_of(const struct policy_node *node, uint64_t chosen)
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose(node, demand, choose);
+    uint64_t chosen = policy_nodes_choose(node, demand, choose, NULL);
 
     (void)policy;
     *ret_offer = (struct policy_offer){
@@ -117,6 +118,20 @@ static void rate(const struct policy *policy, const struct policy_node *node,
         .score = policy_nodes_size(policy_nodes_free(node) & ~chosen),
         .proven = true,
     };
+}
+
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t begun = policy_nodes_size(policy_nodes_free(node) & offer->chosen);
+
+    (void)policy;
+    if (!policy_nodes_is_whole(demand))
+        text_append(out, begun == 0 ? "beside what is there" : "none in use has room");
+    else
+        text_append_format(out, "%lld of %u devices of the node stay free", (long long)offer->score,
+                           node->count);
 }
 
 /* Where there are too many devices to rate: those with more leases. */
@@ -135,5 +150,6 @@ const struct policy policy_pack = {
     .prepare = policy_places_prepare,
     .forget = policy_places_forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
 };
