@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/program.h"
 #include "base/quote.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/spec_option.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,     &verb_submit, &verb_logs,    &verb_wait,   &verb_reserve,
-    &verb_adopt,   &verb_extend, &verb_release, &verb_cancel, &verb_status,
-    &verb_devices, &verb_plan,   &verb_spec,    &verb_cdi,    &verb_drain,
-    &verb_undrain, &verb_daemon, &verb_help,    NULL,
+    &verb_run,     &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve,
+    &verb_adopt,   &verb_extend,  &verb_release, &verb_cancel, &verb_status,
+    &verb_devices, &verb_plan,    &verb_spec,    &verb_sim,    &verb_cdi,
+    &verb_drain,   &verb_undrain, &verb_daemon,  &verb_help,   NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -41,6 +45,19 @@ int verb_fail_unknown(const char *name)
         error_set(&error, BERTH_ERROR_INVALID, "no verb %s ('berth help' lists them)",
                   quote(name).text);
     return output_error(&error);
+}
+
+int verb_become(const struct verb *verb, const char *program, char **argv)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    char path[PATH_MAX];
+
+    program_find(program, path, sizeof(path));
+    argv[0] = (char *)program;
+    execv(path, argv);
+    error_set_errno(&error, errno, "%s: %s", verb->name, path);
+    output_error(&error);
+    return EXIT_BERTH;
 }
 
 /* Says on stderr what is wrong with the words of a verb. */

@@ -33,6 +33,7 @@ extern const struct verb verb_plan;
 extern const struct verb verb_release;
 extern const struct verb verb_reserve;
 extern const struct verb verb_run;
+extern const struct verb verb_sim;
 extern const struct verb verb_spec;
 extern const struct verb verb_status;
 extern const struct verb verb_submit;
@@ -54,6 +55,10 @@ int cli_main(int argc, char **argv);
 /* Prints the help of all of berth, or of one verb, to stdout. Returns the exit code. */
 int help_print_all(void);
 int help_print_verb(const struct verb *verb);
+
+/* Becomes the program of this name, one of ours, with the verb's words. Returns only when that
+ * fails: the exit code, after saying why. */
+int verb_become(const struct verb *verb, const char *program, char **argv);
 
 /* Starts a verb: parses its options into the bindings, answers --help, and refuses operands.
  * Returns true when the verb is to go on; else *ret_exit is the exit code. */

@@ -13,8 +13,17 @@ const struct policy *const policies[] = {
     &policy_least_loaded,
     &policy_best_available,
     &policy_best_compute,
+    &policy_pack,
+    &policy_spread,
     &policy_topology,
     &policy_weighted,
+    /* To be measured against. */
+    &policy_random,
+    &policy_dotprod,
+    &policy_clustering,
+    &policy_packing,
+    &policy_bestfit,
+    &policy_fgd,
     NULL,
 };
 

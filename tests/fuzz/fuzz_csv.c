@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as a trace. What is accepted has every field that was asked for, within the bytes that
+ * were given; what is refused is refused with a message that names the file and a line of it.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "sim/csv.h"
+#include "support/require_output.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char file_name[] = "fuzz.csv";
+
+enum { NAME, COUNTED, FRACTION, KIND, MOST = 1000000 };
+
+static const struct csv_column columns[] = {
+    [NAME] = {"name"},
+    [COUNTED] = {"count"},
+    [FRACTION] = {"fraction", .optional = true},
+    [KIND] = {"kind", .optional = true},
+};
+
+static void check_refusal(const struct berth_error *error, int code, size_t lines)
+{
+    char *end;
+    unsigned long line;
+
+    require_message(error, code);
+    require(code == BERTH_ERROR_INVALID);
+    require(strncmp(error->message, file_name, strlen(file_name)) == 0);
+    require(error->message[strlen(file_name)] == ':');
+    line = strtoul(error->message + strlen(file_name) + 1, &end, 10);
+    require(line >= 1 && line <= lines && *end == ':');
+}
+
+static void check_row(const struct csv *csv, size_t size, size_t lines)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    uint64_t value = MOST + 1;
+    int code;
+
+    require(csv->line >= 1 && csv->line <= lines);
+    for (size_t i = 0; i < COUNT(columns); i++) {
+        const char *field = csv_text(csv, i);
+
+        require(field != NULL || columns[i].optional);
+        require(field == NULL || strlen(field) <= size);
+    }
+    code = csv_number(csv, COUNTED, 1, MOST, &value, &error);
+    if (code < 0)
+        check_refusal(&error, code, lines);
+    require(code < 0 ? value == MOST + 1 : value >= 1 && value <= MOST);
+    if (csv_text(csv, FRACTION) == NULL)
+        return;
+    error = (struct berth_error)BERTH_ERROR_INIT;
+    value = MOST + 1;
+    code = csv_decimal(csv, FRACTION, 3, MOST, &value, &error);
+    if (code < 0)
+        check_refusal(&error, code, lines);
+    require(code < 0 ? value == MOST + 1 : value <= MOST);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct csv csv;
+    size_t lines = 1;
+    int code;
+
+    for (size_t i = 0; i < size; i++)
+        lines += data[i] == '\n';
+    lines += size > 0 && data[size - 1] == '\r';
+    code = csv_parse(file_name, (const char *)data, size, columns, COUNT(columns), &csv, &error);
+    while (code == 0 && (code = csv_next(&csv, &error)) > 0) {
+        check_row(&csv, size, lines);
+        code = 0;
+    }
+    if (code < 0)
+        check_refusal(&error, code, lines);
+    csv_finish(&csv);
+    return 0;
+}
