@@ -16,6 +16,7 @@ const struct policy *const policies[] = {
     &policy_pack,
     &policy_spread,
     &policy_topology,
+    &policy_frag,
     &policy_weighted,
     /* To be measured against. */
     &policy_random,
