@@ -68,11 +68,14 @@ static int make_room(struct engine *engine)
         engine->future_hosts == NULL || bitset_init(&engine->legal, size) < 0 ||
         bitset_init(&engine->from, size) < 0 || bitset_init(&engine->not_now, size) < 0 ||
         walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
-        id_map_init(&engine->lease_ids) < 0 ||
+        id_map_init(&engine->lease_ids) < 0 || id_map_init(&engine->families) < 0 ||
         search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
+        return BERTH_ERROR_MEMORY;
+    engine->group_over = calloc(engine->search.group_most, sizeof(*engine->group_over));
+    if (engine->group_over == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
         engine->status[slot].present = true;
@@ -164,7 +167,8 @@ void engine_destroy(struct engine *engine)
     vector_finish(&engine->domains);
     walk_finish(&engine->walk);
     search_finish(&engine->search);
-    vector_finish(&engine->times);
+    vector_finish(&engine->endings_added);
+    id_map_finish(&engine->families);
     id_map_finish(&engine->claim_ids);
     id_map_finish(&engine->lease_ids);
     bitset_finish(&engine->legal);
@@ -178,6 +182,7 @@ void engine_destroy(struct engine *engine)
     free(engine->room);
     free(engine->imagined);
     free(engine->future);
+    free(engine->group_over);
     free(engine->host_room);
     free(engine->imagined_hosts);
     free(engine->future_hosts);

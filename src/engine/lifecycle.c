@@ -406,6 +406,7 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;
+    endings_forget(held->request->scope);
     lease_update_timer(held);
     if (is_wanted(engine, EVENT_EXTENDED))
         tell(engine,

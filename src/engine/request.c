@@ -102,6 +102,8 @@ void request_apply_limits(struct engine_request *request)
     find_accounts(request);
     request->possible = request->could_ever && is_within_limits(request);
     request->simple = is_simple(request);
+    request->counted = request->what.sharing == SHARING_EXCLUSIVE && !request->what.cpus.known &&
+                       !request->what.host_memory.known;
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
     request->swift = request->plain && request->everything && request->least == 1 &&
                      request->scope->empty.depth == 1;
@@ -181,6 +183,7 @@ int request_compile(struct engine_request *request)
 void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
+    family_leave(request);
     domain_leave(request);
     request_finish(&request->what);
     vector_finish(&request->mask);
@@ -295,6 +298,8 @@ int request_keep(struct engine *engine, const struct request *what, const struct
     request->references = 1;
     list_init(&request->waiting);
     code = fill_in(request, what, party, error);
+    if (code == 0 && family_join(request) < 0)
+        code = error_set_memory(error);
     if (code < 0) {
         request_free(request);
         return code;
