@@ -84,6 +84,14 @@ int family_join(struct engine_request *request)
     return 0;
 }
 
+const struct engine_request *family_other(const struct engine_request *request)
+{
+    const struct engine_request *first =
+        container_of(list_first(&request->family->members), struct engine_request, in_family);
+
+    return first != request ? first : NULL;
+}
+
 void family_leave(struct engine_request *request)
 {
     struct family *family = request->family;

@@ -191,6 +191,8 @@ void walk_bar_closed(const struct walk *walk, const struct engine_request *reque
 /* Puts the request into its family, and takes it out. Returns 0 or BERTH_ERROR_MEMORY. */
 int family_join(struct engine_request *request);
 void family_leave(struct engine_request *request);
+/* Another of its family; NULL: it is the only one. */
+const struct engine_request *family_other(const struct engine_request *request);
 
 /* What the walk knows of the family; one that has to be compiled again has none. */
 static inline struct family *family_known(const struct engine_request *request,

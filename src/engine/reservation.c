@@ -196,52 +196,63 @@ static bool count_slot(struct counting *counting, size_t slot)
     return counting->rows >= counting->request->replicas;
 }
 
-bool counted_fits(const struct engine_request *request, const struct bitset *set)
+/* Counts the empty slots of a set (NULL: all) that the request accepts. Returns whether there are
+ * enough. */
+static bool count_empty(struct counting *counting, const struct bitset *set)
 {
+    const struct engine_request *request = counting->request;
     const struct scope *scope = request->scope;
-    struct counting counting = start_counting(request);
     size_t words = (scope->engine->machine.devices.count + 63) / 64;
 
     for (size_t i = 0; i < words; i++) {
-        uint64_t word = scope->empty.levels[0][i] & request->accepts.words[i] & set->words[i];
+        uint64_t word = scope->empty.levels[0][i] & request->accepts.words[i];
 
+        if (set != NULL)
+            word &= set->words[i];
         for (; word != 0; word &= word - 1) {
             size_t slot = i * 64 + (size_t)__builtin_ctzll(word);
 
-            if (request_finds_free(request, slot) && count_slot(&counting, slot))
+            if (request_finds_free(request, slot) && count_slot(counting, slot))
                 return true;
         }
     }
     return false;
 }
 
+bool counted_fits(const struct engine_request *request, const struct bitset *set)
+{
+    struct counting counting = start_counting(request);
+
+    return count_empty(&counting, set);
+}
+
+/* Whether the slot comes free with this tenant, where so many of them are gone before it. */
+static bool is_last_tenant(const struct engine_request *request, uint32_t slot, uint32_t *gone)
+{
+    const struct ledger_slot *ledger = &request->scope->ledger[slot];
+
+    return ++gone[slot] == ledger->usage.brief.tenants && ledger->usable &&
+           bitset_has(&request->accepts, slot) && request_finds_free(request, slot);
+}
+
 /* When there are enough, if leases end one after the other. Returns 1, or 0 when that never is. */
 static int count_endings(const struct engine_request *request, int64_t *ret_start)
 {
     const struct scope *scope = request->scope;
-    uint32_t *tenants = scope->engine->room;
+    uint32_t *gone = scope->engine->room;
     struct counting counting = start_counting(request);
     const struct ending *ending;
 
     *ret_start = scope->engine->now;
-    bitset_for_each (slot, &request->accepts) {
-        const struct ledger_slot *ledger = &scope->ledger[slot];
-
-        /* What never comes free has none of its tenants go. */
-        tenants[slot] = ledger->usable && request_finds_free(request, slot)
-                            ? ledger->usage.brief.tenants
-                            : UINT32_MAX;
-        if (tenants[slot] == 0 && count_slot(&counting, slot))
-            return 1;
-    }
+    if (count_empty(&counting, NULL))
+        return 1;
+    memset(gone, 0, scope->engine->machine.devices.count * sizeof(*gone));
     vector_for_each (ending, &scope->endings) {
         const struct held *held = ending->held;
 
         for (uint32_t i = 0; i < held->slot_count; i++) {
-            uint32_t slot = held->slots[i];
-
-            if (!bitset_has(&request->accepts, slot) || tenants[slot] == UINT32_MAX ||
-                --tenants[slot] > 0 || !count_slot(&counting, slot))
+            if (!is_last_tenant(request, held->slots[i], gone) ||
+                !count_slot(&counting, held->slots[i]))
                 continue;
             *ret_start = ending->at;
             return 1;

@@ -189,13 +189,22 @@ static int look_at_grants(struct replay *replay, struct berth_error *error)
 
 /* ---- Time ---- */
 
+/* Whether several jobs are through now. */
+static bool end_together(const struct queue_job_list *heap, int64_t now)
+{
+    return heap->count > 1 && heap->items[0]->ends <= now &&
+           (heap->items[1]->ends <= now || (heap->count > 2 && heap->items[2]->ends <= now));
+}
+
 /* Ends the jobs that are through now, all at once; those that were ended by their limits come back.
  */
 static int end_jobs(struct replay *replay, int64_t now, struct berth_error *error)
 {
+    bool together = end_together(&replay->running, now);
     int code = 0;
 
-    engine_pause(replay->engine);
+    if (together)
+        engine_pause(replay->engine);
     while (replay->running.count > 0 && replay->running.items[0]->ends <= now && code == 0) {
         struct queue_job *job = pop_running(&replay->running);
 
@@ -211,7 +220,8 @@ static int end_jobs(struct replay *replay, int64_t now, struct berth_error *erro
         else
             replay->back.items[replay->back.count++] = job;
     }
-    engine_resume(replay->engine);
+    if (together)
+        engine_resume(replay->engine);
     return code < 0 ? code : look_at_grants(replay, error);
 }
 
