@@ -205,6 +205,17 @@ static int set_tenants(struct engine *engine, const struct engine_settings *sett
     return 0;
 }
 
+static void set_grace(struct engine *engine, int64_t grace)
+{
+    engine->settings.grace = grace;
+    list_for_each (link, &engine->leases) {
+        struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->expires != TIME_NEVER)
+            lease_update_timer(held);
+    }
+}
+
 static void set_policy(struct engine *engine, const struct policy *policy)
 {
     engine->settings.policy = policy;
@@ -228,7 +239,7 @@ int engine_set_rules(struct engine *engine, const struct engine_settings *given)
          settings.mps_tenants != engine->settings.mps_tenants) &&
         set_tenants(engine, &settings) < 0)
         return BERTH_ERROR_MEMORY;
-    engine->settings.grace = settings.grace;
+    set_grace(engine, settings.grace);
     engine->settings.age_step = settings.age_step;
     set_policy(engine, settings.policy);
     recompile_requests(engine);
@@ -279,6 +290,10 @@ static void lease_is_due(struct held *held)
     bool forced = held->state == LEASE_NOTICED && held->force_at <= engine->now;
     enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
 
+    if (held->state != LEASE_HELD && held->state != LEASE_NOTICED) {
+        lease_update_timer(held); /* only those who wait are concerned */
+        return;
+    }
     lease_set_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
     lease_update_timer(held);
     if (is_wanted(engine, type))

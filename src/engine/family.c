@@ -14,9 +14,9 @@ static uint64_t hash_of(const struct engine_request *request)
 {
     const struct request *what = &request->what;
     uint64_t facts[] = {
-        request->uid,         request->parent,   request->group_count, what->gpus.least,
-        what->gpus.most,      what->replicas,    what->sharing,        request->share,
-        what->memory.value,   what->cpus.value,  what->host_memory.value, what->min_free.value,
+        request->uid,       request->parent,  request->group_count,    what->gpus.least,
+        what->gpus.most,    what->replicas,   what->sharing,           request->share,
+        what->memory.value, what->cpus.value, what->host_memory.value, what->min_free.value,
         what->scheduling,
     };
 

@@ -324,6 +324,8 @@ void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place)
 void end_inside(struct held *held);
 void give_notice(struct held *held);
 void lease_update_timer(struct held *held);
+/* Whether a lease is so long over its limit that nobody can tell when it will be gone. */
+bool lease_overstays(const struct held *held);
 /* An opportunistic lease that needs no notice any more is counted as such. */
 bool lease_is_going(const struct held *held);
 void lease_set_state(struct held *held, enum lease_state state);

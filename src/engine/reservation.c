@@ -7,12 +7,15 @@
 
 #include "engine/parts.h"
 
-/* Whether a lease is taken to be there at that time. */
+/* Whether a lease is taken to be there at that time. One that is over its limit is on its way out,
+ * unless that takes too long. */
 static bool is_there(const struct held *held, int64_t time)
 {
     if (held->request->what.opportunistic)
         return false;
-    return held->state != LEASE_HELD || held->expires > time;
+    if (held->expires > held->request->engine->now)
+        return held->expires > time;
+    return lease_overstays(held);
 }
 
 /* Whether a lease is taken to be there once those that give way are gone. */
@@ -88,13 +91,12 @@ static int compare_endings(const void *one, const void *other)
     return (first->id > second->id) - (first->id < second->id);
 }
 
-/* Whether the lease is still there and ends then. Records of leases are never freed. */
+/* Whether the lease is still there and has this limit. Records of leases are never freed. */
 static bool is_to_come(const struct ending *ending)
 {
     const struct held *held = ending->held;
 
-    return held->entry.link.id == ending->id && held->expires == ending->at &&
-           held->state == LEASE_HELD;
+    return held->entry.link.id == ending->id && held->expires == ending->at;
 }
 
 /* Adds the limited leases that came since the last time, in any order. */
@@ -111,8 +113,7 @@ static int gather_new(struct scope *scope, struct ending_list *list)
 
         if (held->entry.link.id <= last)
             break;
-        if (held->request->scope != scope || held->state != LEASE_HELD ||
-            held->expires == TIME_NEVER)
+        if (held->request->scope != scope || held->expires == TIME_NEVER)
             continue;
         ending = vector_append(list);
         if (ending == NULL) {
@@ -150,8 +151,8 @@ static int gather_endings(struct scope *scope)
     list->count = kept + added->count;
     place = list->count;
     for (size_t left = added->count; left > 0;) {
-        bool is_old = kept > 0 && compare_endings(&list->items[kept - 1],
-                                                  &added->items[left - 1]) > 0;
+        bool is_old =
+            kept > 0 && compare_endings(&list->items[kept - 1], &added->items[left - 1]) > 0;
 
         list->items[--place] = is_old ? list->items[--kept] : added->items[--left];
     }
@@ -162,6 +163,11 @@ void endings_forget(struct scope *scope)
 {
     scope->endings.count = 0;
     scope->endings_last = 0;
+}
+
+static int64_t not_before(int64_t now, int64_t time)
+{
+    return time > now ? time : now;
 }
 
 /* ---- Requests whose devices need only be counted ---- */
@@ -250,11 +256,13 @@ static int count_endings(const struct engine_request *request, int64_t *ret_star
     vector_for_each (ending, &scope->endings) {
         const struct held *held = ending->held;
 
+        if (is_there(held, not_before(scope->engine->now, ending->at)))
+            continue;
         for (uint32_t i = 0; i < held->slot_count; i++) {
             if (!is_last_tenant(request, held->slots[i], gone) ||
                 !count_slot(&counting, held->slots[i]))
                 continue;
-            *ret_start = ending->at;
+            *ret_start = not_before(scope->engine->now, ending->at);
             return 1;
         }
     }
@@ -266,7 +274,8 @@ static int count_endings(const struct engine_request *request, int64_t *ret_star
 /* The time at a place: now, then when leases end. */
 static int64_t time_at(const struct scope *scope, size_t place)
 {
-    return place == 0 ? scope->engine->now : scope->endings.items[place - 1].at;
+    return place == 0 ? scope->engine->now
+                      : not_before(scope->engine->now, scope->endings.items[place - 1].at);
 }
 
 /* What is free now is better left to others. */

@@ -56,8 +56,9 @@ static const struct option options[] = {
     {.name = "estimate",
      .argument = "HOW",
      .choices = queue_estimate_names,
-     .help = "what time limits the jobs have: as long as they take, three times that, or half; then "
-             "they are ended there and come back for the rest",
+     .help =
+         "what time limits the jobs have: as long as they take, three times that, or half; then "
+         "they are ended there and come back for the rest",
      .offset = MEMBER(estimate),
      .take = option_choice},
     {.name = "policy",
@@ -127,8 +128,8 @@ static int replay(struct question *question, struct berth_error *error)
     int code = jobs_read(question->options->jobs, &jobs, error);
 
     if (code == 0)
-        code = queue_replay(question->options->jobs, &jobs, &question->settings,
-                            &question->outcome, error);
+        code = queue_replay(question->options->jobs, &jobs, &question->settings, &question->outcome,
+                            error);
     vector_finish(&jobs);
     question->took = clock_now() - began;
     return code;

@@ -13,7 +13,7 @@
 #include "base/vector.h"
 
 /* More than any trace has: seconds of a job, and of a time. Sums of all waits have to fit. */
-#define JOB_SECONDS_MOST  1000000000
+#define JOB_SECONDS_MOST   1000000000
 #define JOB_ARRIVAL_LATEST 4000000000
 
 struct job {

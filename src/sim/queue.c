@@ -262,8 +262,7 @@ static int64_t next_time(const struct replay *replay)
 
     if (replay->running.count > 0 && replay->running.items[0]->ends < next)
         next = replay->running.items[0]->ends;
-    if (replay->arrived < replay->job_count &&
-        replay->jobs[replay->arrived].job->arrival < next)
+    if (replay->arrived < replay->job_count && replay->jobs[replay->arrived].job->arrival < next)
         next = replay->jobs[replay->arrived].job->arrival;
     return next;
 }
@@ -391,9 +390,8 @@ static int sum_up(const struct replay *replay, struct queue_outcome *outcome,
 
     if (waits == NULL)
         return error_set_memory(error);
-    *outcome = (struct queue_outcome){.jobs = count,
-                                      .promised = replay->promised,
-                                      .broken_reservations = replay->broken};
+    *outcome = (struct queue_outcome){
+        .jobs = count, .promised = replay->promised, .broken_reservations = replay->broken};
     for (size_t i = 0; i < count; i++) {
         const struct queue_job *job = &replay->jobs[i];
 

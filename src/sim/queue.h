@@ -5,8 +5,8 @@
  *
  * A job of no more GPUs than a node has gets them on one node. A larger one is a gang: the fewest
  * equal replicas that a node has room for, all granted in one step. Time limits are what the
- * estimates say. A job that reaches its limit is ended there, and comes back at once for the rest of
- * its time, as a new claim with the right limit; what it waited for both is added up.
+ * estimates say. A job that reaches its limit is ended there, and comes back at once for the rest
+ * of its time, as a new claim with the right limit; what it waited for both is added up.
  */
 #ifndef SIM_QUEUE_H
 #define SIM_QUEUE_H

@@ -70,7 +70,8 @@ void replay_promise(struct replay *replay, struct queue_job *job, int64_t start)
 
 /* Puts a job that just came into the list. Returns 0 or BERTH_ERROR_MEMORY. */
 int list_put(struct replay *replay, struct queue_job *job, struct berth_error *error);
-/* Starts whoever fits, in order, and notes what the engine would promise the first of the others. */
+/* Starts whoever fits, in order, and notes what the engine would promise the first of the others.
+ */
 int list_serve(struct replay *replay, struct berth_error *error);
 
 #endif
