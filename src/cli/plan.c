@@ -101,7 +101,10 @@ static void write_json(const struct machine *machine, const struct placement *pl
     json_array_end(&json);
     json_string_member(&json, "policy", policy->name);
     json_key(&json, "score");
-    json_null(&json);
+    if (placement->now && placement->rated)
+        json_signed(&json, placement->score);
+    else
+        json_null(&json);
     json_string_member(&json, "why", text_string(&placement->why));
     json_object_end(&json);
     json_finish(&json);
@@ -231,6 +234,7 @@ static int constrain(const struct plan_options *options, const struct plan_pool 
         if (pool->live)
             bitset_unite(&busy, &pool->busy);
         question.reason = pool->reasons;
+        question.left = pool->left;
         question.busy = &busy;
         question.must = &must;
         code = answer(options, pool, &question, error);
@@ -251,6 +255,8 @@ static int plan(const struct plan_options *options, const struct request_options
 
     if (code < 0)
         return code;
+    if (question.policy == NULL)
+        question.policy = policy_usual(&request->request);
     code = find_world(request, &machine, &pool);
     if (code == 0)
         code = constrain(options, &pool, question, error);

@@ -198,16 +198,31 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     return code;
 }
 
+/* The millionths of a device that nobody has. */
+static uint32_t left_of(const struct plan_pool *pool, size_t slot)
+{
+    const struct wire_slot *item = &pool->view.look.slots.items[slot];
+
+    if (pool->parent != 0 || wire_state_is_free(item->state))
+        return SHARE_WHOLE;
+    return item->state == WIRE_STATE_SHARED && item->share_used < SHARE_WHOLE
+               ? SHARE_WHOLE - item->share_used
+               : 0;
+}
+
 /* Finds what of the machine is taken, and why. */
 static int find_busy(struct plan_pool *pool, const struct machine *machine,
                      const struct request *request, struct berth_error *error)
 {
     pool->reasons = calloc(machine->devices.count + 1, sizeof(*pool->reasons));
-    if (pool->reasons == NULL || bitset_init(&pool->busy, machine->devices.count) < 0)
+    pool->left = calloc(machine->devices.count + 1, sizeof(*pool->left));
+    if (pool->reasons == NULL || pool->left == NULL ||
+        bitset_init(&pool->busy, machine->devices.count) < 0)
         return error_set_memory(error);
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
         pool->reasons[slot] =
             judge(pool, pool->slots[slot], &machine->devices.items[slot], request);
+        pool->left[slot] = left_of(pool, pool->slots[slot]);
         if (pool->reasons[slot] != FILTER_PASSES)
             bitset_add(&pool->busy, slot);
     }
@@ -314,5 +329,6 @@ void plan_pool_finish(struct plan_pool *pool)
     bitset_finish(&pool->busy);
     free(pool->slots);
     free(pool->reasons);
+    free(pool->left);
     *pool = (struct plan_pool){0};
 }

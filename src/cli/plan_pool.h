@@ -21,6 +21,7 @@ struct plan_pool {
     size_t *slots;                /* by the machine's slots: the view's */
     struct bitset busy;           /* over the machine's slots */
     enum filter_verdict *reasons; /* why each of them is */
+    uint32_t *left;               /* likewise: millionths that nobody has; NULL without a pool */
     uint64_t parent;              /* the lease that we are within; 0: none */
     int verdict;                  /* 0: it would be granted at once; else the code of the refusal */
     struct berth_error refusal;

@@ -42,6 +42,7 @@ static void recompile(struct engine_request *request)
 
 void recompile_requests(struct engine *engine)
 {
+    expected_forget(engine);
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
@@ -95,6 +96,7 @@ static void refresh(struct engine *engine, uint32_t slot)
 {
     list_for_each (link, &engine->scopes)
         scope_refresh(container_of(link, struct scope, in_engine), slot);
+    node_changed(engine, slot);
 }
 
 /* A device of this id that was here before comes back with new facts. */
@@ -221,6 +223,7 @@ void engine_load(struct engine *engine, uint32_t slot, const struct load *load)
     engine->machine.devices.items[slot].load = *load;
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].picks = 0;
+    node_changed(engine, slot);
     settle_all(engine);
 }
 
@@ -276,6 +279,7 @@ void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank)
     engine->ranked -= before != 0;
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].rank = rank;
+    index_forget_all(engine);
     if (ranked != (engine->ranked > 0))
         judge_again(engine);
     settle_all_moved(engine);

@@ -20,7 +20,6 @@ static const struct engine_settings usual_settings = {
     .mps_tenants = 8,
     .age_step = 3600 * SECOND,
     .grace = 10 * SECOND,
-    .policy = &policy_first,
 };
 
 static struct engine_settings complete(const struct engine_settings *given)
@@ -35,8 +34,6 @@ static struct engine_settings complete(const struct engine_settings *given)
         settings.age_step = usual_settings.age_step;
     if (settings.grace <= 0)
         settings.grace = usual_settings.grace;
-    if (settings.policy == NULL)
-        settings.policy = usual_settings.policy;
     return settings;
 }
 
@@ -74,14 +71,11 @@ static int make_room(struct engine *engine)
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
         return BERTH_ERROR_MEMORY;
-    engine->group_over = calloc(engine->search.group_most, sizeof(*engine->group_over));
-    if (engine->group_over == NULL)
+    engine->group_counts = calloc(engine->host_count * GROUPS_OF_NODE, sizeof(*engine->group_counts));
+    if (engine->group_counts == NULL)
         return BERTH_ERROR_MEMORY;
-    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++)
         engine->status[slot].present = true;
-        if (search_prepare(&engine->search, slot) < 0)
-            return BERTH_ERROR_MEMORY;
-    }
     return scope_init(&engine->root, engine, NULL);
 }
 
@@ -164,6 +158,8 @@ void engine_destroy(struct engine *engine)
     list_for_each (link, &engine->accounts)
         free(container_of(link, struct account, in_engine));
     records_finish(engine);
+    expected_finish(engine);
+    node_changes_finish(&engine->changes);
     vector_finish(&engine->domains);
     walk_finish(&engine->walk);
     search_finish(&engine->search);
@@ -182,7 +178,7 @@ void engine_destroy(struct engine *engine)
     free(engine->room);
     free(engine->imagined);
     free(engine->future);
-    free(engine->group_over);
+    free(engine->group_counts);
     free(engine->host_room);
     free(engine->imagined_hosts);
     free(engine->future_hosts);
@@ -226,7 +222,7 @@ static void set_policy(struct engine *engine, const struct policy *policy)
             struct engine_request *request = container_of(other, struct engine_request, in_scope);
 
             if (request->usual_policy)
-                request->policy = policy;
+                request->policy = policy != NULL ? policy : policy_usual(&request->what);
         }
     }
 }

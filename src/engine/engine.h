@@ -28,6 +28,14 @@
 struct engine;
 struct engine_request;
 
+/* Whether it is kept what each node has to offer to a request, for policies whose answers stay
+ * while the node does. The decisions are the same either way. */
+enum engine_index {
+    INDEX_BY_SIZE, /* where there are many nodes */
+    INDEX_ALWAYS,
+    INDEX_NEVER,
+};
+
 struct engine_settings {
     uint32_t time_slice_tenants; /* on one device at most; 0: 4 */
     uint32_t mps_tenants;        /* 0: 8 */
@@ -35,7 +43,10 @@ struct engine_settings {
     int64_t grace;               /* from notice to force; 0: 10 s */
     size_t slots_most;           /* room for devices that appear later; 0: about twice as many */
     bool affinity_by_user;       /* a request that names no affinity has its uid's */
-    const struct policy *policy; /* of requests that name none; NULL: first */
+    const struct policy *policy; /* of requests that name none; NULL: by what they ask for, as
+                                    policy_usual says */
+    uint64_t seed;               /* of what policies leave to chance */
+    enum engine_index index;
 };
 
 /* An engine of this machine, which it takes over (on success; the caller's struct is empty then).
@@ -44,16 +55,23 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
                   struct engine **ret_engine, struct berth_error *error);
 void engine_destroy(struct engine *engine);
 
-/* Other rules from now on: all but slots_most and affinity_by_user, which stay; 0 and NULL mean
- * what they do at first. The grace is that of notices to come, the policy that of requests that
- * name none. With another age_step claims have the class that their arrival gives them by it. With
- * other bounds on tenants, a device that has more keeps them until they end, and a request that is
- * open and names no share keeps the one it had; claims that are impossible by them are refused.
- * Returns 0 or BERTH_ERROR_MEMORY with nothing changed. */
+/* Other rules from now on: all but slots_most, affinity_by_user, seed and index, which stay; 0 and
+ * NULL mean what they do at first. The grace is that of notices to come, the policy that of
+ * requests that name none. With another age_step claims have the class that their arrival gives
+ * them by it. With other bounds on tenants, a device that has more keeps them until they end, and a
+ * request that is open and names no share keeps the one it had; claims that are impossible by them
+ * are refused. Returns 0 or BERTH_ERROR_MEMORY with nothing changed. */
 int engine_set_rules(struct engine *engine, const struct engine_settings *given);
 
 /* Who is told of events from now on. */
 void engine_listen(struct engine *engine, const struct event_sink *sink);
+
+/* What kinds of requests are expected and how often each, for policies that keep room for them.
+ * Copies. At first these are as often as each other: 1/8, 1/4 and 1/2 of a device; 1, 2, 4 and 8
+ * whole ones. Fails with BERTH_ERROR_INVALID (a request contradicts itself; no weight at all) or
+ * _MEMORY; nothing is changed then. */
+int engine_expect(struct engine *engine, const struct request *requests, const uint32_t *weights,
+                  size_t count, struct berth_error *error);
 
 /* ---- Time ---- */
 
@@ -117,6 +135,15 @@ int engine_cancel(struct engine *engine, uint64_t claim, struct berth_error *err
  * that it is made within has ended) or _MEMORY. */
 int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
                 size_t count, uint64_t *ret_lease, struct berth_error *error);
+
+/* Work that takes a host's CPUs and memory and none of its devices: a request for 0 devices, which
+ * cannot be claimed. Puts it on the host that the policy rates best, never waits and looks at no
+ * queue. Returns CLAIM_GRANTED with the host, CLAIM_WAITS with nothing done when none has room;
+ * fails with BERTH_ERROR_INVALID (it asks for devices) or _MEMORY. */
+int engine_host_occupy(struct engine *engine, struct engine_request *request, uint32_t *ret_host,
+                       struct berth_error *error);
+/* That work has left the host. What waits for its CPUs and memory may start. */
+void engine_host_leave(struct engine *engine, const struct engine_request *request, uint32_t host);
 
 /* ---- Leases ---- */
 

@@ -54,10 +54,34 @@ static bool has_at_least(struct optional_number figure, struct optional_number l
     return !least.known || (figure.known && figure.value >= least.value);
 }
 
+/* Whether the text is in the name, in upper or lower case. */
+static bool has_text(const char *name, const char *text, size_t length)
+{
+    for (; *name != '\0'; name++) {
+        if (strncasecmp(name, text, length) == 0)
+            return true;
+    }
+    return length == 0;
+}
+
+/* Whether one of the models that the request names, with | between them, is in the device's. */
 static bool is_model(const struct request *request, const struct device *device)
 {
-    return request->model == NULL ||
-           (device->name != NULL && strcasestr(device->name, request->model) != NULL);
+    const char *model = request->model;
+
+    if (model == NULL)
+        return true;
+    if (device->name == NULL)
+        return false;
+    for (;;) {
+        size_t length = strcspn(model, "|");
+
+        if (has_text(device->name, model, length))
+            return true;
+        if (model[length] == '\0')
+            return false;
+        model += length + 1;
+    }
 }
 
 bool filter_has_free(const struct request *request, const struct device *device)

@@ -102,6 +102,7 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
     for (uint32_t i = 0; i < slot_count; i++) {
         held->slots[i] = slots[i];
         take_slot(scope, request, slots[i], id, i, swift);
+        node_changed(engine, slots[i]);
     }
     if (!swift) {
         request->references++;
@@ -125,8 +126,10 @@ SHORT_WAY void lease_remove(struct held *held, bool swift)
     EXPECT_ALWAYS(!swift || (held->slot_count == 1 && scope->empty.depth == 1));
     if (!swift && (held->touched & LEASE_TOUCHED_REST) != 0)
         lease_end_rest(held);
-    for (uint32_t i = 0; i < held->slot_count; i++)
+    for (uint32_t i = 0; i < held->slot_count; i++) {
         give_slot(scope, held, held->slots[i], swift);
+        node_changed(engine, held->slots[i]);
+    }
     id_map_remove(&engine->lease_ids, &held->entry.link);
     list_unlink(&held->in_engine);
     held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;

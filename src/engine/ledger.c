@@ -62,6 +62,17 @@ static uint32_t tenants_most(const struct engine_request *request)
     return request->what.sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants;
 }
 
+uint32_t ledger_left(const struct scope *scope, uint32_t slot, const struct usage *usage)
+{
+    if (!scope->ledger[slot].usable)
+        return 0;
+    if (usage->brief.tenants == 0)
+        return scope->terms.share;
+    if (usage->brief.sharing == SHARING_EXCLUSIVE || usage->brief.share >= scope->terms.share)
+        return 0;
+    return scope->terms.share - usage->brief.share;
+}
+
 /* How many fit by the memory that is reserved. */
 static uint64_t fitting_beside(const struct engine_request *request, uint32_t slot,
                                const struct usage *usage)

@@ -108,6 +108,8 @@ static inline bool scope_is_full(const struct scope *scope)
 
 /* ---- ledger.c ---- */
 
+/* What is left of a slot with this usage, in millionths; 0 also when it is not usable. */
+uint32_t ledger_left(const struct scope *scope, uint32_t slot, const struct usage *usage);
 /* How many such claims an empty slot that the request accepts carries at once. */
 uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot);
 /* How many such claims fit on a slot with this usage, as far as it is usable. */
@@ -269,7 +271,62 @@ void imagine_time(const struct scope *scope, int64_t time);
 /* A time limit was changed. */
 void endings_forget(struct scope *scope);
 
+/* ---- expected.c: what is expected, and what policies work out from it ---- */
+
+/* Forgets what policies worked out: the facts changed. */
+void expected_forget(struct engine *engine);
+void expected_finish(struct engine *engine);
+/* What the policy worked out from the facts, now if need be; NULL for one that does nothing of the
+ * kind. Returns 0 or BERTH_ERROR_MEMORY. */
+int tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables);
+
+/* ---- offers.c: nodes by what they have to offer ---- */
+
+/* A request for one replica, as nodes are asked about it. */
+struct offer_question {
+    const struct engine_request *request;
+    size_t count;                   /* devices */
+    const struct bitset *legal;     /* only these; NULL: any */
+    const struct usage *usage;      /* by slot; NULL: the ledger's */
+    const struct host_usage *hosts; /* by node */
+    const struct bitset *avoided;
+    const void *tables;
+    uint64_t draw;
+};
+
+/* What the node has to offer. */
+struct bid offer_of_node(const struct offer_question *question, size_t node,
+                         struct policy_offer *ret_offer);
+/* Finds the best node by asking each, or by what is kept. Returns as place_request; ret_offer is
+ * what the node offers. */
+int offer_find(const struct offer_question *question, size_t *ret_node,
+               struct policy_offer *ret_offer);
+/* How ranks and affinity decide among the request's bids. */
+struct policy_question offer_equals(const struct engine_request *request);
+
+/* ---- index.c ---- */
+
+/* Whether it is kept what nodes have to offer to this question. */
+bool index_applies(const struct offer_question *question);
+/* The node with the best bid; SIZE_MAX: none has any. Returns 0 or BERTH_ERROR_MEMORY. */
+int index_find(const struct offer_question *question, size_t *ret_node);
+void index_free(struct node_index *index);
+/* What decides among equals changed. */
+void index_forget_all(struct engine *engine);
+void node_changes_finish(struct node_changes *changes);
+/* Something of the node changed. */
+void note_change(struct node_changes *changes, uint32_t node);
+static inline void node_changed(struct engine *engine, uint32_t slot)
+{
+    if (engine->changes.latest != NULL)
+        note_change(&engine->changes, engine->machine.devices.items[slot].host);
+}
+
 /* ---- place.c ---- */
+
+/* How many replicas of the request the host has room for. */
+uint32_t host_room(const struct request *what, const struct host *host,
+                   const struct host_usage *usage);
 
 enum { PLACE_LIMITED = 2 };
 

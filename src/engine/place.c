@@ -16,8 +16,8 @@ static void keep_choice(struct engine *engine)
         engine->chosen[i] = (uint32_t)search->slots_chosen.items[i];
 }
 
-static uint32_t host_room(const struct request *what, const struct host *host,
-                          const struct host_usage *usage)
+uint32_t host_room(const struct request *what, const struct host *host,
+                   const struct host_usage *usage)
 {
     uint64_t room = UINT32_MAX;
 
@@ -66,28 +66,35 @@ const uint32_t *hosts_when_idle(const struct engine_request *request)
     return find_host_room(request, engine->future_hosts);
 }
 
-int place_request(const struct engine_request *request, const struct bitset *legal,
-                  const struct usage *usage, const struct host_usage *hosts,
-                  const struct bitset *avoided)
+static uint32_t left_by_usage(const struct search *search, size_t slot)
 {
+    const struct scope *scope = search->left_context;
+    const struct usage *usage = scope->engine->placed_by;
+
+    return ledger_left(scope, (uint32_t)slot,
+                       usage != NULL ? &usage[slot] : &scope->ledger[slot].usage);
+}
+
+/* Places replicas by searching through the groups. */
+static int place_by_search(const struct offer_question *question, size_t most)
+{
+    const struct engine_request *request = question->request;
     struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
     struct search *search = &engine->search;
-    size_t most;
     int code;
 
-    if (ledger_is_limited(request, &most))
-        return PLACE_LIMITED;
     bitset_copy(&engine->from, &request->accepts);
-    if (legal != NULL)
-        bitset_intersect(&engine->from, legal);
+    if (question->legal != NULL)
+        bitset_intersect(&engine->from, question->legal);
     bitset_for_each (slot, &engine->from) {
         const struct ledger_slot *ledger = &scope->ledger[slot];
 
-        engine->room[slot] = ledger->usable
-                                 ? ledger_room(request, (uint32_t)slot,
-                                               usage != NULL ? &usage[slot] : &ledger->usage)
-                                 : 0;
+        engine->room[slot] =
+            ledger->usable
+                ? ledger_room(request, (uint32_t)slot,
+                              question->usage != NULL ? &question->usage[slot] : &ledger->usage)
+                : 0;
         show(ledger, &scope->slots[slot]);
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
@@ -98,14 +105,68 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     search->ranked = engine->ranked > 0;
     search->affinity = request->affinity;
     search->must = NULL;
-    search->avoided = avoided != NULL ? avoided : &request->avoided;
+    search->avoided = question->avoided;
     search->source = engine->room;
-    search->node_source = find_host_room(request, hosts);
+    search->node_source = find_host_room(request, question->hosts);
     search->replicas = request->replicas;
+    search->tables = question->tables;
+    search->share = request->share;
+    search->draw = question->draw;
+    search->left = left_by_usage;
+    search->left_context = scope;
+    search->hosts = question->hosts;
+    engine->placed_by = question->usage;
     code = search_place_largest(search, &engine->from, request->least, most);
     if (code == 1)
         keep_choice(engine);
     return code;
+}
+
+/* Places one replica on the node that offers best, with as many devices as can be. */
+static int place_by_offers(struct offer_question *question, size_t most)
+{
+    struct engine *engine = question->request->engine;
+    struct policy_offer offer;
+    size_t node;
+    int code = 0;
+
+    for (size_t count = most; count >= question->request->least && code == 0; count--) {
+        question->count = count;
+        code = offer_find(question, &node, &offer);
+    }
+    if (code != 1)
+        return code;
+    engine->chosen_count = 0;
+    for (uint64_t rest = offer.chosen; rest != 0; rest &= rest - 1)
+        engine->chosen[engine->chosen_count++] =
+            engine->search.groups.nodes[node].items[__builtin_ctzll(rest)];
+    return 1;
+}
+
+int place_request(const struct engine_request *request, const struct bitset *legal,
+                  const struct usage *usage, const struct host_usage *hosts,
+                  const struct bitset *avoided)
+{
+    struct engine *engine = request->scope->engine;
+    struct offer_question question = {
+        .request = request,
+        .legal = legal,
+        .usage = usage,
+        .hosts = hosts,
+        .avoided = avoided != NULL ? avoided : &request->avoided,
+        .draw = engine->settings.seed + engine->last_id + engine->occupied,
+    };
+    size_t most;
+
+    if (ledger_is_limited(request, &most))
+        return PLACE_LIMITED;
+    if (request->policy->rate == NULL)
+        return place_by_search(&question, most);
+    if (tables_find(engine, request->policy, &question.tables) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (request->replicas > 1 || engine->search.groups.largest > POLICY_NODE_MOST)
+        return place_by_search(&question, most);
+    return place_by_offers(&question, most);
 }
 
 /* The lowest empty slots that the request accepts. */

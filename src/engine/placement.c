@@ -2,6 +2,7 @@
 #include "engine/placement.h"
 
 #include "base/error.h"
+#include "engine/expected.h"
 #include "engine/filter.h"
 #include "engine/placement_plan.h"
 
@@ -90,7 +91,7 @@ static int claims_could_do(struct plan *plan)
     if (search_start(search, &plan->possible) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
-        size_t size = search_gather(search, search->order[i]);
+        size_t size = search_gather(search, search->order[i].group);
 
         if (size < plan->least)
             continue;
@@ -121,10 +122,38 @@ static int answer(struct plan *plan)
     if (placement->satisfiable && place_now(plan) < 0)
         return BERTH_ERROR_MEMORY;
     placement->replicas = search->sizes.count;
+    placement->rated = search->rated > 0;
+    placement->score = search->score;
+    placement->proven = search->proven;
     placement->now =
         placement->satisfiable && placement->replicas == plan->question->request->replicas;
     plan_describe(plan);
     return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* Has the policy work out what it needs, for what is usually expected. */
+static int prepare_policy(struct plan *plan)
+{
+    const struct policy *policy = plan->question->policy;
+    struct typical_list usual = {0};
+    int code;
+
+    if (policy->prepare == NULL)
+        return 0;
+    code = typical_append_usual(&usual);
+    if (code == 0)
+        code = tables_prepare(policy, plan->question->machine, &usual, &filter_usual_terms, NULL,
+                              &plan->tables);
+    typical_list_finish(&usual);
+    plan->search.tables = plan->tables;
+    return code;
+}
+
+static uint32_t left_as_told(const struct search *search, size_t slot)
+{
+    const uint32_t *left = search->left_context;
+
+    return left[slot];
 }
 
 static int plan_init(struct plan *plan, const struct placement_question *question,
@@ -143,7 +172,13 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
     plan->search.must = question->must;
     plan->search.avoided = &plan->avoided;
     plan->search.replicas = question->request->replicas;
-    return plan->tenants == NULL ? BERTH_ERROR_MEMORY : 0;
+    plan->search.share = filter_share(question->request, &filter_usual_terms);
+    plan->search.words = &plan->words;
+    if (question->left != NULL) {
+        plan->search.left = left_as_told;
+        plan->search.left_context = question->left;
+    }
+    return plan->tenants == NULL ? BERTH_ERROR_MEMORY : prepare_policy(plan);
 }
 
 static void plan_finish(struct plan *plan)
@@ -153,6 +188,9 @@ static void plan_finish(struct plan *plan)
     bitset_finish(&plan->available);
     bitset_finish(&plan->avoided);
     free(plan->tenants);
+    text_finish(&plan->words);
+    if (plan->tables != NULL)
+        plan->question->policy->forget(plan->tables);
 }
 
 int placement_find(const struct placement_question *question, struct placement *ret_placement,

@@ -23,6 +23,7 @@ struct placement_question {
     const struct bitset *busy;         /* slots that cannot be had now */
     const enum filter_verdict *reason; /* by slot: why it is busy; NULL or passes: it just is */
     const struct bitset *must;         /* slots that have to be among the chosen */
+    const uint32_t *left; /* by slot: millionths that nobody has; NULL: all of what is not busy */
 };
 
 struct placement {
@@ -31,6 +32,9 @@ struct placement {
     size_t replicas;        /* that get their devices now; all or none but for best-effort */
     struct slot_list slots; /* of those replicas, one after the other */
     struct slot_list sizes; /* how many slots each of them has */
+    bool rated;             /* by a policy that rates nodes, */
+    int64_t score;          /* with so much, in its own units, */
+    bool proven;            /* and nothing is better */
     struct text why;        /* for people, one line */
 };
 

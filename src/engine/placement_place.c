@@ -61,15 +61,20 @@ static void prefer_roomy(struct search *search, size_t count)
 /* The avoided devices that a replica needs of the candidates. */
 static size_t avoided_needed(const struct search *search, size_t count)
 {
-    size_t plain = bitset_count(&search->plain);
-
-    return count > plain ? count - plain : 0;
+    return count > search->plain_count ? count - search->plain_count : 0;
 }
 
-/* Whether only the slot counts. */
+/* Whether only the slot counts, beside what a policy rates. */
 static bool is_plain(const struct search *search)
 {
-    return search->policy->compare == NULL && search->affinity == 0 && !search->ranked;
+    return (search->policy->rate != NULL || search->policy->compare == NULL) &&
+           search->affinity == 0 && !search->ranked;
+}
+
+/* The lowest of the gathered slots in the set. */
+static size_t lowest_in(const struct search *search, const struct bitset *set)
+{
+    return bitset_next(set, search->gathered->first * 64);
 }
 
 /* The candidate that the policy likes best. */
@@ -79,44 +84,73 @@ static size_t best_candidate(const struct search *search, size_t count)
     size_t best = search->size;
 
     if (is_plain(search))
-        return bitset_next(avoided_needed(search, count) > 0 ? &search->candidates : &search->plain,
-                           0);
-    bitset_for_each (slot, &search->candidates) {
-        if (best == search->size || policy_compare(search->policy, &question, slot, best) < 0)
-            best = slot;
+        return lowest_in(search,
+                         avoided_needed(search, count) > 0 ? &search->candidates : &search->plain);
+    for (size_t i = 0; i < search->gathered->words; i++) {
+        size_t word = search->gathered->first + i;
+
+        for (uint64_t rest = search->candidates.words[word]; rest != 0; rest &= rest - 1) {
+            size_t slot = word * 64 + (size_t)__builtin_ctzll(rest);
+
+            if (best == search->size || policy_compare(search->policy, &question, slot, best) < 0)
+                best = slot;
+        }
     }
     return best;
 }
 
-/* Finds the group for the next replica: with the fewest avoided devices, then the one whose best
- * device the policy prefers, but one that holds a required device before all others. Leaves it in
- * `candidates`. */
+/* What the gathered group has to offer, by its best device where its node is not rated. */
+static struct bid bid_of(const struct search *search, size_t node, size_t count)
+{
+    struct policy_offer offer;
+
+    if (search_rates(search, node))
+        return search_rate(search, node, count, &offer);
+    return (struct bid){
+        .avoided = (uint32_t)avoided_needed(search, count),
+        .slot = (uint32_t)best_candidate(search, count),
+    };
+}
+
+/* Whether a bid is better than the best of earlier groups. */
+static bool beats(const struct search *search, const struct bid *bid, const struct bid *best,
+                  size_t count)
+{
+    struct policy_question question = search_question(search, count);
+
+    if (bid->avoided != best->avoided || best->avoided == UINT32_MAX)
+        return bid->avoided < best->avoided;
+    if (search->policy->rate != NULL || is_plain(search))
+        return bid_is_better(bid, best, is_plain(search) ? NULL : &question);
+    return policy_compare(search->policy, &question, bid->slot, best->slot) < 0;
+}
+
+/* Finds the group for the next replica: with the fewest avoided devices, then the one that the
+ * policy rates best or whose best device it prefers, but one that holds a required device before
+ * all others. Leaves it in `candidates`. */
 static bool find_group(struct search *search, size_t count)
 {
     bool must = !bitset_is_empty(&search->must_left);
-    size_t best = search->group_most;
-    size_t best_slot = 0;
-    size_t least_avoided = SIZE_MAX;
+    bool first_will_do = search->policy->rate == NULL && is_plain(search);
+    struct bid best = {.avoided = UINT32_MAX};
+    size_t best_group = 0;
 
     for (size_t i = 0; i < search->group_count; i++) {
-        struct policy_question question = search_question(search, count);
-        size_t avoided, slot;
+        size_t group = search->order[i].group;
+        struct bid bid;
 
-        if (search_gather(search, search->order[i]) < count ||
-            (must && bitset_is_empty(&search->required)))
+        /* No lower slots come any more. */
+        if (first_will_do && best.avoided == 0 && search->order[i].lowest > best.slot)
+            break;
+        if (search_gather(search, group) < count || (must && bitset_is_empty(&search->required)))
             continue;
-        avoided = avoided_needed(search, count);
-        slot = best_candidate(search, count);
-        if (avoided > least_avoided ||
-            (avoided == least_avoided &&
-             (is_plain(search) ? slot > best_slot
-                               : policy_compare(search->policy, &question, slot, best_slot) > 0)))
+        bid = bid_of(search, group_node(group), count);
+        if (!beats(search, &bid, &best, count))
             continue;
-        best = search->order[i];
-        best_slot = slot;
-        least_avoided = avoided;
+        best_group = group;
+        best = bid;
     }
-    return best < search->group_most && search_gather(search, best) > 0;
+    return best.avoided != UINT32_MAX && search_gather(search, best_group) > 0;
 }
 
 int search_place_replica(struct search *search, size_t count)
@@ -198,23 +232,23 @@ static int place_balanced(struct search *search, const struct bitset *from, size
     if (search_start(search, from) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
-        search_gather(search, search->order[i]);
+        search_gather(search, search->order[i].group);
         later += rounded_up(bitset_count(&search->required), count);
     }
     for (size_t i = 0; i < search->group_count; i++) {
         size_t needed;
         size_t rows;
 
-        search_gather(search, search->order[i]);
+        search_gather(search, search->order[i].group);
         needed = rounded_up(bitset_count(&search->required), count);
         later -= needed;
         rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
-        if (rows > search->node_room[search_node(search->order[i])])
-            rows = search->node_room[search_node(search->order[i])];
+        if (rows > search->node_room[group_node(search->order[i].group)])
+            rows = search->node_room[group_node(search->order[i].group)];
         if (rows < needed)
             return 0;
         replicas -= rows;
-        if (place_rows(search, search->order[i], rows, count) < 0)
+        if (place_rows(search, search->order[i].group, rows, count) < 0)
             return BERTH_ERROR_MEMORY;
     }
     return replicas == 0 && bitset_is_empty(&search->must_left);

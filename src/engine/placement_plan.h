@@ -21,6 +21,8 @@ struct plan {
     struct bitset available;        /* do now */
     struct bitset avoided;
     struct search search;
+    void *tables;                /* of the policy; NULL: it has none */
+    struct text words;           /* of the policy, on what it chose */
     struct placement *placement; /* the answer */
 };
 

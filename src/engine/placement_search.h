@@ -12,15 +12,14 @@
 
 #include "base/bitset.h"
 #include "base/vector.h"
+#include "engine/placement_groups.h"
+#include "engine/placement_view.h"
 #include "model/policy.h"
 #include "model/request.h"
 
 struct slot_list {
     VECTOR_OF(size_t);
 };
-
-/* The devices of one vendor on one node, or all of a node where vendors may mix. */
-enum { SEARCH_VENDORS = VENDOR_DRI + 1 };
 
 /* Only the first part is the caller's to set; search_init leaves the rest ready. */
 struct search {
@@ -35,24 +34,41 @@ struct search {
     const uint32_t *source;       /* by slot: such claims that it has room for */
     const uint32_t *node_source;  /* by node: the same; NULL: any number */
     size_t replicas;
+    /* Only for policies that rate nodes. */
+    const void *tables; /* of the policy */
+    uint32_t share;     /* of each device that a replica takes */
+    uint64_t draw;
+    uint32_t (*left)(const struct search *search, size_t slot); /* of a slot in millionths, before
+                                                                   this attempt */
+    const void *left_context;
+    const struct host_usage *hosts; /* by node; NULL: nothing is taken */
+    struct text *words;             /* gets why each replica has what it has; NULL: nobody asks */
 
-    size_t size; /* of all sets: at least the number of devices */
-    size_t node_count;
-    size_t group_most;
+    struct groups groups;
+    size_t size;             /* of all sets: at least the number of devices */
     uint32_t *room;          /* by slot: what is left of the source in this attempt */
     uint32_t *node_room;     /* by node */
     uint32_t *node_replicas; /* by node: replicas that this attempt put there */
-    struct bitset *groups;   /* devices that still have room in this attempt; made when needed */
-    size_t *order;           /* the groups of this attempt, lowest slots first */
+    struct bitset free;      /* devices that still have room in this attempt */
+    struct search_group {
+        size_t group;
+        size_t lowest; /* slot that had room at first */
+    } * order;         /* the groups of this attempt, lowest slots first */
     size_t group_count;
-    struct bitset must_left; /* required devices that no replica has yet */
+    size_t group_capacity;
+    const struct group *gathered; /* the words that the next three sets may have members in */
+    struct bitset must_left;      /* required devices that no replica has yet */
     struct bitset candidates;
     struct bitset plain; /* candidates that are not avoided */
     struct bitset required;
+    size_t plain_count; /* of the group when it was gathered */
     struct bitset chosen;
     struct bitset used;            /* devices that replicas of this attempt have */
     struct slot_list slots_chosen; /* the answer: of all replicas, one after the other */
     struct slot_list sizes;        /* how many slots each of them has */
+    size_t rated;                  /* replicas whose devices were an offer */
+    int64_t score;                 /* of their offers together */
+    bool proven;                   /* each of them is the best there is */
 };
 
 /* Prepares a search over this machine, with sets of `size` slots. Returns 0 or BERTH_ERROR_MEMORY;
@@ -60,8 +76,7 @@ struct search {
 int search_init(struct search *search, const struct machine *machine, size_t size);
 void search_finish(struct search *search);
 
-/* Makes the sets that a device of this slot may need, so that no later search lacks the memory for
- * them. Returns 0 or BERTH_ERROR_MEMORY. */
+/* There is a device of this slot. Returns 0 or BERTH_ERROR_MEMORY. */
 int search_prepare(struct search *search, size_t slot);
 
 /* Begins to place replicas on the devices in `from`. Returns 0 or BERTH_ERROR_MEMORY. */
@@ -77,7 +92,16 @@ size_t search_gather(struct search *search, size_t group);
 
 /* The group of a device: its node and its vendor, or its node alone where vendors may mix. */
 size_t search_group(const struct search *search, size_t slot);
-size_t search_node(size_t group);
+
+/* The same by the request alone. */
+bool search_may_mix(const struct request *request);
+
+/* Whether the policy rates this node. */
+bool search_rates(const struct search *search, size_t node);
+
+/* What the node offers for `count` of the gathered candidates. */
+struct bid search_rate(const struct search *search, size_t node, size_t count,
+                       struct policy_offer *ret_offer);
 
 /* How many claims fit on these devices. */
 size_t search_room(const struct search *search, const struct bitset *from);

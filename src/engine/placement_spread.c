@@ -15,6 +15,8 @@ struct place {
     size_t slot;
 };
 
+#define NO_GROUP SIZE_MAX
+
 /* A NUMA node of one node; unknown is one of its own. */
 static bool is_same_domain(const struct device *one, const struct device *other)
 {
@@ -25,14 +27,15 @@ static bool is_same_domain(const struct device *one, const struct device *other)
 static struct place measure(const struct search *search, size_t group, size_t first)
 {
     const struct device *devices = search->machine->devices.items;
-    size_t node = search_node(group);
+    size_t node = group_node(group);
+    const struct slot_numbers *slots = &search->groups.nodes[node];
     struct place place = {.node_replicas = search->node_replicas[node], .slot = first};
 
-    for (size_t slot = 0; slot < search->machine->devices.count; slot++) {
-        bool free_now = search->room[slot] > 0 && search->source[slot] > 0 &&
-                        bitset_has(&search->groups[search_group(search, slot)], slot);
+    for (size_t i = 0; i < slots->count; i++) {
+        size_t slot = slots->items[i];
+        bool free_now = bitset_has(&search->free, slot);
 
-        if (devices[slot].host != node || devices[slot].partitioned)
+        if (devices[slot].partitioned)
             continue;
         place.node_taken += !free_now;
         if (!is_same_domain(&devices[slot], &devices[first]))
@@ -97,7 +100,10 @@ static bool is_first_of_domain(const struct search *search, size_t slot)
 static void look_through(struct search *search, size_t group, size_t count, struct place *best,
                          size_t *best_group)
 {
-    for (size_t slot = 0; slot < search->machine->devices.count; slot++) {
+    const struct slot_numbers *slots = &search->groups.nodes[group_node(group)];
+
+    for (size_t i = 0; i < slots->count; i++) {
+        size_t slot = slots->items[i];
         struct place place;
         size_t plain;
 
@@ -107,7 +113,7 @@ static void look_through(struct search *search, size_t group, size_t count, stru
         place = measure(search, group, slot);
         plain = bitset_count(&search->plain);
         place.avoided = count > plain ? count - plain : 0;
-        if (*best_group == search->group_most || is_better(&place, best)) {
+        if (*best_group == NO_GROUP || is_better(&place, best)) {
             *best = place;
             *best_group = group;
         }
@@ -116,14 +122,14 @@ static void look_through(struct search *search, size_t group, size_t count, stru
 
 int search_spread_replica(struct search *search, size_t count)
 {
-    size_t best_group = search->group_most;
+    size_t best_group = NO_GROUP;
     struct place best = {0};
 
     if (!bitset_is_empty(&search->must_left))
         return search_place_replica(search, count);
     for (size_t i = 0; i < search->group_count; i++)
-        look_through(search, search->order[i], count, &best, &best_group);
-    if (best_group == search->group_most)
+        look_through(search, search->order[i].group, count, &best, &best_group);
+    if (best_group == NO_GROUP)
         return search_place_replica(search, count);
     search_gather(search, best_group);
     keep_domain(search, best.slot);

@@ -78,6 +78,19 @@ static void describe_split(const struct plan *plan, struct text *why)
         text_append(why, "; a replica gets devices of one host");
 }
 
+/* What the policy goes by, and what it says of its choice. */
+static void describe_choice(const struct plan *plan, struct text *why)
+{
+    const struct policy *policy = plan->question->policy;
+
+    text_append_format(why, "; %s takes %s", policy->name, policy->summary);
+    if (plan->words.length > 0)
+        text_append_format(why, ": %s", text_string(&plan->words));
+    if (plan->placement->rated && !plan->placement->proven)
+        text_append(why, " (not proven best)");
+    why->failed |= plan->words.failed;
+}
+
 void plan_describe(const struct plan *plan)
 {
     const struct placement_question *question = plan->question;
@@ -92,7 +105,7 @@ void plan_describe(const struct plan *plan)
         describe_wanted(question, why);
     describe_found(plan, why);
     if (placement->now)
-        text_append_format(why, "; %s takes %s", question->policy->name, question->policy->summary);
+        describe_choice(plan, why);
     else if (placement->replicas > 0)
         text_append_format(why, "; enough for %zu of %u replicas now", placement->replicas,
                            question->request->replicas);

@@ -34,10 +34,16 @@ static int refuse(const char *name, struct berth_error *error)
     return code;
 }
 
+const struct policy *policy_usual(const struct request *request)
+{
+    (void)request;
+    return &policy_first;
+}
+
 int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)
 {
     if (name == NULL) {
-        *ret_policy = &policy_first;
+        *ret_policy = NULL;
         return 0;
     }
     for (const struct policy *const *policy = policies; *policy != NULL; policy++) {

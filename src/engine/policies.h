@@ -8,6 +8,7 @@
 #include <berth/error.h>
 
 #include "model/policy.h"
+#include "model/request.h"
 
 extern const struct policy policy_first;
 extern const struct policy policy_round_robin;
@@ -19,7 +20,10 @@ extern const struct policy policy_weighted;
 /* All policies, ended by NULL. */
 extern const struct policy *const policies[];
 
-/* The policy of this name; a NULL name gives the default. Fails with BERTH_ERROR_INVALID and a
+/* The policy of a request that names none. */
+const struct policy *policy_usual(const struct request *request);
+
+/* The policy of this name; of none there is none: NULL. Fails with BERTH_ERROR_INVALID and a
  * message that lists the names; *ret_policy is untouched then. */
 int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error);
 

@@ -91,9 +91,9 @@ static bool is_simple(const struct engine_request *request)
 
     return request->possible && what->sharing == SHARING_EXCLUSIVE && request->replicas == 1 &&
            request->least == request->most && request->policy->compare == NULL &&
-           request->policy->choose == NULL && request->affinity == 0 &&
-           bitset_is_empty(&request->avoided) && !what->min_free.known && !what->cpus.known &&
-           !what->host_memory.known && request->account_count == 0 &&
+           request->policy->choose == NULL && request->policy->rate == NULL &&
+           request->affinity == 0 && bitset_is_empty(&request->avoided) && !what->min_free.known &&
+           !what->cpus.known && !what->host_memory.known && request->account_count == 0 &&
            request->engine->ranked == 0 && (request->least == 1 || is_one_group(request));
 }
 
@@ -144,14 +144,30 @@ static void drop_other_groups(struct engine_request *request)
     }
 }
 
+/* Work on a host without devices: there is nothing to claim. */
+static void compile_without_devices(struct engine_request *request)
+{
+    bitset_clear(&request->accepts);
+    bitset_clear(&request->avoided);
+    request->least = request->most = 0;
+    request->everything = false;
+    request->could_ever = false;
+    request_apply_limits(request);
+}
+
 int request_compile(struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
     struct search *search = &engine->search;
     int code;
 
+    index_free(request->index);
+    request->index = NULL;
     search->request = &request->what;
-    search->policy = request->policy;
+    /* Where does not matter, only whether. */
+    search->policy = request->policy->rate == NULL ? request->policy : &policy_first;
+    search->left = NULL;
+    search->hosts = NULL;
     search->slots = NULL;
     search->ranked = false;
     search->affinity = 0;
@@ -163,6 +179,10 @@ int request_compile(struct engine_request *request)
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
     usage_add(&request->alone, request);
+    if (request->what.gpus.most == 0 && !request->what.gpus.all) {
+        compile_without_devices(request);
+        return 0;
+    }
     find_accepted(request);
     code = search_bounds(search, &request->accepts, engine->room, &request->least, &request->most);
     if (code < 0)
@@ -186,6 +206,7 @@ void request_free(struct engine_request *request)
     vector_finish(&request->mask);
     bitset_finish(&request->accepts);
     bitset_finish(&request->avoided);
+    index_free(request->index);
     free(request->groups);
     free(request->accounts);
     free(request);
@@ -315,7 +336,10 @@ int request_keep(struct engine *engine, const struct request *what, const struct
         return error_set_memory(error);
     request_init(&request->what);
     request->engine = engine;
-    request->policy = policy != NULL ? policy : engine->settings.policy;
+    request->policy = policy;
+    if (policy == NULL)
+        request->policy =
+            engine->settings.policy != NULL ? engine->settings.policy : policy_usual(what);
     request->usual_policy = policy == NULL;
     request->scope = scope;
     request->number = number;

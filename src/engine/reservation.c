@@ -175,9 +175,7 @@ static int64_t not_before(int64_t now, int64_t time)
 /* Empty devices, counted by group until there are enough for all replicas. */
 struct counting {
     const struct engine_request *request;
-    struct search *search;
-    uint32_t *over; /* by group: beyond those for whole replicas */
-    size_t rows;    /* replicas that there is room for */
+    size_t rows; /* replicas that there is room for */
 };
 
 static struct counting start_counting(const struct engine_request *request)
@@ -185,21 +183,24 @@ static struct counting start_counting(const struct engine_request *request)
     struct engine *engine = request->engine;
 
     engine->search.request = &request->what;
-    memset(engine->group_over, 0, engine->search.group_most * sizeof(*engine->group_over));
-    return (struct counting){
-        .request = request, .search = &engine->search, .over = engine->group_over};
+    engine->counting++;
+    return (struct counting){.request = request};
 }
 
 /* One more is empty. Returns whether there are enough. */
 static bool count_slot(struct counting *counting, size_t slot)
 {
-    uint32_t *over = &counting->over[search_group(counting->search, slot)];
+    const struct engine_request *request = counting->request;
+    struct engine *engine = request->engine;
+    struct group_count *count = &engine->group_counts[search_group(&engine->search, slot)];
 
-    if (++*over == counting->request->least) {
-        *over = 0;
+    if (count->counting != engine->counting)
+        *count = (struct group_count){.counting = engine->counting};
+    if (++count->over == request->least) {
+        count->over = 0;
         counting->rows++;
     }
-    return counting->rows >= counting->request->replicas;
+    return counting->rows >= request->replicas;
 }
 
 /* Counts the empty slots of a set (NULL: all) that the request accepts. Returns whether there are

@@ -16,6 +16,12 @@ static struct bitset *slots_with_room(struct scope *scope)
     return &engine->legal;
 }
 
+/* Whether all there is room on is the request's to take. */
+static bool is_all_legal(const struct engine_request *request, const struct walk *walk)
+{
+    return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
+}
+
 /* Whether the request does not fit, seen at a glance: without a search, and without the sets of
  * reservations where they do not matter. */
 static bool is_hopeless(const struct engine_request *request, const struct walk *walk)
@@ -36,8 +42,9 @@ static int find_slots(const struct engine_request *request, struct walk *walk)
     struct bitset *legal;
     size_t most;
 
-    if (request->simple && !walk->barring && (!request->what.opportunistic || scope->pending == 0))
-        return place_simple(request);
+    if (is_all_legal(request, walk))
+        return request->simple ? place_simple(request)
+                               : place_request(request, NULL, NULL, scope->host_usage, NULL);
     if (ledger_is_limited(request, &most))
         return PLACE_LIMITED;
     if (is_hopeless(request, walk))

@@ -16,6 +16,7 @@
 #include "base/lowest_set.h"
 #include "base/vector.h"
 #include "engine/engine.h"
+#include "engine/expected.h"
 #include "engine/filter.h"
 #include "engine/placement_search.h"
 
@@ -89,12 +90,6 @@ struct ledger_slot {
     uint64_t last_served; /* stamp_of the last lease or pick; 0: never */
     uint64_t affinity;    /* the key that it served last; 0: none */
     bool usable;          /* present, well, not blocked */
-};
-
-/* What leases take of a host. */
-struct host_usage {
-    uint64_t cpus;
-    uint64_t memory;
 };
 
 /* A user or group that has a limit. */
@@ -171,6 +166,25 @@ struct engine_request {
     struct list_link in_scope;
     struct family *family;
     struct list_link in_family;
+    struct node_index *index; /* what each node has to offer; NULL: not kept */
+};
+
+/* What a policy worked out from the facts. */
+struct policy_tables {
+    const struct policy *policy;
+    void *tables;
+};
+
+struct tables_list {
+    VECTOR_OF(struct policy_tables);
+};
+
+/* Which nodes changed, for those who keep what nodes have to offer: the last changes in turn. */
+struct node_changes {
+    uint64_t count;   /* there were so far */
+    uint32_t *nodes;  /* of the last ones: change i is at (i - 1) % capacity */
+    uint64_t *latest; /* by node: its last change; NULL: nobody keeps anything */
+    size_t capacity;
 };
 
 /* Who may share a device by MPS with each other; numbered from 1. */
@@ -252,6 +266,12 @@ struct walk {
     uint64_t number;             /* of the walk; each has its own */
 };
 
+/* Empty devices of a group, in one counting. */
+struct group_count {
+    uint64_t counting;
+    size_t over; /* beyond those for whole replicas */
+};
+
 struct slot_status {
     bool present;
     uint32_t blocks;
@@ -311,6 +331,11 @@ struct engine {
     struct list orphans; /* requests within leases that ended */
     struct id_map families;
     size_t family_count;
+    struct typical_list typical;
+    struct tables_list tables;
+    struct node_changes changes;
+    uint64_t occupied;             /* works that were put on hosts */
+    const struct usage *placed_by; /* by slot, while a search goes on; NULL: the ledger */
     struct chunk_list claim_chunks;
     struct chunk_list lease_chunks;
 
@@ -327,7 +352,8 @@ struct engine {
     struct bitset not_now;
     struct walk walk;
     struct ending_list endings_added;
-    uint32_t *group_over; /* by group of the search */
+    struct group_count *group_counts; /* by group of the search */
+    uint64_t counting;                /* the last that went on in them */
 };
 
 #endif

@@ -29,6 +29,17 @@ static int compare_ranks(const struct policy_question *question, size_t one, siz
     return (first > second) - (first < second);
 }
 
+int policy_compare_equals(const struct policy_question *question, size_t one, size_t other)
+{
+    int order = question->ranked ? compare_ranks(question, one, other) : 0;
+
+    if (order == 0)
+        order = has_affinity(question, other) - has_affinity(question, one);
+    if (order == 0)
+        order = (one > other) - (one < other);
+    return order;
+}
+
 int policy_compare(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other)
 {
@@ -36,13 +47,7 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
 
     if (order == 0 && policy->compare != NULL)
         order = policy->compare(policy, question, one, other);
-    if (order == 0 && question->ranked)
-        order = compare_ranks(question, one, other);
-    if (order == 0)
-        order = has_affinity(question, other) - has_affinity(question, one);
-    if (order == 0)
-        order = (one > other) - (one < other);
-    return order;
+    return order != 0 ? order : policy_compare_equals(question, one, other);
 }
 
 /* The places that are not taken by required ones. */

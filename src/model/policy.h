@@ -46,6 +46,9 @@ struct policy_question {
 /* Nodes with more devices are not rated. */
 enum { POLICY_NODE_MOST = 64 };
 
+/* What is said of a device that leases share. */
+#define POLICY_SHARED UINT32_MAX
+
 /* A kind of request that is expected, as policies see it. */
 struct policy_typical {
     uint32_t weight;
@@ -72,6 +75,8 @@ struct policy_node {
     uint32_t count;        /* its devices, at most POLICY_NODE_MOST */
     const uint32_t *slots; /* theirs, lowest first */
     const uint32_t *left;  /* of each: millionths that nobody has; 0: none, or not usable now */
+    const uint32_t *held;  /* of each: how many devices of the node the lease has that has it alone;
+                              POLICY_SHARED, 0 for none. NULL unless the policy asks for it */
     uint64_t candidates;   /* may be chosen: they pass every filter and have room */
     uint64_t required;     /* of the candidates: have to be chosen */
     uint64_t avoided;      /* only if others will not do */
@@ -136,9 +141,15 @@ struct policy {
     /* Whether rate goes by nothing but the node as it is shown, its tables and the demand without
      * the draw: then its answers may be kept until the node changes. */
     bool steady;
+    /* Whether it is to be shown by whom devices are held. */
+    bool sees_held;
 
     void *context; /* of a program's own policy */
 };
+
+/* Compares two candidates that are equal to a policy: by rank, then by affinity, then the lower
+ * slot. Never 0 for two slots. */
+int policy_compare_equals(const struct policy_question *question, size_t one, size_t other);
 
 /* Compares two candidates in full: what is to be avoided last, then by the policy, then by
  * rank, then by affinity, then the lower slot. Never 0 for two slots. */

@@ -200,6 +200,8 @@ static int validate_counts(const struct request *request, struct berth_error *er
         return request->replicas == 1
                    ? 0
                    : invalid(error, "replicas: all devices can go to one replica only");
+    if (gpus->most == 0 && gpus->least == 0 && (request->cpus.known || request->host_memory.known))
+        return 0; /* work on a host, without devices */
     if (gpus->least < 1 || gpus->most > REQUEST_COUNT_MOST)
         return error_set(error, BERTH_ERROR_INVALID, "gpus: wanted 1 to %d devices, found %u-%u",
                          REQUEST_COUNT_MOST, gpus->least, gpus->most);
