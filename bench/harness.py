@@ -24,8 +24,9 @@ class Skipped(Exception):
 class Row:
     """`measure(build)` returns two lists of the same length, a value of ours and one of the peer's
     for each round. A row without a peer returns None for the second; its goal is then in its unit,
-    not a ratio. So it is with `goal_is_ratio` false, where a peer is only shown beside ours.
-    `better` is "lower" or "higher"."""
+    not a ratio. So it is with `goal_is_ratio` false, where a peer is only shown beside ours, and with
+    `near`, where the goal is how far ours may be from the peer's, to either side.
+    `better` is "lower" or "higher". `middle` is what stands for all rounds."""
 
     name: str
     group: str
@@ -34,6 +35,8 @@ class Row:
     better: str
     measure: Callable
     goal_is_ratio: bool = True
+    near: bool = False
+    middle: Callable = statistics.median
 
 
 @dataclasses.dataclass
@@ -52,10 +55,11 @@ class Outcome:
     spread: Optional[float]
     skipped: Optional[str]
     goal_is_ratio: bool = True  # not in the JSON
+    near: bool = False  # likewise
 
     def as_json(self):
         fields = dataclasses.asdict(self)
-        del fields["goal_is_ratio"]
+        del fields["goal_is_ratio"], fields["near"]
         return fields
 
 
@@ -94,23 +98,26 @@ def judge(row, ours, peer):
     if len(ours) < ROUNDS or (peer is not None and len(peer) != len(ours)):
         raise ValueError(f"{row.name}: wanted {ROUNDS} rounds or more of each, found {len(ours)}")
     ratios = ratio = None
-    if peer is not None and row.goal_is_ratio:
+    if peer is not None and row.goal_is_ratio and not row.near:
         ratios = [one / other for one, other in zip(ours, peer)]
         ratio = statistics.median(ratios)
-    mine = statistics.median(ours)
+    mine = row.middle(ours)
+    theirs = None if peer is None else row.middle(peer)
+    judged = abs(mine - theirs) if row.near else mine if ratio is None else ratio
     return Outcome(
         name=row.name,
         group=row.group,
         ours=mine,
-        peer=None if peer is None else statistics.median(peer),
+        peer=theirs,
         unit=row.unit,
         ratio=ratio,
         goal=row.goal,
         better=row.better,
-        met=is_met(mine if ratio is None else ratio, row.goal, row.better),
+        met=is_met(judged, row.goal, row.better),
         spread=spread_of(ours if ratios is None else ratios),
         skipped=None,
         goal_is_ratio=ratio is not None,
+        near=row.near,
     )
 
 
@@ -119,7 +126,7 @@ def measure(row, build):
         ours, peer = row.measure(build)
     except Skipped as reason:
         fields = (None, None, row.unit, None, row.goal, row.better, None, None, str(reason))
-        return Outcome(row.name, row.group, *fields, row.goal_is_ratio)
+        return Outcome(row.name, row.group, *fields, row.goal_is_ratio, row.near)
     return judge(row, ours, peer)
 
 
@@ -128,8 +135,8 @@ def figure(value):
 
 
 def cells(outcome):
-    sign = "<=" if outcome.better == "lower" else ">="
-    unit_of_goal = "x" if outcome.goal_is_ratio else f" {outcome.unit}"
+    sign = "within" if outcome.near else "<=" if outcome.better == "lower" else ">="
+    unit_of_goal = "x" if outcome.goal_is_ratio and not outcome.near else f" {outcome.unit}"
     if outcome.skipped:
         verdict = f"skipped: {outcome.skipped}"
     else:

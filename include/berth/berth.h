@@ -113,7 +113,8 @@ struct berth_pool_options {
     int64_t sample_interval;
 
     /* The policy of requests that name none: "first", "round-robin", "least-loaded",
-     * "best-available", "best-compute", "weighted"; NULL: first. */
+     * "best-available", "best-compute", "pack", "spread", "topology", "frag", "weighted"; NULL:
+     * topology for several devices, frag for shares of devices, else first. */
     const char *policy;
 
     /* A policy of the program's own, used instead of the above. Marks `wanted` of the `count`

@@ -143,6 +143,18 @@ static int place_by_offers(struct offer_question *question, size_t most)
     return 1;
 }
 
+/* The draw is the number of the claim that is placed, or will be when it comes now: as long as it
+ * waits it is the same, so that what is kept for it does not move by chance. */
+static uint64_t draw_for(const struct engine_request *request)
+{
+    const struct engine *engine = request->engine;
+    uint64_t claim = engine->last_id + 1;
+
+    if (request->waiting_count > 0)
+        claim = container_of(list_first(&request->waiting), struct claim, in_lane)->entry.link.id;
+    return engine->settings.seed + claim;
+}
+
 int place_request(const struct engine_request *request, const struct bitset *legal,
                   const struct usage *usage, const struct host_usage *hosts,
                   const struct bitset *avoided)
@@ -154,7 +166,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
         .usage = usage,
         .hosts = hosts,
         .avoided = avoided != NULL ? avoided : &request->avoided,
-        .draw = engine->settings.seed + engine->last_id + engine->occupied,
+        .draw = draw_for(request),
     };
     size_t most;
 

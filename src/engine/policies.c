@@ -13,7 +13,16 @@ const struct policy *const policies[] = {
     &policy_least_loaded,
     &policy_best_available,
     &policy_best_compute,
+    &policy_pack,
+    &policy_spread,
     &policy_weighted,
+    /* To be measured against. */
+    &policy_random,
+    &policy_dotprod,
+    &policy_clustering,
+    &policy_packing,
+    &policy_bestfit,
+    &policy_fgd,
     NULL,
 };
 

@@ -15,7 +15,17 @@ extern const struct policy policy_round_robin;
 extern const struct policy policy_least_loaded;
 extern const struct policy policy_best_available;
 extern const struct policy policy_best_compute;
+extern const struct policy policy_pack;
+extern const struct policy policy_spread;
 extern const struct policy policy_weighted;
+
+/* Others have published these; they are here to be measured against. */
+extern const struct policy policy_random;
+extern const struct policy policy_dotprod;
+extern const struct policy policy_clustering;
+extern const struct policy policy_packing;
+extern const struct policy policy_bestfit;
+extern const struct policy policy_fgd;
 
 /* All policies, ended by NULL. */
 extern const struct policy *const policies[];

@@ -213,8 +213,10 @@ static const struct option request_rows[] = {
      .take = option_choice},
     {.name = "policy",
      .argument = "NAME",
-     .help = "which of the devices that would do are taken: first (default), round-robin, "
-             "least-loaded, best-available, best-compute or weighted",
+     .help = "which of the devices that would do are taken: first, round-robin, least-loaded, "
+             "best-available, best-compute, pack, spread, topology, frag or weighted; for "
+             "comparison random, dotprod, clustering, packing, bestfit or fgd (default: topology "
+             "for several devices, frag for shares, else first)",
      REQUEST(policy),
      .take = option_text},
     {.name = "affinity",

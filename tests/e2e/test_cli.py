@@ -101,6 +101,12 @@ def test_reader_that_goes_away(sandbox):
     assert (program.returncode, program.stderr) == (-signal.SIGPIPE, b"")
 
 
+def test_sim_is_a_program_of_its_own(sandbox):
+    own = sandbox.run(["berth-sim", "--help"])
+    assert own.code == 0 and own.stdout
+    assert berth(sandbox, "sim", "--help") == own
+
+
 def test_daemon_is_a_program_of_its_own(sandbox):
     own = sandbox.run(["berthd", "--help"])
     assert own.code == 0 and own.stdout

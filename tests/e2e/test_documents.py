@@ -98,7 +98,7 @@ FILLED_IN = {
     "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
     "berth devices --watch": "timeout 1 berth devices --watch || [ $? = 124 ]",
 }
-NOT_FOR_A_POOL = ("--json", "berth adopt --container ID", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
+NOT_FOR_A_POOL = ("--json", "berth sim place --nodes FILE --pods FILE --policy first,frag --plot chart.svg", "berth adopt --container ID", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
 
 
 def test_readme_table(sandbox, pool, source_root):
@@ -150,6 +150,7 @@ PAGES = {
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
     "spec": "berth-spec.1",
+    "sim": "berth-sim.1",
     "cdi": "berth-cdi.1",
     "drain": "berth-drain.1",
     "undrain": "berth-drain.1",
@@ -167,15 +168,20 @@ def test_manual_names_every_verb(sandbox, source_root):
     assert all(f"\n*{verb}*" in page_of(source_root, "berth.1") for verb in verbs)
 
 
-@pytest.mark.parametrize("verb", PAGES)
+# And of each word that follows a verb.
+WORDS = {"spec check": "berth-spec.1", "sim place": "berth-sim.1", "sim queue": "berth-sim.1"}
+
+
+@pytest.mark.parametrize("verb", [*PAGES, *WORDS])
 def test_manual_names_every_option(sandbox, source_root, verb):
     """Help comes from the tables; the manual pages are written by hand and must not fall behind."""
-    shown = sandbox.run(["berth", verb, "--help"]).stdout
-    page = page_of(source_root, PAGES[verb])
-    if f"*{PAGES[verb].partition('.')[0]}*(1)" not in page and "The request is that of *berth-run*(1)" in page:
+    shown = sandbox.run(["berth", *verb.split(), "--help"]).stdout
+    name = {**PAGES, **WORDS}[verb]
+    page = page_of(source_root, name)
+    if f"*{name.partition('.')[0]}*(1)" not in page and "The request is that of *berth-run*(1)" in page:
         page += page_of(source_root, "berth-run.1")
     for option in re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE):
-        assert f"*{option}*" in page, f"{PAGES[verb]} lacks {option}"
+        assert f"*{option}*" in page, f"{name} lacks {option}"
 
 
 def keys_of_the_configuration(source_root):
@@ -244,6 +250,7 @@ def test_installed_tree(sandbox, source_root):
     assert sandbox.run([program, "--version"]).code == 0
     assert sandbox.run([program, "daemon", "--check-config", "--own", "/"]).code == 0  # berthd is beside it
     assert any(name.endswith("/bin/berth-probe") for name in files)
+    assert any(name.endswith("/bin/berth-sim") for name in files)
     assert any(name.endswith("include/berth/error.h") for name in files)
     assert any(name.endswith("include/berth/berth.h") for name in files)
     assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from policies import refusal
 
 
 @pytest.fixture
@@ -68,6 +69,13 @@ devices:
         ("best-available", "24310"),
         ("best-compute", "41320"),
         ("weighted", "01234"),
+        ("pack", "01234"),
+        ("spread", "01234"),
+        ("dotprod", "01234"),
+        ("clustering", "01234"),
+        ("packing", "01234"),
+        ("bestfit", "01234"),
+        ("fgd", "01234"),
     ],
 )
 def test_policies(sandbox, policy, order):
@@ -79,6 +87,46 @@ def test_policies(sandbox, policy, order):
         document = json.loads(done.stdout)
         assert (done.code, done.stderr, document["policy"]) == (0, "", policy)
         assert document["devices"] == [f"nvidia{i}" for i in sorted(order[:count])]
+
+
+NUMA = """
+devices:
+  - {vendor: nvidia, index: 0, numa: 0}
+  - {vendor: nvidia, index: 1, numa: 0}
+  - {vendor: nvidia, index: 2, numa: 0}
+  - {vendor: nvidia, index: 3, numa: 1}
+  - {vendor: nvidia, index: 4, numa: 1}
+  - {vendor: nvidia, index: 5, numa: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    "policy, busy, count, devices",
+    [
+        ("pack", "nvidia0,nvidia4", 1, "1"),
+        ("pack", "nvidia0", 2, "12"),
+        ("pack", "nvidia0", 3, "345"),
+        ("spread", "nvidia0", 1, "3"),
+        ("spread", "nvidia0", 2, "13"),
+        ("spread", "nvidia0,nvidia4", 3, "123"),
+    ],
+)
+def test_numa_nodes(sandbox, policy, busy, count, devices):
+    """pack keeps them together and whole, spread takes of each."""
+    inventory = sandbox.directory / "pool.yaml"
+    inventory.write_text(NUMA)
+    done = sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", policy, "--busy", busy,
+                        "-n", str(count), "--json"])
+    assert json.loads(done.stdout)["devices"] == [f"nvidia{i}" for i in devices]
+
+
+def test_random_draws_the_same_in_every_plan(sandbox):
+    inventory = sandbox.directory / "pool.yaml"
+    inventory.write_text(NUMA)
+    plans = [sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", "random", "-n", "2", "--json"])
+             for _ in range(3)]
+    assert plans[0] == plans[1] == plans[2]
+    assert len(set(json.loads(plans[0].stdout)["devices"])) == 2
 
 
 def test_every_policy_is_described(sandbox, source_root):
@@ -167,9 +215,7 @@ def test_no_device_at_all(sandbox):
          "priority: an opportunistic lease ranks below every priority, found both"),
         (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "
                                 "'nvdia' (did you mean nvidia?)"),
-        (["--policy", "topologie"],
-         "policy: wanted one that this version has (first, round-robin, least-loaded, best-available, "
-         "best-compute, weighted), found 'topologie'"),
+        (["--policy", "topologie"], refusal("topologie")),
         (["--must", "nvidia9"], "--must: wanted a device that is here, found nvidia9"),
         (["--label"], "label: goes with ranks or several replicas, found neither"),
         (["python"], "wanted only options, found 'python'"),

@@ -14,6 +14,16 @@
 
 enum { POLICY_WORLD_MOST = 200 };
 
+/* Runs `policy` over the policies that compare slots. */
+#define for_each_comparing(policy)                                                 \
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++) \
+        if ((*policy)->rate == NULL)
+
+/* The same without first, to which all are equal. */
+#define for_each_comparing_but_first(policy) \
+    for_each_comparing (policy)              \
+        if (*policy != &policy_first)
+
 struct policy_world {
     struct machine machine;
     struct policy_slot slots[POLICY_WORLD_MOST];

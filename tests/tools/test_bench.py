@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic and the output of bench/run, with rows made up for it."""
 import json
+import statistics
 import subprocess
 import sys
 
@@ -78,6 +79,16 @@ def test_peer_beside_a_goal_that_is_no_ratio(harness):
     assert (outcome.ours, outcome.peer, outcome.ratio, outcome.met) == (100, 10, None, True)
     assert harness.cells(outcome)[1:] == ("100 B", "10 B", "-", "0%", "<= 128 B", "met")
     assert "goal_is_ratio" not in outcome.as_json()
+
+
+def test_near_the_peer(harness):
+    near = harness.Row("fidelity", "group", "%", 0.3, "lower", None, near=True, middle=statistics.fmean)
+    outcome = harness.judge(near, [90.0] * 6 + [93.5], [90.3] * 7)
+    assert (outcome.ours, outcome.ratio, outcome.met) == (90.5, None, True)
+    assert harness.cells(outcome)[1:] == ("90.5 %", "90.3 %", "-", "0%", "within 0.3 %", "met")
+    assert harness.judge(near, [90.0] * 7, [90.4] * 7).met is False
+    assert harness.judge(near, [90.8] * 7, [90.4] * 7).met is False
+    assert "near" not in outcome.as_json()
 
 
 def test_none_of_something(harness):

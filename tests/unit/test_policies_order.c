@@ -43,7 +43,7 @@ static void where_nothing_is_known_all_take_the_lowest(void **state)
 {
     struct policy_world *world = *state;
 
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+    for_each_comparing (policy) {
         world->slots_unknown = false;
         policy_world_takes(world, *policy, 0, 1, 2, 3, 4);
         world->slots_unknown = true;
@@ -68,7 +68,7 @@ static void what_is_unknown_of_slots_makes_no_difference(void **state)
             .last_served = SLOTS - slot,
             .affinity = slot == 4 ? 7 : 0,
         };
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 0, 1, 2, 3, 4);
 }
 
@@ -94,7 +94,7 @@ static void avoided_ones_come_last(void **state)
     bitset_add(&world->avoided, 4);
     policy_world_takes(world, &policy_first, 0, 2, 3, 1, 4);
     favour_the_highest(world);
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+    for_each_comparing_but_first (policy)
         policy_world_takes(world, *policy, 3, 2, 0, 4, 1);
 }
 
@@ -106,7 +106,7 @@ static void required_ones_come_first_even_if_avoided(void **state)
     bitset_add(&world->avoided, 1);
     policy_world_takes(world, &policy_first, 1, 0, 2, 3, 4);
     favour_the_highest(world);
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+    for_each_comparing_but_first (policy)
         policy_world_takes(world, *policy, 1, 4, 3, 2, 0);
 }
 
@@ -118,7 +118,7 @@ static void only_candidates_are_taken(void **state)
     bitset_remove(&world->candidates, 4);
     policy_world_takes(world, &policy_first, 1, 2, 3);
     favour_the_highest(world);
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+    for_each_comparing_but_first (policy)
         policy_world_takes(world, *policy, 3, 2, 1);
 }
 
@@ -130,13 +130,13 @@ static void affinity_decides_among_equals(void **state)
     world->slots[1].affinity = 8;
     world->slots[2].affinity = 7;
     world->slots[3].affinity = 7;
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 2, 3, 0, 1, 4);
     bitset_add(&world->avoided, 2);
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 3, 0, 1, 4, 2);
     world->affinity = 0; /* none: not what the others have */
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 0, 1, 3, 4, 2);
 }
 
@@ -152,10 +152,10 @@ static void ranks_decide_among_equals(void **state)
     world->slots[2].rank = UINT32_MAX;
     world->slots[3].rank = UINT32_MAX;
     world->slots[3].affinity = 7;
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 4, 3, 2, 1, 0);
     bitset_add(&world->avoided, 4);
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+    for_each_comparing (policy)
         policy_world_takes(world, *policy, 3, 2, 1, 0, 4);
 }
 
@@ -166,7 +166,7 @@ static void ranks_decide_only_among_equals(void **state)
     favour_the_highest(world);
     world->ranked = true;
     world->slots[0].rank = 1;
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+    for_each_comparing_but_first (policy)
         policy_world_takes(world, *policy, 4, 3, 2, 1, 0);
     policy_world_takes(world, &policy_first, 0, 1, 2, 3, 4);
 }
@@ -178,7 +178,7 @@ static void affinity_decides_only_among_equals(void **state)
     favour_the_highest(world);
     world->affinity = 7;
     world->slots[0].affinity = 7;
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++)
+    for_each_comparing_but_first (policy)
         policy_world_takes(world, *policy, 4, 3, 2, 1, 0);
 }
 
@@ -338,6 +338,18 @@ static void weighted_is_exact_on_huge_numbers(void **state)
     policy_world_takes(world, &policy_weighted, 2, 1, 0, 4, 3);
 }
 
+/* Of nodes that have too many devices to be rated. */
+static void pack_and_spread_go_by_leases_where_they_cannot_rate(void **state)
+{
+    struct policy_world *world = *state;
+
+    world->slots[0].tenants = 2;
+    world->slots[2].tenants = 3;
+    world->slots[3].tenants = 1;
+    policy_world_takes(world, &policy_pack, 2, 0, 3, 1, 4);
+    policy_world_takes(world, &policy_spread, 1, 4, 3, 0, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -363,6 +375,7 @@ int main(void)
         TEST(best_compute_takes_the_most_memory_of_equals),
         TEST(weighted_takes_who_had_the_least_for_its_weight),
         TEST(weighted_is_exact_on_huge_numbers),
+        TEST(pack_and_spread_go_by_leases_where_they_cannot_rate),
     };
 
     return cmocka_run_group_tests_name("policies_order", tests, NULL, NULL);

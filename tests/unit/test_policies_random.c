@@ -163,7 +163,7 @@ static void comparing_agrees_with_the_model(void **state)
 
         make_world(&world, 5, &random);
         question = policy_world_question(&world, 1);
-        for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        for_each_comparing (policy) {
             for (size_t pair = 0; pair < 25; pair++) {
                 struct ranks one = rank_all(*policy, &world, pair / 5);
                 struct ranks other = rank_all(*policy, &world, pair % 5);
@@ -211,7 +211,7 @@ static void comparing_is_a_strict_weak_order(void **state)
         for (size_t slot = 0; slot < SLOTS; slot++)
             world.slots[slot].weight = (uint32_t)make_number(&random, UINT32_MAX);
         question = policy_world_question(&world, 1);
-        for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        for_each_comparing (policy) {
             for (size_t triple = 0; triple < SLOTS * SLOTS * SLOTS; triple++)
                 check_order(*policy, &question, triple / (SLOTS * SLOTS), triple / SLOTS % SLOTS,
                             triple % SLOTS);
@@ -261,7 +261,7 @@ static void choosing_agrees_with_the_model(void **state)
 
         make_world(&world, test_random_below(&random, most + 1), &random);
         assert_int_equal(bitset_init(&wanted, world.machine.devices.count), 0);
-        for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        for_each_comparing (policy) {
             size_t count = make_count(&world, &random);
 
             choose_slowly(*policy, &world, count, &wanted);
@@ -333,7 +333,7 @@ static void only_large_choices_allocate(void **state)
 
     (void)state;
     policy_world_init(&attempt.world, SLOTS);
-    for (const struct policy *const *policy = policies + 1; *policy != NULL; policy++) {
+    for_each_comparing_but_first (policy) {
         assert_int_equal(allocations(&attempt, *policy, 64), 0);
         assert_int_equal(allocations(&attempt, *policy, 65), 1);
         assert_int_equal(allocations(&attempt, *policy, SLOTS), 0); /* no choice */

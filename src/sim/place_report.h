@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What 'berth sim place' tells: a document, a table, a chart.
+ */
+#ifndef SIM_PLACE_REPORT_H
+#define SIM_PLACE_REPORT_H
+
+#include <stdbool.h>
+
+#include "base/terminal.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "sim/place.h"
+
+/* The runs of one policy, one for each seed; at least one. */
+struct place_series {
+    const char *policy;
+    VECTOR_OF(struct place_run);
+};
+
+struct place_report {
+    const char *name; /* of the trace */
+    const struct trace *trace;
+    bool several_seeds; /* a range was asked for, if only of one */
+    struct {
+        VECTOR_OF(struct place_series);
+    } series;
+};
+
+/* place_allocated or place_fragmented. */
+typedef bool place_value(const struct place_run *run, uint32_t percent, int64_t *ret_value);
+
+/* The mean over those runs that have a value at this demand, rounded. Returns whether any has. */
+bool place_mean(const struct place_series *series, place_value *value, uint32_t percent,
+                int64_t *ret_mean);
+
+/* Appends "seed 42" or "mean of seeds 42 to 51". */
+void place_describe_seeds(const struct place_report *report, struct text *out);
+
+/* Appends the document berth.sim-place/1. */
+void place_write_json(const struct place_report *report, struct text *out);
+
+/* Appends a table with a row for each policy. Returns 0 or BERTH_ERROR_MEMORY. */
+int place_write_table(const struct place_report *report, const struct terminal *terminal,
+                      struct text *out);
+
+/* Appends an SVG image: allocation against demand, a line for each policy. */
+void place_write_chart(const struct place_report *report, struct text *out);
+
+#endif
