@@ -258,7 +258,7 @@ int search_place(struct search *search, const struct bitset *from, size_t count)
 {
     int code;
 
-    if (search->replicas * count > search_room(search, from))
+    if (search->replicas > 1 && search->replicas * count > search_room(search, from))
         return 0; /* seen at a glance, where trying would take long */
     code = place_in_turn(search, from, count);
     if (code == 0 && search->request->sharing != SHARING_EXCLUSIVE)
@@ -266,20 +266,29 @@ int search_place(struct search *search, const struct bitset *from, size_t count)
     return code;
 }
 
-int search_place_largest(struct search *search, const struct bitset *from, size_t least,
-                         size_t most)
+/* Lowers the count to what there is room for at all. Returns 0 or BERTH_ERROR_MEMORY. */
+static int bound_count(struct search *search, const struct bitset *from, size_t *count)
 {
     size_t group = 0;
     int64_t largest = search_largest_group(search, from, &group);
     size_t room = search_room(search, from) / search->replicas;
-    int code = 0;
 
     if (largest < 0)
         return BERTH_ERROR_MEMORY;
-    if ((size_t)largest < most)
-        most = (size_t)largest;
-    if (room < most)
-        most = room;
+    if ((size_t)largest < *count)
+        *count = (size_t)largest;
+    if (room < *count)
+        *count = room;
+    return 0;
+}
+
+int search_place_largest(struct search *search, const struct bitset *from, size_t least,
+                         size_t most)
+{
+    int code = 0;
+
+    if ((search->replicas > 1 || least < most) && bound_count(search, from, &most) < 0)
+        return BERTH_ERROR_MEMORY;
     for (size_t count = most; count >= least && code == 0; count--)
         code = search_place(search, from, count);
     if (code != 1)
