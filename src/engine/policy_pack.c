@@ -71,11 +71,12 @@ static uint64_t take_together(const struct policy_node *node, enum policy_places
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t free_ones = policy_nodes_free(node) & from;
     uint64_t taken = 0;
 
+    (void)context;
     (void)demand;
     for (uint64_t used = from & ~free_ones; used != 0 && count > 0; count--) {
         uint64_t fullest = policy_nodes_bit(policy_nodes_fullest(node, used));
@@ -108,7 +109,7 @@ static int64_t cost_of(const struct policy_node *node, uint64_t chosen)
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose(node, demand, choose);
+    uint64_t chosen = policy_nodes_choose(node, demand, choose, NULL);
 
     (void)policy;
     *ret_offer = (struct policy_offer){

@@ -109,11 +109,12 @@ static void take(struct becoming *becoming, uint32_t share, uint64_t devices)
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     struct becoming becoming = {.node = node, .counted = counted_devices(node)};
     uint64_t taken = 0;
 
+    (void)context;
     memcpy(becoming.left, node->left, node->count * sizeof(*node->left));
     take(&becoming, demand->share, chosen);
     for (; count > 0; count--) {
@@ -161,7 +162,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = policy_nodes_choose(node, demand, choose),
+        .chosen = policy_nodes_choose(node, demand, choose, NULL),
         .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
         .score = 100 - (taken * 100 >> DEVICES_BITS),
         .proven = true,
