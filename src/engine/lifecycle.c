@@ -424,6 +424,8 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;
     endings_forget(held->request->scope);
+    for (uint32_t i = 0; i < held->slot_count; i++)
+        node_changed(engine, held->slots[i]);
     lease_update_timer(held);
     if (is_wanted(engine, EVENT_EXTENDED))
         tell(engine,

@@ -2,6 +2,7 @@
  *
  * berth sim queue: how long jobs wait.
  */
+#include <inttypes.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "cli/output.h"
 #include "engine/policies.h"
 #include "main/sim_verbs.h"
+#include "sim/progress.h"
 #include "sim/queue.h"
 #include "spec/option_types.h"
 
@@ -63,7 +65,7 @@ static const struct option options[] = {
      .take = option_choice},
     {.name = "policy",
      .argument = "NAME",
-     .help = "the placement policy",
+     .help = "the placement policy (pack)",
      .offset = MEMBER(policy),
      .take = option_string},
     {.name = "json",
@@ -75,9 +77,10 @@ static const struct option options[] = {
 static const struct option_set option_set = {"Options", options, COUNT(options)};
 static const struct option_set *const sets[] = {&option_set, NULL};
 
-/* What was told, complete. */
+/* What is asked, and what came of it. */
 struct question {
     const struct queue_options *options;
+    struct progress progress;
     struct queue_settings settings;
     struct queue_outcome outcome;
     int64_t took;
@@ -107,6 +110,7 @@ static int take_options(const struct queue_options *given, struct queue_settings
 
     settings->order = given->order;
     settings->estimate = given->estimate;
+    settings->policy = &policy_pack;
     if (given->jobs == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "--jobs: wanted a trace, found none");
     code = take_number("nodes", given->nodes, QUEUE_NODES_MOST, &settings->nodes, error);
@@ -121,15 +125,26 @@ static int take_options(const struct queue_options *given, struct queue_settings
     return code;
 }
 
+static void show_progress(void *context, size_t ended, size_t all)
+{
+    struct question *question = context;
+
+    progress_show(&question->progress, "jobs", ended, all);
+}
+
 static int replay(struct question *question, struct berth_error *error)
 {
     struct job_list jobs = {0};
     int64_t began = clock_now();
     int code = jobs_read(question->options->jobs, &jobs, error);
 
+    question->settings.progress = show_progress;
+    question->settings.context = question;
+    progress_begin(&question->progress);
     if (code == 0)
         code = queue_replay(question->options->jobs, &jobs, &question->settings, &question->outcome,
                             error);
+    progress_end(&question->progress);
     vector_finish(&jobs);
     question->took = clock_now() - began;
     return code;
@@ -172,6 +187,44 @@ static void write_json(const struct question *question, struct text *out)
     json_finish(&json);
 }
 
+static const struct table_column columns[] = {
+    {.heading = "ORDER", .priority = TABLE_ALWAYS},
+    {.heading = "ESTIMATE", .priority = 4},
+    {.heading = "JOBS", .right = true, .priority = 3},
+    {.heading = "GPUS", .right = true, .priority = 3},
+    {.heading = "MEAN WAIT", .right = true, .priority = TABLE_ALWAYS},
+    {.heading = "MEDIAN", .right = true, .priority = 5},
+    {.heading = "99 %", .right = true, .priority = 5},
+    {.heading = "LONGEST", .right = true, .priority = TABLE_ALWAYS},
+    {.heading = "BROKEN", .right = true, .priority = 6},
+    {.heading = "IN USE", .right = true, .priority = 2},
+};
+
+static int write_table(const struct question *question, struct text *out)
+{
+    const struct queue_settings *settings = &question->settings;
+    const struct queue_outcome *outcome = &question->outcome;
+    struct terminal terminal = terminal_of(STDOUT_FILENO);
+    struct table table;
+    int code;
+
+    table_init(&table, columns, COUNT(columns));
+    table_cell(&table, choice_name(queue_order_names, settings->order));
+    table_cell(&table, choice_name(queue_estimate_names, settings->estimate));
+    table_cell_format(&table, "%zu", outcome->jobs);
+    table_cell_format(&table, "%" PRIu32 "x%" PRIu32, settings->nodes, settings->gpus_per_node);
+    table_cell(&table, quantity_format_duration(outcome->wait_mean).text);
+    table_cell(&table, quantity_format_duration(outcome->wait_p50).text);
+    table_cell(&table, quantity_format_duration(outcome->wait_p99).text);
+    table_cell(&table, quantity_format_duration(outcome->wait_max).text);
+    table_cell_format(&table, "%" PRIu64, outcome->broken_reservations);
+    table_cell_format(&table, "%" PRIu32 ".%" PRIu32 " %%", outcome->utilization / 10000,
+                      outcome->utilization / 1000 % 10);
+    code = table_print(&table, &terminal, out);
+    table_finish(&table);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
     struct queue_options given = {.order = QUEUE_EASY};
@@ -190,7 +243,15 @@ static int run(int argc, char **argv)
         error_wrap(&error, code, "sim queue");
         return output_error(&error);
     }
-    write_json(&question, &out);
+    if (given.json)
+        write_json(&question, &out);
+    else
+        code = write_table(&question, &out);
+    if (code < 0) {
+        text_finish(&out);
+        error_set_memory(&error);
+        return output_error(&error);
+    }
     code = output_write(&out);
     text_finish(&out);
     return code;
@@ -201,7 +262,8 @@ const struct verb verb_sim_queue = {
     .usage = "--jobs FILE --nodes N --gpus-per-node N [options]",
     .summary = "how long jobs wait",
     .description = "Replays a trace of jobs on a cluster of equal nodes, through the engine that "
-                   "gives out devices and on a clock of its own, and tells how long they wait.",
+                   "gives out devices and on a clock of its own, and tells how long they wait, and "
+                   "how many of them started later than they were promised.",
     .sets = sets,
     .run = run,
 };
