@@ -56,10 +56,10 @@ bool index_applies(const struct offer_question *question)
     const struct engine *engine = request->engine;
     size_t nodes = engine->search.groups.node_count;
 
-    return request->policy->steady && request->scope == &engine->root && question->legal == NULL &&
-           question->usage == NULL && question->avoided == &request->avoided &&
-           question->count == request->least && request->least == request->most &&
-           engine->settings.index != INDEX_NEVER &&
+    return request->policy->steady && !(request->policy->sees_ends && request->what.time.known) &&
+           request->scope == &engine->root && question->legal == NULL && question->usage == NULL &&
+           question->avoided == &request->avoided && question->count == request->least &&
+           request->least == request->most && engine->settings.index != INDEX_NEVER &&
            (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_LEAST);
 }
 
