@@ -81,6 +81,7 @@ static void find_pressure(const struct policy_surroundings *around, const struct
                           wide *ret_pressure)
 {
     int64_t all = count_leasable(around->machine);
+    size_t device_count = around->machine->devices.count;
 
     for (size_t i = 0; i < around->typical_count; i++) {
         const struct policy_typical *typical = &around->typical[i];
@@ -88,10 +89,11 @@ static void find_pressure(const struct policy_surroundings *around, const struct
 
         if (typical->count == 0 || capacity == 0)
             continue;
-        bitset_for_each (slot, typical->accepts)
+        for (size_t slot = bitset_next(typical->accepts, 0); slot < device_count;
+             slot = bitset_next(typical->accepts, slot + 1))
             ret_pressure[slot] += demand_of(typical) * all * SCARCITY_MEAN / capacity;
     }
-    for (size_t slot = 0; slot < around->machine->devices.count; slot++)
+    for (size_t slot = 0; slot < device_count; slot++)
         ret_pressure[slot] /= demand->all;
 }
 
