@@ -54,6 +54,9 @@ static void sum_up(const struct policy_surroundings *around, struct demand *ret_
         else
             ret_demand->by_parts[parts_of(typical)] += typical->weight;
     }
+    /* Whoever wants nothing of the kind is taken to want a whole device now and then. */
+    if (ret_demand->requests == 0 || ret_demand->all == ret_demand->several)
+        ret_demand->by_parts[FRAG_PARTS] = 1;
     if (ret_demand->all == 0)
         ret_demand->all = 1;
 }
@@ -163,6 +166,8 @@ static void find_bands(const struct policy_surroundings *around, const struct de
                        struct frag_tables *tables)
 {
     for (int64_t band = 0; band < FRAG_BANDS; band++) {
+        if (demand->requests == 0)
+            tables->bands[band].usable = 1 << FRAG_FRACTION;
         for (size_t i = 0; i < around->typical_count; i++) {
             const struct policy_typical *typical = &around->typical[i];
             int64_t parts = typical->count * parts_of(typical);
