@@ -2,9 +2,11 @@
  *
  * pack: the fewest devices left partly used. A share goes to the fullest device that has room, and
  * a free one is begun only where there is none; nodes in use go before empty ones, and of these the
- * one with the fewest free devices. Within a node, NUMA nodes, switches and GPUs are used up before
- * others are begun.
+ * one with the fewest free devices, then the one that is kept busy the least longer, as far as time
+ * limits tell: what ends together leaves whole nodes free. Within a node, NUMA nodes, switches and
+ * GPUs are used up before others are begun.
  */
+#include "base/quantity.h"
 #include "engine/policies.h"
 #include "engine/policy_nodes.h"
 #include "engine/policy_places.h"
@@ -96,14 +98,33 @@ static int64_t cost_of_host(const struct policy_node *node)
                      (node->cpus_left < most ? node->cpus_left : most));
 }
 
-static int64_t cost_of(const struct policy_node *node, uint64_t chosen)
+/* Extensions are told apart to the second, up to some years. */
+enum { EXTENSION_BITS = 28 };
+
+/* For how long the node is busy beyond what it is without the demand, in seconds. */
+static int64_t extension(const struct policy_node *node, const struct policy_demand *demand)
+{
+    const int64_t most = (INT64_C(1) << EXTENSION_BITS) - 1;
+    int64_t seconds;
+
+    if (demand->lasts <= node->busy_for)
+        return 0;
+    if (demand->lasts == INT64_MAX)
+        return most;
+    seconds = (demand->lasts - node->busy_for) / DURATION_SECOND;
+    return seconds < most ? seconds : most;
+}
+
+static int64_t cost_of(const struct policy_node *node, const struct policy_demand *demand,
+                       uint64_t chosen)
 {
     uint32_t free_ones = policy_nodes_size(policy_nodes_free(node));
     int64_t left = 0;
 
     policy_nodes_for_each (device, chosen)
         left += node->left[device];
-    return left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
+    left = left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
+    return left << EXTENSION_BITS | extension(node, demand);
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
@@ -114,7 +135,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     (void)policy;
     *ret_offer = (struct policy_offer){
         .chosen = chosen,
-        .cost = demand->count > 0 ? cost_of(node, chosen) : cost_of_host(node),
+        .cost = demand->count > 0 ? cost_of(node, demand, chosen) : cost_of_host(node),
         .score = policy_nodes_size(policy_nodes_free(node) & ~chosen),
         .proven = true,
     };
@@ -152,4 +173,5 @@ const struct policy policy_pack = {
     .rate = rate,
     .explain = explain,
     .steady = true,
+    .sees_ends = true,
 };

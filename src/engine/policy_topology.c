@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "engine/policies.h"
+#include "engine/policy_nodes.h"
 #include "engine/topology.h"
 #include "engine/topology_pairs.h"
 #include "engine/topology_words.h"
@@ -68,25 +69,18 @@ static const struct topology_pairs *pairs_of(const struct policy_node *node)
 /* Whether AMD's rule is for all that may be chosen. */
 static bool is_amd(const struct policy_node *node)
 {
-    for (uint32_t i = 0; i < node->order_count; i++) {
-        uint32_t slot = node->slots[node->order[i]];
-
-        if (node->machine->devices.items[slot].id.vendor != VENDOR_AMD)
+    policy_nodes_for_each (device, node->candidates) {
+        if (node->machine->devices.items[node->slots[device]].id.vendor != VENDOR_AMD)
             return false;
     }
     return true;
 }
 
+/* Where nothing tells devices apart. */
 static uint64_t take_in_order(const struct policy_node *node, uint32_t count)
 {
-    uint64_t chosen = node->required;
-
-    for (uint32_t i = 0; i < node->order_count; i++) {
-        if ((uint32_t)__builtin_popcountll(chosen) == count)
-            break;
-        chosen |= UINT64_C(1) << node->order[i];
-    }
-    return chosen;
+    return node->required | policy_nodes_first(node, node->candidates & ~node->required,
+                                               count - policy_nodes_size(node->required));
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,

@@ -37,7 +37,8 @@ int64_t topology_reach(const struct topology_scratch *scratch, uint32_t place, u
 {
     int64_t sum = 0;
 
-    topology_for_each(other, set) sum += scratch->value[place][other];
+    topology_for_each (other, set)
+        sum += scratch->value[place][other];
     return sum;
 }
 
@@ -45,8 +46,8 @@ int64_t topology_sum(const struct topology_scratch *scratch, uint64_t set)
 {
     int64_t sum = 0;
 
-    topology_for_each(place, set) sum +=
-        topology_reach(scratch, (uint32_t)place, set & topology_lowest((uint32_t)place));
+    topology_for_each (place, set)
+        sum += topology_reach(scratch, (uint32_t)place, set & topology_lowest((uint32_t)place));
     return sum;
 }
 
@@ -104,7 +105,8 @@ static uint64_t devices_at(const struct topology_scratch *scratch, uint64_t plac
 {
     uint64_t devices = 0;
 
-    topology_for_each(place, places) devices |= topology_bit(scratch->place[place]);
+    topology_for_each (place, places)
+        devices |= topology_bit(scratch->place[place]);
     return devices;
 }
 

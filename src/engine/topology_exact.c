@@ -74,49 +74,71 @@ static uint32_t odd_size_left(const struct topology_scratch *scratch, uint32_t r
     return size_of(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
 }
 
-/* No rest adds more. */
-static int64_t most_to_come(const struct topology_scratch *scratch, uint32_t rest)
+/* The choice of a set of one size out of what is left, with its lowest place. */
+struct turn {
+    uint32_t rest;
+    struct subsets others; /* beside the lowest */
+    int64_t to_come;       /* no rest after it adds more */
+    bool leaves_one;       /* set or none after it */
+};
+
+/* Returns whether there is such a set. */
+static bool turn_start(const struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+                       struct turn *turn)
 {
-    return odd_size_left(scratch, rest) > 0 ? scratch->odd_most : 0;
+    uint32_t left = size_of(rest) - size;
+
+    if (size == 0 || size_of(rest) < size)
+        return false;
+    turn->rest = rest;
+    turn->to_come = left % scratch->wanted != 0 ? scratch->odd_most : 0;
+    turn->leaves_one = left <= scratch->wanted;
+    subsets_start(&turn->others, rest & (rest - 1), size - 1);
+    return true;
+}
+
+static uint32_t turn_set(const struct turn *turn)
+{
+    return turn->others.now | (turn->rest & -turn->rest);
 }
 
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest);
 
-/* The best total with this set, if it may be as much as `least`. */
-static int64_t total_with(struct topology_scratch *scratch, uint32_t rest, uint32_t set,
-                          int64_t least)
+/* The best total with the turn's set, if it may be as much as `least`. */
+static int64_t total_of(struct topology_scratch *scratch, const struct turn *turn, int64_t least)
 {
-    rest &= ~set;
+    uint32_t set = turn_set(turn);
+    uint32_t rest = turn->rest & ~set;
+
     scratch->steps++;
-    if (scratch->sums[set] + most_to_come(scratch, rest) < least || !is_allowed(scratch, set))
+    if (scratch->sums[set] + turn->to_come < least || !is_allowed(scratch, set))
         return IMPOSSIBLE;
+    if (turn->leaves_one)
+        return is_allowed(scratch, rest) ? scratch->sums[set] + scratch->sums[rest] : IMPOSSIBLE;
     return scratch->sums[set] + best_total(scratch, rest);
 }
 
 static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size)
 {
-    uint32_t low = rest & -rest;
     int64_t best = IMPOSSIBLE;
-    struct subsets subsets;
+    struct turn turn;
 
-    if (size == 0 || size_of(rest) < size)
+    if (!turn_start(scratch, rest, size, &turn))
         return IMPOSSIBLE;
-    subsets_start(&subsets, rest & ~low, size - 1);
     do {
-        int64_t total = total_with(scratch, rest, subsets.now | low, best + 1);
+        int64_t total = total_of(scratch, &turn, best + 1);
 
         best = total > best ? total : best;
-    } while (subsets_next(&subsets));
+    } while (subsets_next(&turn.others));
     return best;
 }
 
+/* Of a rest that is more than one set. */
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
 {
     int64_t full;
     int64_t odd;
 
-    if (rest == 0)
-        return 0;
     if (scratch->totals[rest] != UNKNOWN)
         return scratch->totals[rest];
     full = best_of_size(scratch, rest, scratch->wanted);
@@ -129,19 +151,18 @@ static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
 static void find_earliest(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
                           uint32_t *set)
 {
-    uint32_t low = rest & -rest;
-    struct subsets subsets;
+    int64_t total = scratch->totals[rest];
+    struct turn turn;
 
-    if (size == 0 || size_of(rest) < size)
+    if (!turn_start(scratch, rest, size, &turn))
         return;
-    subsets_start(&subsets, rest & ~low, size - 1);
     do {
-        uint32_t found = subsets.now | low;
+        uint32_t found = turn_set(&turn);
 
         if ((*set == 0 || topology_is_earlier(found, *set)) &&
-            total_with(scratch, rest, found, scratch->totals[rest]) == scratch->totals[rest])
+            total_of(scratch, &turn, total) == total)
             *set = found;
-    } while (subsets_next(&subsets));
+    } while (subsets_next(&turn.others));
 }
 
 /* What a place could have at best in a set of so many; its pairs count once for each end. */
@@ -200,10 +221,12 @@ void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chose
     sum_up(scratch);
     best_total(scratch, rest);
     while (rest != 0) {
-        uint32_t set = 0;
+        uint32_t set = size_of(rest) <= scratch->wanted ? rest : 0;
 
-        find_earliest(scratch, rest, scratch->wanted, &set);
-        find_earliest(scratch, rest, odd_size_left(scratch, rest), &set);
+        if (set == 0) {
+            find_earliest(scratch, rest, scratch->wanted, &set);
+            find_earliest(scratch, rest, odd_size_left(scratch, rest), &set);
+        }
         if ((set & required) == required && size_of(set) == scratch->wanted &&
             (chosen == 0 || topology_sum(scratch, set) > topology_sum(scratch, chosen)))
             chosen = set;

@@ -58,8 +58,8 @@ static void gather_units(struct filling *filling)
     const struct topology_scratch *scratch = filling->scratch;
     uint64_t by_unit[TOPOLOGY_MOST] = {0};
 
-    topology_for_each(place, scratch->free) by_unit[scratch->unit[place]] |=
-        topology_bit((uint32_t)place);
+    topology_for_each (place, scratch->free)
+        by_unit[scratch->unit[place]] |= topology_bit((uint32_t)place);
     for (uint32_t unit = 0; unit < TOPOLOGY_MOST; unit++) {
         if (by_unit[unit] != 0)
             filling->units[filling->count++] =
@@ -104,8 +104,8 @@ static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int
 
     if (!filling->found)
         return true;
-    topology_for_each(place, filling->places_from[from]) most =
-        reach[place] > most ? reach[place] : most;
+    topology_for_each (place, filling->places_from[from])
+        most = reach[place] > most ? reach[place] : most;
     filling->scratch->steps += filling->scratch->count / 4;
     return sum + missing * most + (int64_t)missing * (missing - 1) / 2 * filling->pair_most >
            filling->best;
@@ -117,8 +117,7 @@ static void take_unit(struct filling *filling, uint64_t places, uint32_t depth)
 
     for (uint32_t place = 0; place < scratch->count; place++)
         scratch->to[depth + 1][place] = scratch->to[depth][place];
-    topology_for_each(taken, places)
-    {
+    topology_for_each (taken, places) {
         for (uint32_t place = 0; place < scratch->count; place++)
             scratch->to[depth + 1][place] += scratch->value[taken][place];
     }
@@ -129,7 +128,8 @@ static int64_t sum_with(const struct filling *filling, uint64_t places, uint32_t
 {
     int64_t sum = topology_sum(filling->scratch, places);
 
-    topology_for_each(place, places) sum += filling->scratch->to[depth][place];
+    topology_for_each (place, places)
+        sum += filling->scratch->to[depth][place];
     filling->scratch->steps += (uint64_t)size_of(places) * size_of(places) / 4 + 1;
     return sum;
 }
@@ -185,14 +185,15 @@ static void toggle(struct topology_scratch *scratch, struct growing *set, uint32
 static void grow(struct topology_scratch *scratch, uint32_t seed, struct growing *set)
 {
     *set = (struct growing){0};
-    topology_for_each(place, scratch->required) toggle(scratch, set, (uint32_t)place);
+    topology_for_each (place, scratch->required)
+        toggle(scratch, set, (uint32_t)place);
     toggle(scratch, set, seed);
     while (size_of(set->chosen) < scratch->wanted) {
         uint64_t left = scratch->free & ~set->chosen;
         uint32_t best = (uint32_t)__builtin_ctzll(left);
 
-        topology_for_each(place, left) best =
-            set->reach[place] > set->reach[best] ? (uint32_t)place : best;
+        topology_for_each (place, left)
+            best = set->reach[place] > set->reach[best] ? (uint32_t)place : best;
         toggle(scratch, set, best);
     }
 }
@@ -205,10 +206,8 @@ static bool exchange(struct topology_scratch *scratch, struct growing *set)
     uint32_t out = 0;
     uint32_t in = 0;
 
-    topology_for_each(one, set->chosen & ~scratch->required)
-    {
-        topology_for_each(other, outside)
-        {
+    topology_for_each (one, set->chosen & ~scratch->required) {
+        topology_for_each (other, outside) {
             int64_t change = set->reach[other] - set->reach[one] - scratch->value[one][other];
 
             if (change > gain) {
@@ -231,8 +230,7 @@ static void search_from_places(struct filling *filling)
 {
     struct topology_scratch *scratch = filling->scratch;
 
-    topology_for_each(place, scratch->free)
-    {
+    topology_for_each (place, scratch->free) {
         struct growing set;
         int64_t sum;
 

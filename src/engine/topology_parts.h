@@ -50,7 +50,7 @@ static inline uint64_t topology_lowest(uint32_t count)
     return count >= 64 ? UINT64_MAX : topology_bit(count) - 1;
 }
 
-/* Runs `place`, a uint32_t declared here, over the members of a mask, which is evaluated once. */
+/* Runs `place`, a number declared here, over the members of a mask, which is evaluated once. */
 #define topology_for_each(place, mask)                                                 \
     for (uint64_t place##_left = (mask), place = 0;                                    \
          place##_left != 0 && (place = (uint64_t)__builtin_ctzll(place##_left), true); \

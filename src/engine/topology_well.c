@@ -50,8 +50,9 @@ static uint32_t best_addition(const struct topology_scratch *scratch, uint64_t l
 
     if (!by_value)
         return best;
-    topology_for_each(place, left) if (scratch->to[set][place] > scratch->to[set][best]) best =
-        (uint32_t)place;
+    topology_for_each (place, left)
+        if (scratch->to[set][place] > scratch->to[set][best])
+            best = (uint32_t)place;
     return best;
 }
 
@@ -239,12 +240,12 @@ static uint64_t prefer_early_twins(const struct topology_scratch *scratch, uint6
 {
     uint64_t outside = topology_lowest(scratch->count) & ~chosen;
 
-    topology_for_each(place, outside)
-    {
+    topology_for_each (place, outside) {
         uint64_t later = chosen & ~scratch->required & ~topology_lowest((uint32_t)place);
         uint64_t last = UINT64_MAX;
 
-        topology_for_each(twin, later) last = are_twins(scratch, place, twin) ? twin : last;
+        topology_for_each (twin, later)
+            last = are_twins(scratch, place, twin) ? twin : last;
         if (last != UINT64_MAX)
             chosen ^= topology_bit((uint32_t)last) | topology_bit((uint32_t)place);
     }
