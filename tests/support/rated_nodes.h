@@ -138,10 +138,11 @@ static inline void rated_show(const struct rated_nodes *nodes, const void *table
     };
     for (uint32_t slot = 0; slot < nodes->machine.devices.count; slot++) {
         uint32_t place = node->count;
-        uint64_t bit = UINT64_C(1) << place;
+        uint64_t bit;
 
         if (nodes->machine.devices.items[slot].host != host)
             continue;
+        bit = UINT64_C(1) << place;
         node->count++;
         ret_view->slots[place] = slot;
         ret_view->left[place] = nodes->left[slot];
