@@ -65,11 +65,14 @@ static int make_room(struct engine *engine)
         engine->future_hosts == NULL || bitset_init(&engine->legal, size) < 0 ||
         bitset_init(&engine->from, size) < 0 || bitset_init(&engine->not_now, size) < 0 ||
         walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
-        id_map_init(&engine->lease_ids) < 0 ||
+        id_map_init(&engine->lease_ids) < 0 || id_map_init(&engine->families) < 0 ||
         search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
+        return BERTH_ERROR_MEMORY;
+    engine->group_counts = calloc(engine->host_count * GROUPS_OF_NODE, sizeof(*engine->group_counts));
+    if (engine->group_counts == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t slot = 0; slot < engine->machine.devices.count; slot++)
         engine->status[slot].present = true;
@@ -160,7 +163,8 @@ void engine_destroy(struct engine *engine)
     vector_finish(&engine->domains);
     walk_finish(&engine->walk);
     search_finish(&engine->search);
-    vector_finish(&engine->times);
+    vector_finish(&engine->endings_added);
+    id_map_finish(&engine->families);
     id_map_finish(&engine->claim_ids);
     id_map_finish(&engine->lease_ids);
     bitset_finish(&engine->legal);
@@ -174,6 +178,7 @@ void engine_destroy(struct engine *engine)
     free(engine->room);
     free(engine->imagined);
     free(engine->future);
+    free(engine->group_counts);
     free(engine->host_room);
     free(engine->imagined_hosts);
     free(engine->future_hosts);
@@ -194,6 +199,17 @@ static int set_tenants(struct engine *engine, const struct engine_settings *sett
     list_for_each (link, &engine->scopes)
         scope_apply_rules(container_of(link, struct scope, in_engine));
     return 0;
+}
+
+static void set_grace(struct engine *engine, int64_t grace)
+{
+    engine->settings.grace = grace;
+    list_for_each (link, &engine->leases) {
+        struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->expires != TIME_NEVER)
+            lease_update_timer(held);
+    }
 }
 
 static void set_policy(struct engine *engine, const struct policy *policy)
@@ -219,7 +235,7 @@ int engine_set_rules(struct engine *engine, const struct engine_settings *given)
          settings.mps_tenants != engine->settings.mps_tenants) &&
         set_tenants(engine, &settings) < 0)
         return BERTH_ERROR_MEMORY;
-    engine->settings.grace = settings.grace;
+    set_grace(engine, settings.grace);
     engine->settings.age_step = settings.age_step;
     set_policy(engine, settings.policy);
     recompile_requests(engine);
@@ -270,6 +286,10 @@ static void lease_is_due(struct held *held)
     bool forced = held->state == LEASE_NOTICED && held->force_at <= engine->now;
     enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
 
+    if (held->state != LEASE_HELD && held->state != LEASE_NOTICED) {
+        lease_update_timer(held); /* only those who wait are concerned */
+        return;
+    }
     lease_set_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
     lease_update_timer(held);
     if (is_wanted(engine, type))

@@ -332,6 +332,19 @@ bool engine_reservation(struct engine *engine, uint64_t claim, struct bitset *re
                         int64_t *ret_start);
 size_t engine_slots_most(const struct engine *engine);
 
+/* What is known of a reservation; its slots are engine_reservation's to say. */
+struct reservation_view {
+    uint64_t claim;
+    int64_t start; /* TIME_NEVER: unknown */
+    struct claim_owner owner;
+};
+
+/* Calls `visit` for every claim that holds a reservation, in the order in which they are served;
+ * claims within a lease after all others. Returns 0 or BERTH_ERROR_MEMORY. */
+int engine_each_reservation(struct engine *engine,
+                            void (*visit)(void *context, const struct reservation_view *view),
+                            void *context);
+
 /* ---- Restoring ---- */
 
 /* Does what an event says, without deciding anything. Events are to be replayed in the order they

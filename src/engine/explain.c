@@ -203,7 +203,8 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
         describe_limit(account, true, ret_why);
     } else {
         bitset_fill(&engine->legal);
-        walk_bar(&engine->walk, claim->request, &engine->legal);
+        if (walk_bar(&engine->walk, claim->request, &engine->legal) < 0)
+            return error_set_memory(error);
         describe(claim->request, &engine->legal, &claim->request->accepts, ret_why);
         if (before > 0)
             text_append_format(ret_why, "; %lld %s before it", (long long)before,
@@ -233,9 +234,55 @@ bool engine_reservation(struct engine *engine, uint64_t claim_id, struct bitset 
         if (!walk->items[i].closed && bitset_intersects(&walk->items[i].region, &request->accepts))
             return false;
     }
-    if (reservation_find(request, ret_slots, ret_start) != 1) {
+    if (reservation_start(request, ret_start) != 1 ||
+        reservation_place(request, *ret_start, ret_slots) < 0) {
         bitset_copy(ret_slots, &request->accepts);
         *ret_start = TIME_NEVER;
     }
     return true;
+}
+
+/* Visits the reservations of one scope. */
+static int each_reservation(struct scope *scope,
+                            void (*visit)(void *context, const struct reservation_view *view),
+                            void *context)
+{
+    struct walk *walk = &scope->engine->walk;
+
+    walk_begin(walk);
+    for (size_t place = 0; place < scope->lanes.count; place++) {
+        const struct engine_request *request = scope->lanes.items[place];
+        const struct claim *claim;
+        int64_t start;
+        size_t most;
+        int code;
+
+        if (request->what.opportunistic)
+            break;
+        if (ledger_is_limited(request, &most) || family_is_blocked(request, walk))
+            continue;
+        code = walk_block(walk, request);
+        if (code < 0)
+            return code;
+        if (code == WALK_JOINED)
+            continue;
+        claim = container_of(list_first(&request->waiting), struct claim, in_lane);
+        start = code == WALK_START_KNOWN ? walk->items[walk->count - 1].start : TIME_NEVER;
+        visit(context, &(struct reservation_view){
+                           .claim = claim->entry.link.id, .start = start, .owner = claim->owner});
+    }
+    return 0;
+}
+
+int engine_each_reservation(struct engine *engine,
+                            void (*visit)(void *context, const struct reservation_view *view),
+                            void *context)
+{
+    list_for_each (link, &engine->scopes) {
+        int code = each_reservation(container_of(link, struct scope, in_engine), visit, context);
+
+        if (code < 0)
+            return code;
+    }
+    return 0;
 }

@@ -47,7 +47,7 @@ static int gather_times(struct forecast *forecast, const struct scope *scope)
     list_for_each (link, &engine->leases) {
         const struct held *held = container_of(link, struct held, in_engine);
 
-        if (held->request->scope == scope && held->state == LEASE_HELD &&
+        if (held->request->scope == scope && held->expires > engine->now &&
             add_time(forecast, held->expires) < 0)
             return BERTH_ERROR_MEMORY;
     }

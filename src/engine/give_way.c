@@ -65,23 +65,25 @@ static void imagine_start(struct scope *scope)
     }
 }
 
-static int place_imagined(const struct engine_request *request, const struct walk *walk)
+static int place_imagined(const struct engine_request *request, struct walk *walk)
 {
     struct engine *engine = request->engine;
 
     bitset_fill(&engine->legal);
-    walk_bar(walk, request, &engine->legal);
+    if (walk_bar(walk, request, &engine->legal) < 0)
+        return BERTH_ERROR_MEMORY;
     return place_request(request, &engine->legal, engine->imagined, engine->imagined_hosts, NULL);
 }
 
 /* Whether the lease holds a slot that the request may use. */
 static bool is_in_the_way(const struct held *held, const struct engine_request *request,
-                          const struct walk *walk)
+                          struct walk *walk)
 {
     struct engine *engine = request->engine;
 
     bitset_copy(&engine->legal, &request->accepts);
-    walk_bar(walk, request, &engine->legal);
+    /* With helpers about, sets are known from the beginning: nothing can fail. */
+    (void)walk_bar(walk, request, &engine->legal);
     for (uint32_t i = 0; i < held->slot_count; i++) {
         if (bitset_has(&engine->legal, held->slots[i]))
             return true;
@@ -96,7 +98,7 @@ static bool may_be_chosen(const struct held *held, const struct scope *scope)
 }
 
 /* Leaves alone what turned out not to be needed, the oldest first. */
-static int spare_some(const struct engine_request *request, const struct walk *walk,
+static int spare_some(const struct engine_request *request, struct walk *walk,
                       const struct held *oldest)
 {
     struct engine *engine = request->engine;
@@ -136,7 +138,7 @@ static void end_choice(struct engine *engine, bool starts)
 }
 
 /* Chooses leases that let the claim start: none, or the youngest. Returns as place_request. */
-static int choose_leases(const struct engine_request *request, const struct walk *walk)
+static int choose_leases(const struct engine_request *request, struct walk *walk)
 {
     struct engine *engine = request->engine;
     struct list_link *link = engine->leases.ends.previous;

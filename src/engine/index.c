@@ -56,10 +56,10 @@ bool index_applies(const struct offer_question *question)
     const struct engine *engine = request->engine;
     size_t nodes = engine->search.groups.node_count;
 
-    return request->policy->steady && request->scope == &engine->root && question->legal == NULL &&
-           question->usage == NULL && question->avoided == &request->avoided &&
-           question->count == request->least && request->least == request->most &&
-           engine->settings.index != INDEX_NEVER &&
+    return request->policy->steady && !(request->policy->sees_ends && request->what.time.known) &&
+           request->scope == &engine->root && question->legal == NULL && question->usage == NULL &&
+           question->avoided == &request->avoided && question->count == request->least &&
+           request->least == request->most && engine->settings.index != INDEX_NEVER &&
            (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_LEAST);
 }
 
@@ -182,4 +182,22 @@ int index_find(const struct offer_question *question, size_t *ret_node)
     best = request->index->winners[1];
     *ret_node = request->index->bids[best].avoided == UINT32_MAX ? SIZE_MAX : best;
     return 0;
+}
+
+void index_begin(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    struct offer_question question = {
+        .request = request,
+        .count = request->least,
+        .hosts = request->scope->host_usage,
+        .avoided = &request->avoided,
+    };
+    size_t node;
+
+    if (request->policy->rate == NULL || request->replicas > 1 ||
+        engine->search.groups.largest > POLICY_NODE_MOST || !index_applies(&question) ||
+        tables_find(engine, request->policy, &question.tables) < 0)
+        return;
+    index_find(&question, &node);
 }

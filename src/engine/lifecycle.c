@@ -259,12 +259,29 @@ void lease_set_state(struct held *held, enum lease_state state)
     scope->helpers_noticed += lease_is_going(held);
 }
 
+/* Whoever is over its limit is asked to go, and forced when the grace is over. That takes its time
+ * too. */
+static int64_t overstays_from(const struct held *held)
+{
+    int64_t grace = held->request->engine->settings.grace;
+
+    return grace > (TIME_NEVER - 1 - held->expires) / 2 ? TIME_NEVER - 1
+                                                        : held->expires + 2 * grace;
+}
+
+bool lease_overstays(const struct held *held)
+{
+    return overstays_from(held) <= held->request->engine->now;
+}
+
 void lease_update_timer(struct held *held)
 {
-    int64_t at = TIME_NEVER;
+    int64_t now = held->request->engine->now;
+    int64_t at = held->expires;
 
-    if (held->state == LEASE_HELD || held->state == LEASE_NOTICED)
-        at = held->expires;
+    /* From then on those who wait for it see it otherwise. */
+    if (held->state != LEASE_HELD && held->state != LEASE_NOTICED && at != TIME_NEVER && at <= now)
+        at = lease_overstays(held) ? TIME_NEVER : overstays_from(held);
     if (held->state == LEASE_NOTICED && held->force_at < at)
         at = held->force_at;
     timer_set(held->request->engine, &held->entry, at);
@@ -406,6 +423,9 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;
     held->request->scope->limited += held->expires != TIME_NEVER;
+    endings_forget(held->request->scope);
+    for (uint32_t i = 0; i < held->slot_count; i++)
+        node_changed(engine, held->slots[i]);
     lease_update_timer(held);
     if (is_wanted(engine, EVENT_EXTENDED))
         tell(engine,

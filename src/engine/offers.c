@@ -76,6 +76,28 @@ static void show_held(const struct offer_question *question, struct node_view *v
     view->node.held = view->held;
 }
 
+/* Shows how long the node is busy: until the last of its leases ends. Of a device that is shared,
+ * that is said by the oldest. */
+static void show_ends(const struct offer_question *question, struct node_view *view)
+{
+    const struct scope *scope = question->request->scope;
+    const struct engine *engine = scope->engine;
+
+    for (uint32_t i = 0; i < view->node.count; i++) {
+        uint32_t slot = view->node.slots[i];
+        const struct held *held = usage_of(question, slot)->brief.tenants > 0
+                                      ? lease_of(engine, ledger_holder(&scope->ledger[slot]))
+                                      : NULL;
+
+        if (held == NULL)
+            continue;
+        if (held->expires == TIME_NEVER)
+            view->node.busy_for = INT64_MAX;
+        else if (held->expires > engine->now && held->expires - engine->now > view->node.busy_for)
+            view->node.busy_for = held->expires - engine->now;
+    }
+}
+
 static uint64_t vendor_mask(const struct node_view *view, enum vendor vendor)
 {
     uint64_t mask = 0;
@@ -143,6 +165,8 @@ struct bid offer_of_node(const struct offer_question *question, size_t node,
     show_devices(question, &view);
     if (request->policy->sees_held)
         show_held(question, &view);
+    if (request->policy->sees_ends)
+        show_ends(question, &view);
     if ((size_t)__builtin_popcountll(view.node.candidates) < question->count)
         return (struct bid){.avoided = UINT32_MAX};
     if (question->count <= 1 || search_may_mix(&request->what))

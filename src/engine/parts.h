@@ -69,6 +69,12 @@ int request_keep(struct engine *engine, const struct request *what, const struct
                  struct engine_request **ret_request, struct berth_error *error);
 /* Finds the accounts that limit the request now, and what follows from them. */
 void request_apply_limits(struct engine_request *request);
+/* Whether the slot has as much memory free as the request wants. */
+static inline bool request_finds_free(const struct engine_request *request, size_t slot)
+{
+    return !request->what.min_free.known ||
+           filter_has_free(&request->what, &request->engine->machine.devices.items[slot]);
+}
 
 /* ---- domains.c ---- */
 
@@ -170,14 +176,100 @@ static inline void lane_skip(struct engine_request *request)
 int walk_init(struct walk *walk, size_t size);
 void walk_finish(struct walk *walk);
 void walk_begin(struct walk *walk);
-/* The request is blocked from here on. Returns 0 or BERTH_ERROR_MEMORY. */
+
+enum { WALK_JOINED = 0, WALK_START_UNKNOWN, WALK_START_KNOWN };
+
+/* The request is blocked from here on. Returns WALK_JOINED, or whether its start is known when it
+ * is the first of a group (the last of the heads then), or BERTH_ERROR_MEMORY. */
 int walk_block(struct walk *walk, const struct engine_request *request);
-/* Leaves in `set` what the request may take. */
-void walk_bar(const struct walk *walk, const struct engine_request *request, struct bitset *set);
-/* When the request will be placeable as time limits tell, and where. Returns 1, 0 (unknown), or
+/* Leaves in `set` what the request may take. Returns 0 or BERTH_ERROR_MEMORY. */
+int walk_bar(struct walk *walk, const struct engine_request *request, struct bitset *set);
+/* The same as far as no reservation with a start bars it. */
+void walk_bar_closed(const struct walk *walk, const struct engine_request *request,
+                     struct bitset *set);
+
+/* ---- family.c ---- */
+
+/* Puts the request into its family, and takes it out. Returns 0 or BERTH_ERROR_MEMORY. */
+int family_join(struct engine_request *request);
+void family_leave(struct engine_request *request);
+/* Another of its family; NULL: it is the only one. */
+const struct engine_request *family_other(const struct engine_request *request);
+
+/* What the walk knows of the family; one that has to be compiled again has none. */
+static inline struct family *family_known(const struct engine_request *request,
+                                          const struct walk *walk)
+{
+    struct family *family = request->family;
+
+    return family != NULL && family->walk == walk->number && !request->stale ? family : NULL;
+}
+
+/* Begins to know something of it; NULL: it has none. */
+static inline struct family *family_learn(const struct engine_request *request,
+                                          const struct walk *walk)
+{
+    struct family *family = request->stale ? NULL : request->family;
+
+    if (family != NULL && family->walk != walk->number) {
+        family->walk = walk->number;
+        family->blocked = family->failed = false;
+    }
+    return family;
+}
+
+static inline uint64_t request_time(const struct engine_request *request)
+{
+    return request->what.time.known ? request->what.time.value : UINT64_MAX;
+}
+
+/* Whether one of them is blocked in this walk: another adds nothing. */
+static inline bool family_is_blocked(const struct engine_request *request, const struct walk *walk)
+{
+    const struct family *family = family_known(request, walk);
+
+    return family != NULL && family->blocked;
+}
+
+static inline void family_block(const struct engine_request *request, const struct walk *walk)
+{
+    struct family *family = family_learn(request, walk);
+
+    if (family != NULL)
+        family->blocked = true;
+}
+
+/* Whether the request cannot start in this walk, since one that takes no longer cannot. */
+static inline bool family_has_failed(const struct engine_request *request, const struct walk *walk)
+{
+    const struct family *family = family_known(request, walk);
+
+    return family != NULL && family->failed && family->failed_time <= request_time(request);
+}
+
+static inline void family_fail(const struct engine_request *request, const struct walk *walk)
+{
+    struct family *family = family_learn(request, walk);
+
+    if (family == NULL || (family->failed && family->failed_time <= request_time(request)))
+        return;
+    family->failed = true;
+    family->failed_time = request_time(request);
+}
+
+/* ---- reservation.c ---- */
+
+/* When the request will be placeable as time limits tell. Returns 1, 0 (unknown), or
  * BERTH_ERROR_MEMORY. */
-int reservation_find(const struct engine_request *request, struct bitset *ret_set,
-                     int64_t *ret_start);
+int reservation_start(const struct engine_request *request, int64_t *ret_start);
+/* Where it will be placed then. Returns 0 or BERTH_ERROR_MEMORY. */
+int reservation_place(const struct engine_request *request, int64_t start, struct bitset *ret_set);
+/* Whether a counted request fits on the empty slots of the set. */
+bool counted_fits(const struct engine_request *request, const struct bitset *set);
+/* Puts into the engine's `future` what the scope's leases will take at that time. */
+void imagine_time(const struct scope *scope, int64_t time);
+/* A time limit was changed. */
+void endings_forget(struct scope *scope);
 
 /* ---- expected.c: what is expected, and what policies work out from it ---- */
 
@@ -216,6 +308,9 @@ struct policy_question offer_equals(const struct engine_request *request);
 
 /* Whether it is kept what nodes have to offer to this question. */
 bool index_applies(const struct offer_question *question);
+/* Asks the nodes of a pool where answers are kept before the first claim does; where there is no
+ * memory, that will. */
+void index_begin(struct engine_request *request);
 /* The node with the best bid; SIZE_MAX: none has any. Returns 0 or BERTH_ERROR_MEMORY. */
 int index_find(const struct offer_question *question, size_t *ret_node);
 void index_free(struct node_index *index);
@@ -289,6 +384,8 @@ void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place)
 void end_inside(struct held *held);
 void give_notice(struct held *held);
 void lease_update_timer(struct held *held);
+/* Whether a lease is so long over its limit that nobody can tell when it will be gone. */
+bool lease_overstays(const struct held *held);
 /* An opportunistic lease that needs no notice any more is counted as such. */
 bool lease_is_going(const struct held *held);
 void lease_set_state(struct held *held, enum lease_state state);
@@ -323,8 +420,6 @@ void tell_request(const struct engine_request *request);
 /* When a waiting claim will start as far as time limits tell, if those before it start in order.
  * Returns 0 or BERTH_ERROR_MEMORY. */
 int forecast_start(const struct claim *claim, int64_t *ret_start);
-/* Puts into the engine's `future` what the scope's leases will take at that time. */
-void imagine_time(const struct scope *scope, int64_t time);
 
 /* Says why no device here could ever do. Returns BERTH_ERROR_IMPOSSIBLE or _MEMORY. */
 int explain_never(struct engine_request *request, struct berth_error *error);

@@ -79,6 +79,9 @@ struct policy_demand view_demand(const struct request *request, uint32_t count, 
         .cpus = request->cpus.known ? request->cpus.value : 0,
         .memory = request->host_memory.known ? request->host_memory.value : 0,
         .draw = draw,
+        .lasts = request->time.known && request->time.value < INT64_MAX
+                     ? (int64_t)request->time.value
+                     : INT64_MAX,
     };
 }
 

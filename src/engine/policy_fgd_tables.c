@@ -24,6 +24,7 @@ enum { EVEN_SCORE = 50 };
 
 static void fill_steps(struct fgd_tables *tables)
 {
+    tables->steps[0] = INT64_MIN;
     for (size_t i = 0; i < COUNT(falls); i++) {
         uint64_t billionths = falls[i] * tables->whole;
 
@@ -101,6 +102,23 @@ static int compare_several(const void *one, const void *other)
                               ((const struct fgd_several *)other)->cpus);
 }
 
+static void collect_several(struct fgd_tables *tables, const struct policy_typical *typical,
+                            uint64_t weight)
+{
+    tables->several[tables->several_count++] = (struct fgd_several){
+        .cpus = typical->cpus,
+        .count = typical->count,
+        .share = typical->share,
+        .weight = weight,
+        .accepts = typical->accepts,
+    };
+    if (typical->share < SHARE_WHOLE)
+        tables->parts = true;
+    /* More than a node has are no use. */
+    if (typical->count > tables->widest && typical->count <= POLICY_NODE_MOST)
+        tables->widest = typical->count;
+}
+
 /* Notes down what is expected. */
 static void collect(struct fgd_tables *tables, const struct policy_surroundings *around)
 {
@@ -110,18 +128,12 @@ static void collect(struct fgd_tables *tables, const struct policy_surroundings 
         const struct policy_typical *typical = &around->typical[i];
 
         tables->whole += typical->weight >> excess;
-        if (typical->count == 1) {
+        if (typical->count > 0)
             tables->cpus[tables->cpus_count++] = typical->cpus;
+        if (typical->count == 1)
             tables->shares[tables->shares_count++] = typical->share;
-        } else if (typical->count > 1) {
-            tables->several[tables->several_count++] = (struct fgd_several){
-                .cpus = typical->cpus,
-                .count = typical->count,
-                .share = typical->share,
-                .weight = typical->weight >> excess,
-                .accepts = typical->accepts,
-            };
-        }
+        else if (typical->count > 1)
+            collect_several(tables, typical, typical->weight >> excess);
     }
     qsort(tables->cpus, tables->cpus_count, sizeof(*tables->cpus), compare_cpus);
     qsort(tables->shares, tables->shares_count, sizeof(*tables->shares), compare_shares);
@@ -146,21 +158,33 @@ static void forget_doubles(struct fgd_tables *tables)
     tables->shares_count = shares;
 }
 
-static uint64_t *weight_at(struct fgd_tables *tables, size_t class, size_t cpus, size_t share)
+static void fill_share_from(struct fgd_tables *tables)
 {
-    return &tables->weights[fgd_tables_place(tables, class, cpus, share)];
+    size_t step = 0;
+
+    for (size_t i = 0; i < COUNT(tables->share_from); i++) {
+        while (step < tables->shares_count && tables->shares[step] < i << FGD_SHARE_BITS)
+            step++;
+        tables->share_from[i] = (uint32_t)step;
+    }
 }
 
-/* Adds up over CPUs and shares what was filled in for each alone. */
+/* Adds up over CPUs and shares, or devices, what was filled in for each alone. */
 static void add_up(struct fgd_tables *tables, size_t class)
 {
     for (size_t cpus = 1; cpus <= tables->cpus_count; cpus++) {
-        uint64_t row = 0;
+        uint64_t alone = 0;
+        uint64_t together = 0;
 
         for (size_t share = 1; share <= tables->shares_count; share++) {
-            row += *weight_at(tables, class, cpus, share);
-            *weight_at(tables, class, cpus, share) =
-                row + *weight_at(tables, class, cpus - 1, share);
+            alone += *fgd_tables_alone(tables, class, cpus, share);
+            *fgd_tables_alone(tables, class, cpus, share) =
+                alone + *fgd_tables_alone(tables, class, cpus - 1, share);
+        }
+        for (uint32_t count = 1; count <= tables->widest; count++) {
+            together += *fgd_tables_together(tables, class, cpus, count);
+            *fgd_tables_together(tables, class, cpus, count) =
+                together + *fgd_tables_together(tables, class, cpus - 1, count);
         }
     }
 }
@@ -175,26 +199,37 @@ static void fill_class(struct fgd_tables *tables, const struct policy_surroundin
         const struct policy_typical *typical = &around->typical[i];
 
         if (typical->count == 1 && bitset_has(typical->accepts, slot))
-            *weight_at(tables, class, fgd_tables_cpus(tables, typical->cpus),
-                       fgd_tables_share(tables, typical->share)) += typical->weight >> excess;
+            *fgd_tables_alone(tables, class, fgd_tables_cpus(tables, typical->cpus),
+                              fgd_tables_share(tables, typical->share)) +=
+                typical->weight >> excess;
+    }
+    for (size_t i = 0; i < tables->several_count; i++) {
+        const struct fgd_several *several = &tables->several[i];
+        bool accepted = bitset_has(several->accepts, slot);
+
+        tables->accepted[class * tables->several_count + i] = accepted;
+        if (accepted && several->share >= SHARE_WHOLE && several->count <= tables->widest)
+            *fgd_tables_together(tables, class, fgd_tables_cpus(tables, several->cpus),
+                                 several->count) += several->weight;
     }
     add_up(tables, class);
-    for (size_t i = 0; i < tables->several_count; i++)
-        tables->accepted[class * tables->several_count + i] =
-            bitset_has(tables->several[i].accepts, slot);
 }
 
 static int fill(struct fgd_tables *tables, const struct policy_surroundings *around,
                 size_t *slot_of)
 {
+    size_t rows;
+
     if (classify(tables, around, slot_of) < 0)
         return BERTH_ERROR_MEMORY;
-    tables->weights =
-        calloc(fgd_tables_place(tables, tables->class_count, 0, 0) + 1, sizeof(*tables->weights));
+    rows = tables->class_count * (tables->cpus_count + 1);
+    tables->alone = calloc(rows + 1, (tables->shares_count + 1) * sizeof(*tables->alone));
+    tables->together = calloc(rows + 1, (tables->widest + 1) * sizeof(*tables->together));
     tables->accepted =
-        calloc(tables->class_count * tables->several_count + 1, sizeof(*tables->accepted));
-    if (tables->weights == NULL || tables->accepted == NULL)
+        calloc(tables->class_count + 1, (tables->several_count + 1) * sizeof(*tables->accepted));
+    if (tables->alone == NULL || tables->together == NULL || tables->accepted == NULL)
         return BERTH_ERROR_MEMORY;
+    fill_share_from(tables);
     for (size_t class = 0; class < tables->class_count; class ++)
         fill_class(tables, around, class, slot_of[class]);
     fill_steps(tables);
@@ -240,7 +275,8 @@ void fgd_tables_forget(void *tables)
     free(mine->class_of);
     free(mine->cpus);
     free(mine->shares);
-    free(mine->weights);
+    free(mine->alone);
+    free(mine->together);
     free(mine->several);
     free(mine->accepted);
     free(mine);
@@ -254,21 +290,6 @@ size_t fgd_tables_cpus(const struct fgd_tables *tables, uint64_t cpus)
         size_t middle = below + (above - below) / 2;
 
         if (tables->cpus[middle] <= cpus)
-            below = middle + 1;
-        else
-            above = middle;
-    }
-    return below;
-}
-
-size_t fgd_tables_share(const struct fgd_tables *tables, uint32_t share)
-{
-    size_t below = 0;
-
-    for (size_t above = tables->shares_count; below < above;) {
-        size_t middle = below + (above - below) / 2;
-
-        if (tables->shares[middle] <= share)
             below = middle + 1;
         else
             above = middle;

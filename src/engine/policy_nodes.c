@@ -57,9 +57,7 @@ uint32_t policy_nodes_fullest(const struct policy_node *node, uint64_t from)
 }
 
 uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy_demand *demand,
-                             uint64_t (*choose)(const struct policy_node *node,
-                                                const struct policy_demand *demand, uint64_t from,
-                                                uint64_t chosen, uint32_t count))
+                             policy_nodes_taker *take, void *context)
 {
     const uint64_t turns[] = {node->candidates & ~node->avoided, node->candidates & node->avoided};
     uint64_t chosen = demand->count > 0 ? node->required : 0;
@@ -69,19 +67,21 @@ uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy
         uint64_t from = turns[turn] & ~chosen;
 
         /* Nothing is to be chosen where all are needed. */
-        chosen |=
-            policy_nodes_size(from) > missing ? choose(node, demand, from, chosen, missing) : from;
+        chosen |= policy_nodes_size(from) > missing
+                      ? take(node, demand, from, chosen, missing, context)
+                      : from;
         missing = demand->count - policy_nodes_size(chosen);
     }
     return chosen;
 }
 
-static uint64_t choose_usual(const struct policy_node *node, const struct policy_demand *demand,
-                             uint64_t from, uint64_t chosen, uint32_t count)
+static uint64_t take_usual(const struct policy_node *node, const struct policy_demand *demand,
+                           uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t taken = 0;
 
     (void)chosen;
+    (void)context;
     if (policy_nodes_is_whole(demand))
         return policy_nodes_first(node, from, count);
     for (; count > 0; count--)
@@ -92,7 +92,7 @@ static uint64_t choose_usual(const struct policy_node *node, const struct policy
 uint64_t policy_nodes_choose_usual(const struct policy_node *node,
                                    const struct policy_demand *demand)
 {
-    return policy_nodes_choose(node, demand, choose_usual);
+    return policy_nodes_choose(node, demand, take_usual, NULL);
 }
 
 void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer)

@@ -56,13 +56,15 @@ uint32_t policy_nodes_foremost(const struct policy_node *node, uint64_t from);
  * node's order. */
 uint32_t policy_nodes_fullest(const struct policy_node *node, uint64_t from);
 
-/* Chooses what a demand is to have: the required devices, then those that `choose` takes, `count`
- * of `from`, for which there is a choice, beside those `chosen` so far. It is asked for what need
- * not be avoided first, then for the rest. */
+/* Takes `count` of some candidates, of which there are more, beside what was chosen already. */
+typedef uint64_t policy_nodes_taker(const struct policy_node *node,
+                                    const struct policy_demand *demand, uint64_t from,
+                                    uint64_t chosen, uint32_t count, void *context);
+
+/* Chooses what a demand is to have: the required devices, then those that are taken, of what need
+ * not be avoided first. */
 uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy_demand *demand,
-                             uint64_t (*choose)(const struct policy_node *node,
-                                                const struct policy_demand *demand, uint64_t from,
-                                                uint64_t chosen, uint32_t count));
+                             policy_nodes_taker *take, void *context);
 
 /* What the openb study measures against: the thousandths of CPUs, and the millionths of devices, of
  * the largest node it has. */

@@ -2,9 +2,11 @@
  *
  * pack: the fewest devices left partly used. A share goes to the fullest device that has room, and
  * a free one is begun only where there is none; nodes in use go before empty ones, and of these the
- * one with the fewest free devices. Within a node, NUMA nodes, switches and GPUs are used up before
- * others are begun.
+ * one with the fewest free devices, then the one that is kept busy the least longer, as far as time
+ * limits tell: what ends together leaves whole nodes free. Within a node, NUMA nodes, switches and
+ * GPUs are used up before others are begun.
  */
+#include "base/quantity.h"
 #include "engine/policies.h"
 #include "engine/policy_nodes.h"
 #include "engine/policy_places.h"
@@ -71,11 +73,12 @@ static uint64_t take_together(const struct policy_node *node, enum policy_places
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t free_ones = policy_nodes_free(node) & from;
     uint64_t taken = 0;
 
+    (void)context;
     (void)demand;
     for (uint64_t used = from & ~free_ones; used != 0 && count > 0; count--) {
         uint64_t fullest = policy_nodes_bit(policy_nodes_fullest(node, used));
@@ -95,28 +98,61 @@ static int64_t cost_of_host(const struct policy_node *node)
                      (node->cpus_left < most ? node->cpus_left : most));
 }
 
-static int64_t cost_of(const struct policy_node *node, uint64_t chosen)
+/* Extensions are told apart to the second, up to some years. */
+enum { EXTENSION_BITS = 28 };
+
+/* For how long the node is busy beyond what it is without the demand, in seconds. */
+static int64_t extension(const struct policy_node *node, const struct policy_demand *demand)
+{
+    const int64_t most = (INT64_C(1) << EXTENSION_BITS) - 1;
+    int64_t seconds;
+
+    if (demand->lasts <= node->busy_for)
+        return 0;
+    if (demand->lasts == INT64_MAX)
+        return most;
+    seconds = (demand->lasts - node->busy_for) / DURATION_SECOND;
+    return seconds < most ? seconds : most;
+}
+
+static int64_t cost_of(const struct policy_node *node, const struct policy_demand *demand,
+                       uint64_t chosen)
 {
     uint32_t free_ones = policy_nodes_size(policy_nodes_free(node));
     int64_t left = 0;
 
     policy_nodes_for_each (device, chosen)
         left += node->left[device];
-    return left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
+    left = left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
+    return left << EXTENSION_BITS | extension(node, demand);
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose(node, demand, choose);
+    uint64_t chosen = policy_nodes_choose(node, demand, choose, NULL);
 
     (void)policy;
     *ret_offer = (struct policy_offer){
         .chosen = chosen,
-        .cost = demand->count > 0 ? cost_of(node, chosen) : cost_of_host(node),
+        .cost = demand->count > 0 ? cost_of(node, demand, chosen) : cost_of_host(node),
         .score = policy_nodes_size(policy_nodes_free(node) & ~chosen),
         .proven = true,
     };
+}
+
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t begun = policy_nodes_size(policy_nodes_free(node) & offer->chosen);
+
+    (void)policy;
+    if (!policy_nodes_is_whole(demand))
+        text_append(out, begun == 0 ? "beside what is there" : "none in use has room");
+    else
+        text_append_format(out, "%lld of %u devices of the node stay free", (long long)offer->score,
+                           node->count);
 }
 
 /* Where there are too many devices to rate: those with more leases. */
@@ -135,5 +171,7 @@ const struct policy policy_pack = {
     .prepare = policy_places_prepare,
     .forget = policy_places_forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
+    .sees_ends = true,
 };

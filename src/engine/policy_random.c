@@ -30,10 +30,11 @@ static uint64_t lot_of_node(const struct policy_node *node, const struct policy_
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t taken = 0;
 
+    (void)context;
     (void)chosen;
     for (; count > 0; count--) {
         uint32_t best = policy_nodes_next(from & ~taken, 0);
@@ -52,7 +53,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 {
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = policy_nodes_choose(node, demand, choose),
+        .chosen = policy_nodes_choose(node, demand, choose, NULL),
         .cost = (int64_t)(lot_of_node(node, demand) >> 1),
         .proven = true,
     };

@@ -109,11 +109,12 @@ static void take(struct becoming *becoming, uint32_t share, uint64_t devices)
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count)
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     struct becoming becoming = {.node = node, .counted = counted_devices(node)};
     uint64_t taken = 0;
 
+    (void)context;
     memcpy(becoming.left, node->left, node->count * sizeof(*node->left));
     take(&becoming, demand->share, chosen);
     for (; count > 0; count--) {
@@ -161,11 +162,24 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = policy_nodes_choose(node, demand, choose),
+        .chosen = policy_nodes_choose(node, demand, choose, NULL),
         .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
         .score = 100 - (taken * 100 >> DEVICES_BITS),
         .proven = true,
     };
+}
+
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t places = policy_places_count(node, PLACES_NUMA, offer->chosen);
+
+    (void)policy;
+    (void)demand;
+    text_append_format(out, "of its node %lld %% is free", (long long)offer->score);
+    if (places > 1)
+        text_append_format(out, ", on %u NUMA nodes", places);
 }
 
 /* Where there are too many devices to rate: those with fewer leases. */
@@ -184,5 +198,6 @@ const struct policy policy_spread = {
     .prepare = policy_places_prepare,
     .forget = policy_places_forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
 };

@@ -135,6 +135,7 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = event->expires;
     request->scope->limited += held->expires != TIME_NEVER;
+    endings_forget(request->scope);
     lease_update_timer(held);
     if (claim == NULL)
         return 0;
@@ -181,6 +182,7 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
         held->request->scope->limited -= held->expires != TIME_NEVER;
         held->expires = event->expires;
         held->request->scope->limited += held->expires != TIME_NEVER;
+        endings_forget(held->request->scope);
         break;
     default:
         end_inside(held);

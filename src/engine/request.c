@@ -102,6 +102,8 @@ void request_apply_limits(struct engine_request *request)
     find_accounts(request);
     request->possible = request->could_ever && is_within_limits(request);
     request->simple = is_simple(request);
+    request->counted = request->what.sharing == SHARING_EXCLUSIVE && !request->what.cpus.known &&
+                       !request->what.host_memory.known;
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
     request->swift = request->plain && request->everything && request->least == 1 &&
                      request->scope->empty.depth == 1;
@@ -173,9 +175,6 @@ int request_compile(struct engine_request *request)
     search->avoided = &request->avoided;
     search->node_source = NULL;
     search->replicas = request->replicas;
-    /* Once for all: what a lease was granted does not change with the rules. */
-    if (request->share == 0)
-        request->share = filter_share(&request->what, &request->scope->terms);
     request->memory = filter_memory(&request->what);
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
@@ -201,6 +200,7 @@ int request_compile(struct engine_request *request)
 void request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
+    family_leave(request);
     domain_leave(request);
     request_finish(&request->what);
     vector_finish(&request->mask);
@@ -275,6 +275,27 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
     return *ret_scope == NULL ? error_set_memory(error) : 0;
 }
 
+/* Takes over what was compiled for another of the family, which accepts the same. Returns whether
+ * there is one. */
+static bool copy_compiled(struct engine_request *request)
+{
+    const struct engine_request *other = family_other(request);
+
+    if (other == NULL || other->stale)
+        return false;
+    request->memory = other->memory;
+    request->affinity = other->affinity;
+    request->alone = other->alone;
+    request->everything = other->everything;
+    request->least = other->least;
+    request->most = other->most;
+    request->could_ever = other->could_ever;
+    bitset_copy(&request->accepts, &other->accepts);
+    bitset_copy(&request->avoided, &other->avoided);
+    request_apply_limits(request);
+    return true;
+}
+
 static int fill_in(struct engine_request *request, const struct request *what,
                    const struct party *party, struct berth_error *error)
 {
@@ -286,6 +307,13 @@ static int fill_in(struct engine_request *request, const struct request *what,
         return error_set_memory(error);
     request->replicas =
         what->scheduling == SCHEDULING_BEST_EFFORT && !what->ranks ? 1 : what->replicas;
+    /* Once for all: what a lease was granted does not change with the rules. */
+    if (request->share == 0)
+        request->share = filter_share(&request->what, &request->scope->terms);
+    if (family_join(request) < 0)
+        return error_set_memory(error);
+    if (copy_compiled(request))
+        return 0;
     return request_compile(request) < 0 ? error_set_memory(error) : 0;
 }
 
@@ -338,6 +366,8 @@ int engine_request_open(struct engine *engine, const struct request *request,
     int code = request_keep(engine, request, party != NULL ? party : &nobody, policy,
                             engine->last_request + 1, 0, ret_request, error);
 
+    if (code == 0)
+        index_begin(*ret_request);
     if (code == 0 && is_wanted(engine, EVENT_REQUEST))
         tell_request(*ret_request);
     return code;

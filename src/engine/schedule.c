@@ -5,17 +5,14 @@
 #include "engine/grant.h"
 #include "engine/parts.h"
 
-/* What there is room on at all, less what earlier claims bar. */
-static const struct bitset *legal_slots(const struct engine_request *request,
-                                        const struct walk *walk)
+/* What there is room on at all. */
+static struct bitset *slots_with_room(struct scope *scope)
 {
-    struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
     size_t words = (engine->size + 63) / 64;
 
     for (size_t i = 0; i < words; i++)
         engine->legal.words[i] = scope->empty.levels[0][i] | scope->part.words[i];
-    walk_bar(walk, request, &engine->legal);
     return &engine->legal;
 }
 
@@ -25,17 +22,39 @@ static bool is_all_legal(const struct engine_request *request, const struct walk
     return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
 }
 
-/* Finds slots for the request behind those that were walked through. Returns as place_request. */
-static int find_slots(const struct engine_request *request, const struct walk *walk)
+/* Whether the request does not fit, seen at a glance: without a search, and without the sets of
+ * reservations where they do not matter. */
+static bool is_hopeless(const struct engine_request *request, const struct walk *walk)
 {
-    const struct scope *scope = request->scope;
+    struct bitset *open;
 
-    bool all_legal = is_all_legal(request, walk);
+    if (!request->counted)
+        return false;
+    open = slots_with_room(request->scope);
+    walk_bar_closed(walk, request, open);
+    return !counted_fits(request, open);
+}
 
-    if (request->simple && all_legal)
-        return place_simple(request);
-    return place_request(request, all_legal ? NULL : legal_slots(request, walk), NULL,
-                         scope->host_usage, NULL);
+/* Finds slots for the request behind those that were walked through. Returns as place_request. */
+static int find_slots(const struct engine_request *request, struct walk *walk)
+{
+    struct scope *scope = request->scope;
+    struct bitset *legal;
+    size_t most;
+
+    if (is_all_legal(request, walk))
+        return request->simple ? place_simple(request)
+                               : place_request(request, NULL, NULL, scope->host_usage, NULL);
+    if (ledger_is_limited(request, &most))
+        return PLACE_LIMITED;
+    if (is_hopeless(request, walk))
+        return 0;
+    legal = slots_with_room(scope);
+    if (walk_bar(walk, request, legal) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (request->counted && !counted_fits(request, legal))
+        return 0;
+    return place_request(request, legal, NULL, scope->host_usage, NULL);
 }
 
 /* Whether nothing is left for those behind: every slot with room is barred. */
@@ -85,8 +104,13 @@ static int grant_due(struct scope *scope)
     walk_begin(walk);
     while (place < scope->lanes.count && !scope_is_full(scope)) {
         struct engine_request *request = scope->lanes.items[place];
-        int code = find_slots(request, walk);
+        int code;
 
+        if (family_has_failed(request, walk)) {
+            place++;
+            continue;
+        }
+        code = find_slots(request, walk);
         if (code == 1) {
             bool again = walk->barring && grant_may_matter(request);
 
@@ -98,7 +122,8 @@ static int grant_due(struct scope *scope)
                 place = 0;
             }
         } else if (code == 0) {
-            code = walk_block(walk, request);
+            family_fail(request, walk);
+            code = walk_block(walk, request) < 0 ? BERTH_ERROR_MEMORY : 0;
         }
         if (code < 0)
             return code;
@@ -151,7 +176,7 @@ int evaluate(struct engine_request *request)
     for (size_t place = 0; place < before; place++) {
         const struct engine_request *other = scope->lanes.items[place];
 
-        if (ledger_is_limited(other, &most))
+        if (family_is_blocked(other, walk) || ledger_is_limited(other, &most))
             continue;
         if (walk_block(walk, other) < 0)
             return BERTH_ERROR_MEMORY;

@@ -106,6 +106,7 @@ void scope_finish(struct scope *scope)
     bitset_finish(&scope->members);
     vector_finish(&scope->lanes);
     vector_finish(&scope->walked);
+    vector_finish(&scope->endings);
 }
 
 /* Blocks keep a device from being given out; what a lease has, it may pass on within. */

@@ -104,6 +104,17 @@ struct account {
     uint64_t gone;     /* as far as it is more than what leases gave back that go for them */
 };
 
+/* Requests that differ in nothing but their time limits, their classes and what is for people, and
+ * what the walk of this number found out about them. */
+struct family {
+    struct id_link link; /* by a hash */
+    struct list members;
+    uint64_t walk;
+    bool blocked;         /* one of them is */
+    bool failed;          /* one of them did not fit, */
+    uint64_t failed_time; /* with this time limit, the shortest; UINT64_MAX: none */
+};
+
 /* A request as the engine keeps it, with its lane. */
 struct engine_request {
     /* What most claims look at stands together. */
@@ -118,6 +129,7 @@ struct engine_request {
     bool plain;      /* simple, and a lease of it is nothing but slots */
     bool swift;      /* plain, and any one slot does */
     bool everything; /* accepts every slot that anybody accepts */
+    bool counted;    /* fits where a node has enough empty slots that it accepts */
     uint32_t replicas;
     struct usage alone; /* of a slot that has only one lease of this request */
 
@@ -152,6 +164,8 @@ struct engine_request {
     bool usual_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
+    struct family *family;
+    struct list_link in_family;
     struct node_index *index; /* what each node has to offer; NULL: not kept */
 };
 
@@ -188,6 +202,17 @@ struct lane_list {
     VECTOR_OF(struct engine_request *); /* in the order in which their first claims are served */
 };
 
+/* A lease that ends by its time limit; may be out of date. */
+struct ending {
+    int64_t at;
+    uint64_t id;
+    struct held *held;
+};
+
+struct ending_list {
+    VECTOR_OF(struct ending);
+};
+
 struct scope {
     struct engine *engine;
     struct lane_list lanes;
@@ -206,6 +231,9 @@ struct scope {
     struct bitset contested; /* where that is not 0 */
     struct bitset part;      /* usable slots that are shared and not full */
 
+    struct ending_list endings; /* of its leases up to this one, the earliest first */
+    uint64_t endings_last;
+
     struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
     struct host_usage *host_usage; /* by host */
     struct list requests;
@@ -219,7 +247,9 @@ struct scope {
 
 /* A blocked claim that is the first of its group, within one walk. */
 struct head {
+    const struct engine_request *request;
     int64_t start;
+    bool placed;          /* the set is known */
     struct bitset set;    /* reserved */
     struct bitset region; /* what its group accepts; all heads of a group together */
     size_t group;
@@ -233,6 +263,13 @@ struct walk {
     struct bitset helper_closed; /* what earlier opportunistic claims accept */
     bool barring;                /* anything is barred at all */
     size_t ready;                /* heads that have their sets */
+    uint64_t number;             /* of the walk; each has its own */
+};
+
+/* Empty devices of a group, in one counting. */
+struct group_count {
+    uint64_t counting;
+    size_t over; /* beyond those for whole replicas */
 };
 
 struct slot_status {
@@ -292,6 +329,8 @@ struct engine {
     struct list accounts;
     struct domain_list domains;
     struct list orphans; /* requests within leases that ended */
+    struct id_map families;
+    size_t family_count;
     struct typical_list typical;
     struct tables_list tables;
     struct node_changes changes;
@@ -312,7 +351,9 @@ struct engine {
     struct bitset from;
     struct bitset not_now;
     struct walk walk;
-    struct time_list times;
+    struct ending_list endings_added;
+    struct group_count *group_counts; /* by group of the search */
+    uint64_t counting;                /* the last that went on in them */
 };
 
 #endif

@@ -87,6 +87,8 @@ struct policy_node {
     struct optional_number memory;
     uint64_t cpus_left; /* UINT64_MAX: not known */
     uint64_t memory_left;
+    int64_t busy_for; /* nanoseconds until the last of its leases ends by its time limit; INT64_MAX:
+                         one has none. 0 unless the policy asks for it */
 };
 
 /* What is wanted of one node. */
@@ -96,6 +98,7 @@ struct policy_demand {
     uint64_t cpus;   /* thousandths of the host's; 0: none */
     uint64_t memory; /* bytes of the host's; 0: none */
     uint64_t draw;   /* another for each decision, the same for all its nodes: for chance */
+    int64_t lasts;   /* nanoseconds until it ends by its time limit; INT64_MAX: it has none */
 };
 
 /* The best that a node has to offer. */
@@ -143,6 +146,9 @@ struct policy {
     bool steady;
     /* Whether it is to be shown by whom devices are held. */
     bool sees_held;
+    /* Whether it is to be shown how long nodes are busy. Then it is steady only for what has no
+     * time limit, and goes by nothing but whether that of others is known. */
+    bool sees_ends;
 
     void *context; /* of a program's own policy */
 };

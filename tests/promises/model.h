@@ -115,6 +115,7 @@ struct moment {
     int64_t at;           /* leases with an end up to here are gone; the present: none is */
     bool without_helpers; /* opportunistic leases are gone */
     bool without_noticed; /* those of them that are not just held any more are */
+    bool without_late;    /* leases over their limits are gone, unless they overstay */
     const bool *left_out; /* by lease, these are gone too; NULL: none */
 };
 
@@ -126,6 +127,9 @@ uint32_t asking_tenants(const struct model *model, const struct asking *asking);
 
 /* The devices that a claim accepts. */
 slot_set model_accepts(const struct model *model, uint64_t scope, const struct asking *asking);
+
+/* Whether a lease is over its limit by twice the grace or more. */
+bool model_overstays(const struct model *model, const struct model_lease *lease);
 
 bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot);
 

@@ -133,7 +133,8 @@ slot_set model_room_at(const struct model *model, const struct model_claim *clai
 {
     struct occupancy occupancy;
 
-    model_occupancy(model, claim->scope, &(struct moment){.at = at, .without_helpers = true},
+    model_occupancy(model, claim->scope,
+                    &(struct moment){.at = at, .without_helpers = true, .without_late = true},
                     &occupancy);
     return model_room(model, claim->scope, claim->asking, &occupancy, room);
 }
@@ -154,8 +155,7 @@ static int64_t next_end(const struct model *model, uint64_t scope, int64_t after
     for (size_t i = 0; i < model->lease_count; i++) {
         const struct model_lease *lease = &model->leases[i];
 
-        if (lease->scope == scope && lease->expires > after && lease->expires < next &&
-            lease->state == LEASE_HELD)
+        if (lease->scope == scope && lease->expires > after && lease->expires < next)
             next = lease->expires;
     }
     return next;

@@ -198,6 +198,13 @@ bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot)
            device->health != HEALTH_SICK;
 }
 
+bool model_overstays(const struct model *model, const struct model_lease *lease)
+{
+    int64_t grace = model->rules.grace == 0 ? INT64_C(10000000000) : model->rules.grace;
+
+    return lease->expires != TIME_NEVER && model->now - lease->expires >= 2 * grace;
+}
+
 static bool counts(const struct model *model, size_t index, const struct moment *moment)
 {
     const struct model_lease *lease = &model->leases[index];
@@ -208,7 +215,9 @@ static bool counts(const struct model *model, size_t index, const struct moment 
     if (helper &&
         (moment->without_helpers || (moment->without_noticed && lease->state != LEASE_HELD)))
         return false;
-    return moment->at <= model->now || lease->state != LEASE_HELD || lease->expires > moment->at;
+    if (lease->expires <= model->now)
+        return !moment->without_late || model_overstays(model, lease);
+    return moment->at <= model->now || lease->expires > moment->at;
 }
 
 void model_occupancy(const struct model *model, uint64_t scope, const struct moment *moment,

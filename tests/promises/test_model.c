@@ -299,7 +299,8 @@ static void helpers_take_what_nobody_wants(void **state)
     assert_int_equal(outcome(&scene, ask_helper(&scene, 2), NULL), CLAIM_WAITS);
 }
 
-/* Helpers' devices count as free in a reservation, those of leases that are over do not. */
+/* Helpers' devices count as free in a reservation, and so do those of leases that are over, but for
+ * those that overstay. */
 static void helpers_do_not_move_a_start(void **state)
 {
     struct scene scene;
@@ -313,7 +314,13 @@ static void helpers_do_not_move_a_start(void **state)
     assert_int_equal(model_start(&scene.model, claim), 70);
     scene.model.leases[0].state = LEASE_DRAINING;
     assert_int_equal(model_start(&scene.model, claim), 70);
+    scene.model.leases[1].state = LEASE_DRAINING;
+    assert_int_equal(model_start(&scene.model, claim), 70);
     scene.model.leases[1].state = LEASE_EXPIRED;
+    scene.model.rules.grace = 10;
+    scene.model.now = 89;
+    assert_int_equal(model_start(&scene.model, claim), 89);
+    scene.model.now = 90;
     assert_int_equal(model_start(&scene.model, claim), TIME_NEVER);
 }
 

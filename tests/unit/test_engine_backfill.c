@@ -137,20 +137,74 @@ static void an_unknown_start_closes_all_that_the_claim_accepts(void **state)
     world_finish(&world);
 }
 
-static void leases_that_are_over_but_not_vacated_tell_no_start(void **state)
+/* Whoever is over its limit is on its way out: what waits for it keeps what it was promised. */
+static void a_lease_over_its_limit_keeps_a_reservation_in_place(void **state)
 {
+    struct engine_settings settings = {.grace = 20};
     struct world world;
     uint64_t lease, wide;
 
     (void)state;
-    world_init(&world, "nvidia0,nvidia1");
-    lease = granted_to(&world, "time=100");
+    world_init_settings(&world, "nvidia0,nvidia1,nvidia2", &settings);
+    lease = granted_to(&world, "device=nvidia0 time=100");
+    granted_to(&world, "device=nvidia1 time=500");
     wide = waits_with(&world, "gpus=2");
+    check_reserved(&world, wide, "0,2", 100);
+    waits_with(&world, "time=300");
+    world_forget(&world);
     engine_advance(world.engine, 100);
-    check_reserved(&world, wide, "0,1", TIME_NEVER);
+    check_reserved(&world, wide, "0,2", 100);
     waits_with(&world, "time=1");
+    engine_advance(world.engine, 139);
+    check_reserved(&world, wide, "0,2", 139);
+    check_told(&world, "expired lease 1\nrequest 5\nqueued claim 5\n");
+    world_forget(&world);
     vacated(&world, lease);
-    assert_false(engine_waiting(world.engine, wide, &(struct claim_view){0}));
+    check_told(&world, "released lease 1\ngranted lease 6 of claim 3: slots 0,2\n");
+    world_finish(&world);
+}
+
+/* Who never goes, though, keeps others from nothing. */
+static void a_lease_that_overstays_tells_no_start(void **state)
+{
+    struct engine_settings settings = {.grace = 20};
+    struct world world;
+    uint64_t wide;
+
+    (void)state;
+    world_init_settings(&world, "nvidia0,nvidia1,nvidia2", &settings);
+    granted_to(&world, "device=nvidia0 time=100");
+    granted_to(&world, "device=nvidia1 time=500");
+    wide = waits_with(&world, "gpus=2");
+    waits_with(&world, "time=300");
+    engine_advance(world.engine, 100);
+    world_forget(&world);
+    check_next_time(&world, 140);
+    engine_advance(world.engine, 140);
+    check_told(&world, "granted lease 5 of claim 4: slots 2\n");
+    check_reserved(&world, wide, "1,2", 500);
+    check_next_time(&world, 440);
+    world_finish(&world);
+}
+
+static void a_longer_grace_takes_an_overstayer_back(void **state)
+{
+    struct engine_settings settings = {.grace = 20};
+    struct world world;
+    uint64_t wide;
+
+    (void)state;
+    world_init_settings(&world, "nvidia0,nvidia1", &settings);
+    granted_to(&world, "time=100");
+    wide = waits_with(&world, "gpus=2");
+    engine_advance(world.engine, 150);
+    check_reserved(&world, wide, "0,1", TIME_NEVER);
+    settings.grace = 40;
+    assert_int_equal(engine_set_rules(world.engine, &settings), 0);
+    check_reserved(&world, wide, "0,1", 150);
+    check_next_time(&world, 180);
+    engine_advance(world.engine, 180);
+    check_reserved(&world, wide, "0,1", TIME_NEVER);
     world_finish(&world);
 }
 
@@ -296,13 +350,14 @@ static void a_waiting_claim_that_starts_and_moves_a_reservation_does_the_same(vo
     world_finish(&world);
 }
 
-static void a_lease_that_drains_moves_a_reservation(void **state)
+static void a_lease_that_drains_moves_no_reservation_before_it_overstays(void **state)
 {
+    struct engine_settings settings = {.grace = 20};
     struct world world;
     uint64_t lease, wide;
 
     (void)state;
-    world_init(&world, "nvidia0,nvidia1,nvidia2,nvidia3");
+    world_init_settings(&world, "nvidia0,nvidia1,nvidia2,nvidia3", &settings);
     lease = granted_to(&world, "device=nvidia0 time=100");
     granted_to(&world, "device=nvidia1,nvidia2 gpus=2 time=200");
     wide = waits_with(&world, "gpus=2");
@@ -310,9 +365,14 @@ static void a_lease_that_drains_moves_a_reservation(void **state)
     waits_with(&world, NULL);
     world_forget(&world);
     assert_int_equal(engine_drain_lease(world.engine, lease, NULL), 0);
+    check_reserved(&world, wide, "0,3", 100);
+    check_told(&world, "draining lease 1\n");
+    engine_advance(world.engine, 139);
+    check_reserved(&world, wide, "0,3", 139);
+    world_forget(&world);
+    engine_advance(world.engine, 140);
     check_reserved(&world, wide, "1,2", 200);
-    check_told(&world, "draining lease 1\n"
-                       "granted lease 5 of claim 4: slots 3\n");
+    check_told(&world, "granted lease 5 of claim 4: slots 3\n");
     world_finish(&world);
 }
 
@@ -327,7 +387,9 @@ int main(void)
         cmocka_unit_test(the_reserved_set_prefers_what_is_not_free_now),
         cmocka_unit_test(a_reservation_starts_when_the_last_needed_lease_ends),
         cmocka_unit_test(an_unknown_start_closes_all_that_the_claim_accepts),
-        cmocka_unit_test(leases_that_are_over_but_not_vacated_tell_no_start),
+        cmocka_unit_test(a_lease_over_its_limit_keeps_a_reservation_in_place),
+        cmocka_unit_test(a_lease_that_overstays_tells_no_start),
+        cmocka_unit_test(a_longer_grace_takes_an_overstayer_back),
         cmocka_unit_test(only_the_first_of_a_group_has_a_reservation),
         cmocka_unit_test(groups_with_a_member_in_common_are_one),
         cmocka_unit_test(groups_with_known_starts_bar_their_sets_after_merging),
@@ -336,7 +398,7 @@ int main(void)
         cmocka_unit_test(a_lease_that_ends_early_starts_the_reserved_claim_early),
         cmocka_unit_test(a_claim_granted_at_once_that_moves_a_reservation_frees_what_was_reserved),
         cmocka_unit_test(a_waiting_claim_that_starts_and_moves_a_reservation_does_the_same),
-        cmocka_unit_test(a_lease_that_drains_moves_a_reservation),
+        cmocka_unit_test(a_lease_that_drains_moves_no_reservation_before_it_overstays),
     };
 
     return cmocka_run_group_tests_name("engine_backfill", tests, NULL, NULL);

@@ -63,21 +63,24 @@ static void a_reservation_that_is_lost_bars_nothing(void **state)
     world_finish(&world);
 }
 
-/* A lease that is draining has no end: the start that hung on it moves, and so does the set. */
-static void draining_moves_a_reservation(void **state)
+/* A lease that overstays has no end: the start that hung on it moves, and so does the set. */
+static void overstaying_moves_a_reservation(void **state)
 {
+    struct engine_settings settings = {.grace = 5};
     struct world world;
     uint64_t first;
 
     (void)state;
-    world_init(&world, "nvidia0,nvidia1,nvidia2");
+    world_init_settings(&world, "nvidia0,nvidia1,nvidia2", &settings);
     first = claim_by(&world, 1, "time=50 device=nvidia0", CLAIM_GRANTED);
-    claim_by(&world, 1, "time=100 device=nvidia1", CLAIM_GRANTED);
+    claim_by(&world, 1, "time=300 device=nvidia1", CLAIM_GRANTED);
     claim_by(&world, 1, "gpus=2", CLAIM_WAITS);
     claim_by(&world, 1, "time=70", CLAIM_WAITS);
     assert_int_equal(engine_drain_lease(world.engine, first, NULL), 0);
-    check_told(&world, "draining lease 1\n"
-                       "granted lease 5 of claim 4: slots 2\n");
+    engine_advance(world.engine, 59);
+    check_told(&world, "draining lease 1\n");
+    engine_advance(world.engine, 60);
+    check_told(&world, "granted lease 5 of claim 4: slots 2\n");
     world_finish(&world);
 }
 
@@ -250,7 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_that_is_reached_frees_others),
         cmocka_unit_test(a_reservation_that_is_lost_bars_nothing),
-        cmocka_unit_test(draining_moves_a_reservation),
+        cmocka_unit_test(overstaying_moves_a_reservation),
         cmocka_unit_test(helpers_give_way_once),
         cmocka_unit_test(no_memory_is_given_on_that_was_not_reserved),
         cmocka_unit_test(what_is_next_is_never_in_the_past),

@@ -382,7 +382,7 @@ static void time_passes_within_as_outside(void **state)
     check_told(&world, "@9 refused claim 3: timed out\n"
                        "@10 expired lease 2\n");
     assert_int_equal(claim_in(&world, 4).class_now, PRIORITY_HIGH);
-    check_reserved(&world, 4, "0", TIME_NEVER);
+    check_reserved(&world, 4, "0", 20);
     world_finish(&world);
 }
 
