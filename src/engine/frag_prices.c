@@ -66,6 +66,9 @@ static void serve(struct market *market)
     for (int i = 0; i < market->size_count; i++) {
         int size = market->sizes[i];
 
+        if (served[size] > market->expected[size])
+            served[size] = market->expected[size];
+
         if (served[size] > 0 && market->expected[size] / served[size] < times)
             times = market->expected[size] / served[size];
     }

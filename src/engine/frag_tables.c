@@ -54,6 +54,9 @@ static void sum_up(const struct policy_surroundings *around, struct demand *ret_
         else
             ret_demand->by_parts[parts_of(typical)] += typical->weight;
     }
+    /* Whoever wants nothing of the kind is taken to want a whole device now and then. */
+    if (ret_demand->requests == 0 || ret_demand->all == ret_demand->several)
+        ret_demand->by_parts[FRAG_PARTS] = 1;
     if (ret_demand->all == 0)
         ret_demand->all = 1;
 }
@@ -81,6 +84,7 @@ static void find_pressure(const struct policy_surroundings *around, const struct
                           wide *ret_pressure)
 {
     int64_t all = count_leasable(around->machine);
+    size_t device_count = around->machine->devices.count;
 
     for (size_t i = 0; i < around->typical_count; i++) {
         const struct policy_typical *typical = &around->typical[i];
@@ -88,10 +92,11 @@ static void find_pressure(const struct policy_surroundings *around, const struct
 
         if (typical->count == 0 || capacity == 0)
             continue;
-        bitset_for_each (slot, typical->accepts)
+        for (size_t slot = bitset_next(typical->accepts, 0); slot < device_count;
+             slot = bitset_next(typical->accepts, slot + 1))
             ret_pressure[slot] += demand_of(typical) * all * SCARCITY_MEAN / capacity;
     }
-    for (size_t slot = 0; slot < around->machine->devices.count; slot++)
+    for (size_t slot = 0; slot < device_count; slot++)
         ret_pressure[slot] /= demand->all;
 }
 
@@ -161,6 +166,8 @@ static void find_bands(const struct policy_surroundings *around, const struct de
                        struct frag_tables *tables)
 {
     for (int64_t band = 0; band < FRAG_BANDS; band++) {
+        if (demand->requests == 0)
+            tables->bands[band].usable = 1 << FRAG_FRACTION;
         for (size_t i = 0; i < around->typical_count; i++) {
             const struct policy_typical *typical = &around->typical[i];
             int64_t parts = typical->count * parts_of(typical);
