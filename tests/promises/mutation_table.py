@@ -132,8 +132,8 @@ MUTATIONS = (
     (
         "sets-are-not-barred",
         "walk.c",
-        "if (!head->closed && !ends_before(request, head->start))",
-        "if (false)",
+        "if (head->closed || ends_before(request, head->start))",
+        "if (true)",
         (4, 5),
     ),
     (
@@ -152,9 +152,65 @@ MUTATIONS = (
     ),
     (
         "a-reservation-starts-too-late",
-        "walk.c",
+        "reservation.c",
         "while (low < high) {",
         "while (false) {",
+        (4, 5),
+    ),
+    (
+        "a-reservation-is-counted-wrong",
+        "reservation.c",
+        "if (++count->over == request->least) {",
+        "if (++count->over > request->least) {",
+        (4, 5),
+    ),
+    (
+        "who-is-late-stays",
+        "reservation.c",
+        "    return lease_overstays(held);",
+        "    return true;",
+        (4, 5),
+    ),
+    (
+        "who-overstays-goes",
+        "reservation.c",
+        "    return lease_overstays(held);",
+        "    return false;",
+        (4, 5),
+    ),
+    (
+        "a-new-limit-is-overlooked",
+        "lifecycle.c",
+        "    endings_forget(held->request->scope);",
+        "",
+        (4, 5),
+    ),
+    (
+        "a-set-is-kept-from-the-walk-before",
+        "walk.c",
+        "    head->placed = false;",
+        "",
+        (4, 5),
+    ),
+    (
+        "families-are-too-large",
+        "family.c",
+        "           request_equals(&first, &second);",
+        "           first.gpus.least == second.gpus.least;",
+        (4, 5, 7),
+    ),
+    (
+        "a-family-fails-whatever-it-takes",
+        "parts.h",
+        "return family != NULL && family->failed && family->failed_time <= request_time(request);",
+        "return family != NULL && family->failed;",
+        (4,),
+    ),
+    (
+        "a-family-fails-for-ever",
+        "parts.h",
+        "family->walk == walk->number && !request->stale",
+        "family->walk > 0 && !request->stale",
         (4, 5),
     ),
     (
@@ -408,8 +464,8 @@ MUTATIONS = (
     (
         "the-grace-of-old-rules",
         "engine.c",
-        "engine->settings.grace = settings.grace;",
+        "    engine->settings.grace = grace;",
         "",
-        (10,),
+        (4, 10),
     ),
 )
