@@ -457,7 +457,7 @@ MUTATIONS = (
     (
         "ageing-by-the-old-step",
         "engine.c",
-        "        lanes_age(container_of(link, struct scope, in_engine));\n    refuse_impossible",
+        "        lanes_order(container_of(link, struct scope, in_engine));\n    refuse_impossible",
         "        (void)link;\n    refuse_impossible",
         (4, 5),
     ),
