@@ -43,24 +43,6 @@ void bitset_finish(struct bitset *set)
     *set = (struct bitset){0};
 }
 
-void bitset_add(struct bitset *set, size_t bit)
-{
-    assert(bit < set->size);
-    set->words[bit / WORD_BITS] |= mask_of(bit);
-}
-
-void bitset_remove(struct bitset *set, size_t bit)
-{
-    assert(bit < set->size);
-    set->words[bit / WORD_BITS] &= ~mask_of(bit);
-}
-
-bool bitset_has(const struct bitset *set, size_t bit)
-{
-    assert(bit < set->size);
-    return (set->words[bit / WORD_BITS] & mask_of(bit)) != 0;
-}
-
 void bitset_clear(struct bitset *set)
 {
     for (size_t i = 0; i < word_count(set); i++)

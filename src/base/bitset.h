@@ -6,6 +6,7 @@
 #ifndef BASE_BITSET_H
 #define BASE_BITSET_H
 
+#include <assert.h>
 #include <berth/error.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,9 +23,23 @@ struct bitset {
 int bitset_init(struct bitset *set, size_t size);
 void bitset_finish(struct bitset *set);
 
-void bitset_add(struct bitset *set, size_t bit);
-void bitset_remove(struct bitset *set, size_t bit);
-bool bitset_has(const struct bitset *set, size_t bit);
+static inline void bitset_add(struct bitset *set, size_t bit)
+{
+    assert(bit < set->size);
+    set->words[bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+static inline void bitset_remove(struct bitset *set, size_t bit)
+{
+    assert(bit < set->size);
+    set->words[bit / 64] &= ~(UINT64_C(1) << (bit % 64));
+}
+
+static inline bool bitset_has(const struct bitset *set, size_t bit)
+{
+    assert(bit < set->size);
+    return (set->words[bit / 64] >> (bit % 64) & 1) != 0;
+}
 
 void bitset_clear(struct bitset *set);
 void bitset_fill(struct bitset *set);

@@ -183,3 +183,21 @@ int index_find(const struct offer_question *question, size_t *ret_node)
     *ret_node = request->index->bids[best].avoided == UINT32_MAX ? SIZE_MAX : best;
     return 0;
 }
+
+void index_begin(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    struct offer_question question = {
+        .request = request,
+        .count = request->least,
+        .hosts = request->scope->host_usage,
+        .avoided = &request->avoided,
+    };
+    size_t node;
+
+    if (request->policy->rate == NULL || request->replicas > 1 ||
+        engine->search.groups.largest > POLICY_NODE_MOST || !index_applies(&question) ||
+        tables_find(engine, request->policy, &question.tables) < 0)
+        return;
+    index_find(&question, &node);
+}

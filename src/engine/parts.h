@@ -309,6 +309,9 @@ struct policy_question offer_equals(const struct engine_request *request);
 
 /* Whether it is kept what nodes have to offer to this question. */
 bool index_applies(const struct offer_question *question);
+/* Asks the nodes of a pool where answers are kept before the first claim does; where there is no
+ * memory, that will. */
+void index_begin(struct engine_request *request);
 /* The node with the best bid; SIZE_MAX: none has any. Returns 0 or BERTH_ERROR_MEMORY. */
 int index_find(const struct offer_question *question, size_t *ret_node);
 void index_free(struct node_index *index);

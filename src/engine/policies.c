@@ -15,6 +15,8 @@ const struct policy *const policies[] = {
     &policy_best_compute,
     &policy_pack,
     &policy_spread,
+    &policy_topology,
+    &policy_frag,
     &policy_weighted,
     /* To be measured against. */
     &policy_random,
@@ -45,8 +47,9 @@ static int refuse(const char *name, struct berth_error *error)
 
 const struct policy *policy_usual(const struct request *request)
 {
-    (void)request;
-    return &policy_first;
+    if (request->sharing != SHARING_EXCLUSIVE)
+        return &policy_frag;
+    return request->gpus.all || request->gpus.most > 1 ? &policy_topology : &policy_first;
 }
 
 int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)

@@ -17,6 +17,8 @@ extern const struct policy policy_best_available;
 extern const struct policy policy_best_compute;
 extern const struct policy policy_pack;
 extern const struct policy policy_spread;
+extern const struct policy policy_topology;
+extern const struct policy policy_frag;
 extern const struct policy policy_weighted;
 
 /* Others have published these; they are here to be measured against. */

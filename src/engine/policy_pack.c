@@ -141,6 +141,20 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     };
 }
 
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t begun = policy_nodes_size(policy_nodes_free(node) & offer->chosen);
+
+    (void)policy;
+    if (!policy_nodes_is_whole(demand))
+        text_append(out, begun == 0 ? "beside what is there" : "none in use has room");
+    else
+        text_append_format(out, "%lld of %u devices of the node stay free", (long long)offer->score,
+                           node->count);
+}
+
 /* Where there are too many devices to rate: those with more leases. */
 static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other)
@@ -157,6 +171,7 @@ const struct policy policy_pack = {
     .prepare = policy_places_prepare,
     .forget = policy_places_forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
     .sees_ends = true,
 };

@@ -140,3 +140,13 @@ uint64_t policy_places_mates(const struct policy_node *node, enum policy_places_
     }
     return mates;
 }
+
+uint32_t policy_places_count(const struct policy_node *node, enum policy_places_level level,
+                             uint64_t devices)
+{
+    uint32_t count = 0;
+
+    for (; devices != 0; count++)
+        devices &= ~policy_places_mates(node, level, devices, policy_nodes_next(devices, 0));
+    return count;
+}

@@ -26,4 +26,8 @@ void policy_places_forget(void *tables);
 uint64_t policy_places_mates(const struct policy_node *node, enum policy_places_level level,
                              uint64_t devices, uint32_t device);
 
+/* In how many places they are. */
+uint32_t policy_places_count(const struct policy_node *node, enum policy_places_level level,
+                             uint64_t devices);
+
 #endif

@@ -169,6 +169,19 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     };
 }
 
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t places = policy_places_count(node, PLACES_NUMA, offer->chosen);
+
+    (void)policy;
+    (void)demand;
+    text_append_format(out, "of its node %lld %% is free", (long long)offer->score);
+    if (places > 1)
+        text_append_format(out, ", on %u NUMA nodes", places);
+}
+
 /* Where there are too many devices to rate: those with fewer leases. */
 static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
                    size_t other)
@@ -185,5 +198,6 @@ const struct policy policy_spread = {
     .prepare = policy_places_prepare,
     .forget = policy_places_forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/parts.h"
 
 static const struct device *device_in(const struct engine *engine, size_t slot)
@@ -160,12 +162,72 @@ static void take_missing(struct engine *engine, uint32_t slot, uint32_t listed,
         engine_device_aged(engine, slot);
 }
 
+/* The slots of the report's devices, which leave it one by one; the size of all sets for those that
+ * are left alone. NULL: no memory. */
+static uint32_t *find_slots(const struct engine *engine, const struct device_id *ids, size_t count)
+{
+    uint32_t *slots = calloc(count + 1, sizeof(*slots));
+
+    for (size_t i = 0; i < count && slots != NULL; i++) {
+        size_t slot = device_list_find(&engine->machine.devices, ids[i]);
+        bool is_here = slot < engine->machine.devices.count && engine->status[slot].present;
+
+        slots[i] = (uint32_t)(is_here ? slot : engine->size);
+    }
+    return slots;
+}
+
+/* Makes the links of the report, which name its devices, those of their slots. */
+static void translate(struct link_list *links, const uint32_t *slots, size_t nowhere)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < links->count; i++) {
+        struct link link = links->items[i];
+        uint32_t one = slots[link.between[0]];
+        uint32_t other = slots[link.between[1]];
+
+        if (one == nowhere || other == nowhere || one == other)
+            continue;
+        link.between[0] = one < other ? one : other;
+        link.between[1] = one < other ? other : one;
+        links->items[kept++] = link;
+    }
+    links->count = kept;
+}
+
+/* Takes in how the devices reach each other. */
+static int take_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
+                      size_t count, struct berth_error *error)
+{
+    uint32_t *slots = find_slots(engine, ids, count);
+    int code;
+
+    if (slots == NULL)
+        return error_set_memory(error);
+    translate(links, slots, engine->size);
+    code = engine_links(engine, links, error);
+    free(slots);
+    return code;
+}
+
+/* The ids of devices that are about to be taken. NULL: no memory. */
+static struct device_id *copy_ids(const struct device_list *devices)
+{
+    struct device_id *ids = calloc(devices->count + 1, sizeof(*ids));
+
+    for (size_t i = 0; i < devices->count && ids != NULL; i++)
+        ids[i] = devices->items[i].id;
+    return ids;
+}
+
 int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
                   struct berth_error *error)
 {
     struct device_list *found = &report->machine.devices;
+    struct device_id *ids = copy_ids(found);
     struct device *device;
-    int code = 0;
+    int code = ids == NULL ? error_set_memory(error) : 0;
 
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
         if (device_list_find(found, device_in(engine, slot)->id) == found->count)
@@ -177,6 +239,14 @@ int engine_report(struct engine *engine, struct report *report, const struct rep
         if (code == 0)
             code = failure;
     }
+    if (!taker->fixed && ids != NULL) {
+        int failure =
+            take_links(engine, &report->machine.links, ids, found->count, code < 0 ? NULL : error);
+
+        if (code == 0)
+            code = failure;
+    }
+    free(ids);
     report_finish(report);
     return code;
 }

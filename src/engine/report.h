@@ -27,11 +27,12 @@ struct report_taker {
 };
 
 /* Takes a report in. Devices that are new get a slot, those that are known new facts, loads, health
- * and the rest. One that is missing is gone if its vendor was listed, else what is known of it is
- * old. Of one that is old itself only its health is news. An id that has come to mean another
- * device (by UUID, else by PCI address) is gone while a lease is on either. All that is between
- * engine_pause and engine_resume, which are the caller's. The report is empty afterwards. Fails
- * with BERTH_ERROR_LIMIT (no room for a device) or _MEMORY, with all others taken in. */
+ * and the rest, and links those of the same pairs. One that is missing is gone if its vendor was
+ * listed, else what is known of it is old. Of one that is old itself only its health is news. An id
+ * that has come to mean another device (by UUID, else by PCI address) is gone while a lease is on
+ * either. All that is between engine_pause and engine_resume, which are the caller's. The report is
+ * empty afterwards. Fails with BERTH_ERROR_LIMIT (no room for a device) or _MEMORY, with all others
+ * taken in. */
 int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
                   struct berth_error *error);
 

@@ -366,6 +366,8 @@ int engine_request_open(struct engine *engine, const struct request *request,
     int code = request_keep(engine, request, party != NULL ? party : &nobody, policy,
                             engine->last_request + 1, 0, ret_request, error);
 
+    if (code == 0)
+        index_begin(*ret_request);
     if (code == 0 && is_wanted(engine, EVENT_REQUEST))
         tell_request(*ret_request);
     return code;

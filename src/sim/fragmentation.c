@@ -58,7 +58,7 @@ static uint64_t measure(const struct fragmentation *fragmentation,
 {
     const struct typical *typical = fragmentation->typical;
     const bool *accepts = fragmentation->accepts + host->model * typical->count;
-    uint32_t left[TRACE_GPUS_MOST];
+    uint32_t *left = fragmentation->left;
     uint64_t free = look(fragmentation->engine, host, left);
     uint64_t part = free * typical->pods;
 
@@ -139,7 +139,8 @@ static int fill(struct fragmentation *fragmentation, struct berth_error *error)
         return error_set_memory(error);
     fragmentation->accepts =
         calloc(fragmentation->models.count * kinds, sizeof(*fragmentation->accepts));
-    if (fragmentation->accepts == NULL)
+    fragmentation->left = calloc(TRACE_GPUS_MOST, sizeof(*fragmentation->left));
+    if (fragmentation->accepts == NULL || fragmentation->left == NULL)
         return error_set_memory(error);
     for (size_t i = 0; i < kinds && code == 0; i++) {
         if (fragmentation->typical->items[i].gpus > 0)
@@ -170,6 +171,7 @@ void fragmentation_finish(struct fragmentation *fragmentation)
 {
     free(fragmentation->hosts);
     free(fragmentation->accepts);
+    free(fragmentation->left);
     vector_finish(&fragmentation->models);
     vector_finish(&fragmentation->changed);
     *fragmentation = (struct fragmentation){0};

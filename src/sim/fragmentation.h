@@ -29,6 +29,7 @@ struct fragmentation {
     struct {
         VECTOR_OF(uint32_t);
     } changed;      /* hosts, since it was last measured */
+    uint32_t *left; /* of each device of the host that is being measured, thousandths */
     uint64_t total; /* thousandths of GPUs, times the usual pods */
 };
 

@@ -191,7 +191,8 @@ static const struct field gpu_fields[] = {
     {.name = "policy",
      .type = &field_text,
      REQUEST(policy),
-     .help = "Which of the devices that would do are taken: the name of a placement policy.",
+     .help = "Which of the devices that would do are taken: the name of a placement policy "
+             "(PLACEMENT.md has them).",
      .usual = "the pool's choice",
      .example = "best-available"},
     {.name = "affinity",

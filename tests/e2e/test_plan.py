@@ -101,23 +101,26 @@ devices:
 
 
 @pytest.mark.parametrize(
-    "policy, busy, count, devices",
+    "policy, busy, count, devices, score, why",
     [
-        ("pack", "nvidia0,nvidia4", 1, "1"),
-        ("pack", "nvidia0", 2, "12"),
-        ("pack", "nvidia0", 3, "345"),
-        ("spread", "nvidia0", 1, "3"),
-        ("spread", "nvidia0", 2, "13"),
-        ("spread", "nvidia0,nvidia4", 3, "123"),
+        ("pack", "nvidia0,nvidia4", 1, "1", 3, "3 of 6 devices of the node stay free"),
+        ("pack", "nvidia0", 2, "12", 3, "3 of 6 devices of the node stay free"),
+        ("pack", "nvidia0", 3, "345", 2, "2 of 6 devices of the node stay free"),
+        ("spread", "nvidia0,nvidia1,nvidia2", 1, "3", 50, "of its node 50 % is free"),
+        ("spread", "nvidia0", 2, "13", 84, "of its node 84 % is free, on 2 NUMA nodes"),
+        ("spread", "nvidia0,nvidia4", 3, "123", 67, "of its node 67 % is free, on 2 NUMA nodes"),
     ],
 )
-def test_numa_nodes(sandbox, policy, busy, count, devices):
+def test_numa_nodes(sandbox, policy, busy, count, devices, score, why):
     """pack keeps them together and whole, spread takes of each."""
     inventory = sandbox.directory / "pool.yaml"
     inventory.write_text(NUMA)
     done = sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", policy, "--busy", busy,
                         "-n", str(count), "--json"])
-    assert json.loads(done.stdout)["devices"] == [f"nvidia{i}" for i in devices]
+    document = json.loads(done.stdout)
+    assert document["devices"] == [f"nvidia{i}" for i in devices]
+    assert document["score"] == score
+    assert document["why"].endswith(f": {why}")
 
 
 def test_random_draws_the_same_in_every_plan(sandbox):

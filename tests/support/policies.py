@@ -9,6 +9,8 @@ POLICIES = (
     "best-compute",
     "pack",
     "spread",
+    "topology",
+    "frag",
     "weighted",
     "random",
     "dotprod",

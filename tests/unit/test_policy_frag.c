@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * frag: prices of parts, the worth of what is left, and what is taken for that.
+ */
+#include "support/rated_nodes.h"
+
+#include <string.h>
+
+#include "engine/frag_prices.h"
+#include "engine/frag_tables.h"
+
+/* Expects so many requests of a kind. */
+static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, uint32_t thousandths,
+                   uint64_t cpus)
+{
+    assert_true(nodes->typical_count < RATED_TYPICAL);
+    nodes->typical[nodes->typical_count++] = (struct policy_typical){
+        .weight = weight,
+        .count = count,
+        .share = thousandths * THOUSANDTH,
+        .cpus = cpus,
+        .accepts = &nodes->candidates,
+    };
+}
+
+static void price(const int64_t *by_parts, int size, int64_t least, int64_t most)
+{
+    int64_t prices[FRAG_PRICES + 1];
+
+    frag_find_prices(by_parts, prices);
+    assert_int_equal(prices[0], 0);
+    assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE);
+    for (int left = 1; left <= FRAG_PRICES; left++)
+        assert_true(prices[left] >= prices[left - 1]);
+    assert_in_range(prices[size], least, most);
+}
+
+static void halves_cost_half(void **state)
+{
+    int64_t by_parts[FRAG_PARTS + 1] = {0};
+
+    (void)state;
+    by_parts[500] = 100;
+    price(by_parts, 50, FRAG_PRICE / 2 - 2, FRAG_PRICE / 2 + 2);
+    price(by_parts, 49, 0, 0); /* nobody can use it */
+}
+
+/* 81 beside nothing but 16, of which there are plenty: it costs nearly the whole device, although
+ * 19 of it are left. */
+static void what_nothing_fits_beside_costs_the_whole(void **state)
+{
+    int64_t by_parts[FRAG_PARTS + 1] = {0};
+
+    (void)state;
+    by_parts[810] = 100;
+    by_parts[500] = 100;
+    price(by_parts, 81, FRAG_PRICE * 9 / 10, FRAG_PRICE);
+    price(by_parts, 50, FRAG_PRICE * 4 / 10, FRAG_PRICE * 6 / 10);
+}
+
+/* Few of a small size, many pieces to a device: no price falls below nothing. */
+static void one_of_a_kind_has_a_price(void **state)
+{
+    int64_t by_parts[FRAG_PARTS + 1] = {0};
+
+    (void)state;
+    by_parts[10] = 1;
+    price(by_parts, 50, FRAG_PRICE / 2 - FRAG_PRICE / 50, FRAG_PRICE / 2 + FRAG_PRICE / 50);
+    by_parts[1000] = 1;
+    price(by_parts, 1, 0, FRAG_PRICE / 50);
+    for (int parts = 1; parts <= FRAG_PARTS; parts++)
+        by_parts[parts] = 1;
+    price(by_parts, 50, 1, FRAG_PRICE);
+}
+
+static void nothing_expected_has_no_price(void **state)
+{
+    int64_t by_parts[FRAG_PARTS + 1] = {0};
+    int64_t prices[FRAG_PRICES + 1];
+
+    (void)state;
+    frag_find_prices(by_parts, prices);
+    for (int left = 0; left <= FRAG_PRICES; left++)
+        assert_int_equal(prices[left], 0);
+}
+
+/* A share goes where it fills a device up, not where it leaves what nobody can use. */
+static void shares_fill_up(void **state)
+{
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host(&nodes, 800, 600);
+    expect(&nodes, 10, 1, 600, 0);
+    expect(&nodes, 10, 1, 400, 0);
+    rated_takes(&nodes, &policy_frag, rated_share(600), 1); /* 800 is two of 400 */
+    rated_takes(&nodes, &policy_frag, rated_share(400), 0); /* and 600 is one of 600 */
+    rated_finish(&nodes);
+}
+
+/* Devices that have no CPUs left are of no use: who needs none of them takes those. */
+static void requests_go_where_their_cpus_are(void **state)
+{
+    struct rated_nodes nodes;
+    struct policy_demand demand = rated_whole(1);
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host_with(&nodes, 96000, 1000, 1000, 0, 0);
+    rated_host_with(&nodes, 96000, 1000, 1000, 0, 0);
+    nodes.cpus_left[1] = 6000;
+    expect(&nodes, 10, 1, 1000, 2000);
+    expect(&nodes, 10, 1, 1000, 24000);
+    demand.cpus = 2000;
+    rated_takes(&nodes, &policy_frag, demand, 4);
+    demand.cpus = 24000;
+    rated_takes(&nodes, &policy_frag, demand, 0);
+    rated_finish(&nodes);
+}
+
+/* Work without devices goes where it strands none. */
+static void work_without_devices_keeps_off_free_ones(void **state)
+{
+    struct policy_demand demand = {.cpus = 16000};
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host_with(&nodes, 32000, 1000, 1000);
+    rated_host_with(&nodes, 32000, 0, 0);
+    expect(&nodes, 10, 1, 1000, 12000);
+    expect(&nodes, 10, 0, 0, 16000);
+    rated_goes_to(&nodes, &policy_frag, demand, 1);
+    rated_finish(&nodes);
+}
+
+/* A node that is in use is used further before one that is whole. */
+static void whole_nodes_stay_whole(void **state)
+{
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host(&nodes, 1000, 1000, 1000, 1000);
+    rated_host(&nodes, 1000, 1000, 0, 0);
+    expect(&nodes, 10, 1, 1000, 0);
+    expect(&nodes, 1, 4, 1000, 0);
+    rated_takes(&nodes, &policy_frag, rated_whole(1), 4);
+    rated_takes(&nodes, &policy_frag, rated_whole(2), 4, 5);
+    rated_takes(&nodes, &policy_frag, rated_whole(3), 0, 1, 2);
+    rated_finish(&nodes);
+}
+
+/* Who can use any device leaves those that others need. */
+static void scarce_devices_are_spared(void **state)
+{
+    struct bitset only_first;
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host(&nodes, 1000, 1000);
+    rated_host(&nodes, 1000, 1000);
+    assert_int_equal(bitset_init(&only_first, RATED_DEVICES), 0);
+    bitset_add(&only_first, 0);
+    bitset_add(&only_first, 1);
+    expect(&nodes, 10, 1, 1000, 0);
+    rated_takes(&nodes, &policy_frag, rated_whole(1), 0);
+    expect(&nodes, 10, 1, 1000, 0);
+    nodes.typical[1].accepts = &only_first;
+    rated_takes(&nodes, &policy_frag, rated_whole(1), 2);
+    bitset_finish(&only_first);
+    rated_finish(&nodes);
+}
+
+/* Where nothing is known of what is expected there is still an order: the fullest that has room. */
+static void without_expectations_what_is_used_is_used_up(void **state)
+{
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host(&nodes, 1000, 1000);
+    rated_host(&nodes, 1000, 400);
+    rated_takes(&nodes, &policy_frag, rated_share(300), 3);
+    rated_takes(&nodes, &policy_frag, rated_whole(1), 2);
+    rated_finish(&nodes);
+}
+
+/* Nothing overflows, whatever hosts have and requests weigh. */
+static void the_largest_numbers_do(void **state)
+{
+    struct policy_demand demand = rated_share(1);
+    struct rated_nodes nodes;
+    uint64_t slots;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host_with(&nodes, UINT64_MAX - 1, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000);
+    rated_host_with(&nodes, 0, 1000);
+    rated_host_with(&nodes, 1, 1000);
+    expect(&nodes, UINT32_MAX, 1, 1, UINT64_MAX - 1);
+    expect(&nodes, UINT32_MAX, REQUEST_COUNT_MOST, 1000, 1);
+    expect(&nodes, 1, 0, 0, UINT64_MAX);
+    assert_true(rated_best(&nodes, &policy_frag, &demand, &slots) < 3);
+    demand.cpus = UINT64_MAX - 1;
+    assert_int_equal(rated_best(&nodes, &policy_frag, &demand, &slots), 0);
+    rated_finish(&nodes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_cost_half),
+        cmocka_unit_test(what_nothing_fits_beside_costs_the_whole),
+        cmocka_unit_test(one_of_a_kind_has_a_price),
+        cmocka_unit_test(nothing_expected_has_no_price),
+        cmocka_unit_test(shares_fill_up),
+        cmocka_unit_test(requests_go_where_their_cpus_are),
+        cmocka_unit_test(work_without_devices_keeps_off_free_ones),
+        cmocka_unit_test(whole_nodes_stay_whole),
+        cmocka_unit_test(scarce_devices_are_spared),
+        cmocka_unit_test(without_expectations_what_is_used_is_used_up),
+        cmocka_unit_test(the_largest_numbers_do),
+    };
+
+    return cmocka_run_group_tests_name("policy_frag", tests, NULL, NULL);
+}
