@@ -261,7 +261,7 @@ static int each_reservation(struct scope *scope,
 
         if (request->what.opportunistic)
             break;
-        if (ledger_is_limited(request, &most) || family_is_blocked(request, walk))
+        if (family_is_blocked(request, walk) || ledger_is_limited(request, &most))
             continue;
         code = walk_block(walk, request);
         if (code < 0)
