@@ -359,11 +359,12 @@ static void texts_are_checked(void **state)
 
 static void models_are_names_with_bars_between_them(void **state)
 {
-    static char *const bad[] = {"|", "|A100", "A100|", "A100||H100"};
+    static char good[] = "A100|H100|L4";
+    static char bad[][12] = {"|", "|A100", "A100|", "A100||H100"};
     struct request *request = *state;
     char message[100];
 
-    request->model = "A100|H100|L4";
+    request->model = good;
     check_good(request);
     for (size_t i = 0; i < COUNT(bad); i++) {
         request->model = bad[i];
