@@ -240,7 +240,7 @@ int engine_set_rules(struct engine *engine, const struct engine_settings *given)
     set_policy(engine, settings.policy);
     recompile_requests(engine);
     list_for_each (link, &engine->scopes)
-        lanes_age(container_of(link, struct scope, in_engine));
+        lanes_order(container_of(link, struct scope, in_engine));
     refuse_impossible(engine);
     settle_all(engine);
     return 0;

@@ -189,18 +189,32 @@ void lane_remove(struct claim *claim)
     put_in(&scope->lanes, request);
 }
 
-void lanes_age(struct scope *scope)
+/* Orders the lanes again that come after the first `kept`. */
+static void order_again(struct scope *scope, size_t kept)
 {
     size_t count = scope->lanes.count;
 
     scope->next_age = TIME_NEVER;
-    scope->lanes.count = 0;
-    for (size_t i = 0; i < count; i++) {
+    scope->lanes.count = kept;
+    for (size_t i = kept; i < count; i++) {
         struct engine_request *request = scope->lanes.items[i];
 
         set_key(request);
         put_in(&scope->lanes, request);
     }
+}
+
+void lanes_age(struct scope *scope)
+{
+    const struct engine_request last_of_high = {.lane_class = PRIORITY_HIGH, .lane_id = UINT64_MAX};
+
+    /* Those of the highest class rise no more. */
+    order_again(scope, place_of(&scope->lanes, &last_of_high));
+}
+
+void lanes_order(struct scope *scope)
+{
+    order_again(scope, 0);
 }
 
 size_t lanes_before(const struct engine_request *request)

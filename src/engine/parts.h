@@ -158,8 +158,9 @@ void lane_insert(struct claim *claim);
 void lane_remove(struct claim *claim);
 /* What a lane accepts is about to change, or has changed. */
 void lane_contest(struct engine_request *request, bool comes);
-/* Orders the lanes again as of now. */
+/* Orders the lanes again as of now: by the time that passed, or by other rules. */
 void lanes_age(struct scope *scope);
+void lanes_order(struct scope *scope);
 /* How many lanes come before a new claim of this request. */
 size_t lanes_before(const struct engine_request *request);
 /* Starts a walk through all waiting claims of a scope, in order, and goes on. */

@@ -295,7 +295,7 @@ static bool move_time(struct engine *engine, int64_t now)
         struct scope *scope = container_of(link, struct scope, in_engine);
 
         if (scope->next_age <= now)
-            lanes_age(scope);
+            lanes_order(scope);
     }
     return true;
 }
@@ -304,7 +304,7 @@ static void move_time_back(struct engine *engine, int64_t now)
 {
     engine->now = now;
     list_for_each (link, &engine->scopes)
-        lanes_age(container_of(link, struct scope, in_engine));
+        lanes_order(container_of(link, struct scope, in_engine));
 }
 
 int engine_replay(struct engine *engine, const struct engine_event *event,

@@ -171,6 +171,7 @@ static void write_json(const struct question *question, struct text *out)
     json_string_member(&json, "order", choice_name(queue_order_names, question->settings.order));
     json_string_member(&json, "estimate",
                        choice_name(queue_estimate_names, question->settings.estimate));
+    json_string_member(&json, "policy", question->settings.policy->name);
     json_key(&json, "wait_s");
     json_object_begin(&json);
     seconds(&json, "mean", outcome->wait_mean);

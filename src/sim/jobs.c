@@ -32,9 +32,10 @@ static bool read_date(const char *string, int64_t *ret_time)
 
     if (end == NULL || *end != '\0')
         return false;
-    seconds = timegm(&given);
-    if (seconds < 0 || seconds > JOB_ARRIVAL_LATEST || gmtime_r(&seconds, &there) == NULL ||
-        there.tm_mday != given.tm_mday || there.tm_sec != given.tm_sec)
+    there = given;
+    seconds = timegm(&there); /* which puts right what there is not */
+    if (seconds < 0 || seconds > JOB_ARRIVAL_LATEST || there.tm_mday != given.tm_mday ||
+        there.tm_sec != given.tm_sec)
         return false;
     *ret_time = (int64_t)seconds * DURATION_SECOND;
     return true;

@@ -87,12 +87,6 @@ static int arrive(struct replay *replay, struct queue_job *job, struct berth_err
     if (keeps_list(replay))
         return list_put(replay, job, error);
     code = claim(replay, job, error);
-    if (code == BERTH_ERROR_IMPOSSIBLE)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "%s:%u: wanted a job that %u nodes of %u GPUs have room for, found one of "
-                         "%u GPUs",
-                         replay->name, job->job->line, replay->settings->nodes,
-                         replay->settings->gpus_per_node, job->job->gpus);
     return code < 0 ? code : 0;
 }
 
@@ -289,6 +283,8 @@ static int go_through(struct replay *replay, struct berth_error *error)
             told = replay->ended + PROGRESS_STEP;
         }
     }
+    if (settings->progress != NULL && code == 0)
+        settings->progress(settings->context, replay->ended, replay->job_count);
     return code;
 }
 
@@ -346,6 +342,20 @@ static size_t shape_of(struct replay *replay, uint32_t gpus)
     return (size_t)(shape - replay->shapes.items);
 }
 
+static int check_size(const struct replay *replay, const struct job *job, size_t shape,
+                      struct berth_error *error)
+{
+    const struct queue_settings *settings = replay->settings;
+    uint32_t replicas = replay->shapes.items[shape].replicas;
+
+    if ((uint64_t)settings->nodes * (settings->gpus_per_node / (job->gpus / replicas)) >= replicas)
+        return 0;
+    return error_set(error, BERTH_ERROR_INVALID,
+                     "%s:%u: wanted a job that %u nodes of %u GPUs have room for, found one of %u "
+                     "GPUs",
+                     replay->name, job->line, settings->nodes, settings->gpus_per_node, job->gpus);
+}
+
 static int prepare(struct replay *replay, const struct job_list *jobs, struct berth_error *error)
 {
     replay->jobs = calloc(jobs->count, sizeof(*replay->jobs));
@@ -353,11 +363,17 @@ static int prepare(struct replay *replay, const struct job_list *jobs, struct be
         return error_set_memory(error);
     replay->job_count = jobs->count;
     for (size_t i = 0; i < jobs->count; i++) {
-        replay->jobs[i].job = &jobs->items[i];
-        replay->jobs[i].left = jobs->items[i].duration;
-        replay->jobs[i].shape = shape_of(replay, jobs->items[i].gpus);
-        if (replay->jobs[i].shape == SIZE_MAX)
+        struct queue_job *job = &replay->jobs[i];
+        int code;
+
+        job->job = &jobs->items[i];
+        job->left = job->job->duration;
+        job->shape = shape_of(replay, job->job->gpus);
+        if (job->shape == SIZE_MAX)
             return error_set_memory(error);
+        code = check_size(replay, job->job, job->shape, error);
+        if (code < 0)
+            return code;
     }
     return make_engine(replay, error);
 }

@@ -128,6 +128,53 @@ static void check_reservation(struct run *run, const struct model_claim *claim, 
     check_set(run, claim);
 }
 
+/* Who begins to overstay moves what hung on it. */
+static void excuse_overstayers(struct model *model, uint64_t scope)
+{
+    for (size_t i = 0; i < model->lease_count; i++) {
+        struct model_lease *lease = &model->leases[i];
+
+        if (lease->scope != scope || lease->overstayed || !model_overstays(model, lease))
+            continue;
+        lease->overstayed = true;
+        model_excuse(model, scope);
+    }
+}
+
+/* Whether a limit may hold up somebody who comes before: as it comes and goes, so do reservations.
+ */
+static bool is_behind_limits(const struct model *model, const struct model_claim *claim)
+{
+    for (size_t i = 0; i < model->claim_count; i++) {
+        const struct model_claim *other = &model->claims[i];
+
+        if (other->scope == claim->scope && model_before(model, other, claim) &&
+            model_has_limit(model, other->scope, other->asking))
+            return true;
+    }
+    return false;
+}
+
+/* That the start is none later than it was, whatever happened since that has no right to move it.
+ */
+static void check_promise(struct run *run, struct model_claim *claim)
+{
+    int64_t latest =
+        claim->promised_start > run->model.now ? claim->promised_start : run->model.now;
+
+    if (!claim->reserved || is_behind_limits(&run->model, claim)) {
+        claim->promised = false;
+        return;
+    }
+    run->tally->promises += claim->promised;
+    if (claim->promised && claim->start > latest)
+        run_blame(run, 4, "claim %" PRIu64 " was promised to start at %" PRId64 ", now at %" PRId64,
+                  claim->id, claim->promised_start, claim->start);
+    if (!claim->promised || claim->start < claim->promised_start)
+        claim->promised_start = claim->start;
+    claim->promised = claim->start != TIME_NEVER;
+}
+
 static void check_why(struct run *run, const struct model_claim *claim)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -157,6 +204,7 @@ static void check_waiting(struct run *run, struct model_claim *claim, struct mod
         if (claim->reserved)
             run_blame(run, 4, "claim %" PRIu64 " is held by a limit, but has a reservation",
                       claim->id);
+        claim->promised = false;
         return;
     }
     size = model_may_start(&run->model, groups, claim, &allowed);
@@ -164,8 +212,10 @@ static void check_waiting(struct run *run, struct model_claim *claim, struct mod
         run_blame(run, claim->asking->opportunistic ? 10 : 4,
                   "claim %" PRIu64 " waits, but may start with %" PRIu32 " of slots %#x", claim->id,
                   size, allowed);
-    if (!claim->asking->opportunistic)
-        check_reservation(run, claim, model_groups_add(&run->model, groups, claim));
+    if (claim->asking->opportunistic)
+        return;
+    check_reservation(run, claim, model_groups_add(&run->model, groups, claim));
+    check_promise(run, claim);
 }
 
 static void check_scope(struct run *run, uint64_t scope, struct bitset *set)
@@ -175,6 +225,7 @@ static void check_scope(struct run *run, uint64_t scope, struct bitset *set)
     size_t count = model_order(&run->model, scope, order);
 
     groups.count = 0;
+    excuse_overstayers(&run->model, scope);
     for (size_t i = 0; i < count && run->verdict.promise == 0; i++) {
         check_waiting(run, model_claim(&run->model, order[i]->id), &groups, set);
         if ((run->tally->steps + i) % 4 == 0 && run->verdict.promise == 0)

@@ -124,6 +124,17 @@ static void add_lease(struct run *run, const struct model_claim *claim,
     run->tally->within += claim->scope != 0;
 }
 
+/* Who came before others may have moved what they were promised. */
+static void excuse_after(struct model *model, const struct model_claim *granted)
+{
+    for (size_t i = 0; i < model->claim_count; i++) {
+        struct model_claim *other = &model->claims[i];
+
+        if (other->scope == granted->scope && model_before(model, granted, other))
+            other->promised = false;
+    }
+}
+
 static void tell_granted(struct run *run, const struct engine_event *event)
 {
     const struct run_request *request = run_request_of(run, event->request);
@@ -154,6 +165,7 @@ static void tell_granted(struct run *run, const struct engine_event *event)
         check_grant(run, &claim, event);
     if (run->verdict.promise != 0)
         return;
+    excuse_after(&run->model, &claim);
     if (waiting == NULL)
         run->told_lease = event->lease;
     else

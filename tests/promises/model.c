@@ -75,3 +75,11 @@ bool model_is_within(struct model *model, const struct model_lease *lease, uint6
         lease = lease->scope == 0 ? NULL : model_lease(model, lease->scope);
     return lease != NULL;
 }
+
+void model_excuse(struct model *model, uint64_t scope)
+{
+    for (size_t i = 0; i < model->claim_count; i++) {
+        if (scope == SCOPE_ALL || model->claims[i].scope == scope)
+            model->claims[i].promised = false;
+    }
+}

@@ -52,6 +52,7 @@ struct model_lease {
     int64_t granted;
     int64_t expires;
     int64_t force_at;
+    bool overstayed; /* it was seen to */
 };
 
 /* A waiting claim, or one that is about to be made. */
@@ -67,6 +68,9 @@ struct model_claim {
     bool reserved;
     int64_t start;
     slot_set set;
+    /* The earliest start it was told while nothing happened that may move it. */
+    bool promised;
+    int64_t promised_start;
 };
 
 struct model {
@@ -93,6 +97,10 @@ void model_remove_claim(struct model *model, uint64_t id);
 void model_add_claim(struct model *model, const struct model_claim *claim);
 /* Whether the lease is `ancestor` or within it. */
 bool model_is_within(struct model *model, const struct model_lease *lease, uint64_t ancestor);
+
+/* Something happened that may move reservations: those of a scope, or of all (SCOPE_ALL). */
+#define SCOPE_ALL UINT64_MAX
+void model_excuse(struct model *model, uint64_t scope);
 
 /* ---- Devices (model_room.c) ---- */
 

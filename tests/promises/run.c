@@ -265,6 +265,28 @@ static void do_advance(struct run *run, const struct operation *operation)
     }
 }
 
+/* Whether the operation may move reservations, by what somebody does who does not come later:
+ * whoever has a device, an owner, or the devices themselves. */
+static bool is_excuse(const struct operation *operation)
+{
+    switch (operation->kind) {
+    case OPERATION_CLAIM:
+    case OPERATION_TRY:
+    case OPERATION_PICK:
+    case OPERATION_AGAIN:
+    case OPERATION_CLOSE:
+    case OPERATION_CANCEL:
+    case OPERATION_RELEASE:
+    case OPERATION_DRAIN:
+    case OPERATION_VACATED:
+    case OPERATION_ADVANCE:
+    case OPERATION_RESTORE:
+        return false;
+    default:
+        return true;
+    }
+}
+
 bool run_step(struct run *run, const struct operation *operation)
 {
     run->operation = operation;
@@ -272,6 +294,8 @@ bool run_step(struct run *run, const struct operation *operation)
     run->until = run->model.now;
     run->notice_count = 0;
     run->tally->steps++;
+    if (is_excuse(operation))
+        model_excuse(&run->model, SCOPE_ALL);
     switch (operation->kind) {
     case OPERATION_CLAIM:
     case OPERATION_TRY:

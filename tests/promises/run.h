@@ -34,6 +34,7 @@ struct tally {
     unsigned long timed_out;
     unsigned long reservations;
     unsigned long starts_known;
+    unsigned long promises; /* starts that were looked at again */
     unsigned long restores;
     unsigned long within; /* grants within a lease */
     unsigned long limited;

@@ -53,11 +53,11 @@ static void print_tally(const struct tally *tally, unsigned long histories)
         tally->overtakes, tally->within, tally->waits);
     print_message(
         "%lu refused, %lu timed out, %lu impossible, %lu without device, %lu notices, %lu "
-        "revoked, %lu expired, %lu restores, %lu picks, %lu reservations (%lu with start), "
-        "%lu held by limits\n",
+        "revoked, %lu expired, %lu restores, %lu picks, %lu reservations (%lu with start, "
+        "%lu of them promised before), %lu held by limits\n",
         tally->refused, tally->timed_out, tally->impossible, tally->no_device, tally->notices,
         tally->revoked, tally->expired, tally->restores, tally->picks, tally->reservations,
-        tally->starts_known, tally->limited);
+        tally->starts_known, tally->promises, tally->limited);
     print_message("%lu given (%lu where a claim would wait), %lu not given, %lu returned (%lu to "
                   "wait), %lu choices by rank, %lu claims past devices reserved for others\n",
                   tally->given, tally->given_past, tally->not_given, tally->returned,
@@ -74,7 +74,8 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->notices > steps / 1000 && tally->revoked > steps / 10000);
     assert_true(tally->expired > steps / 1000 && tally->timed_out > steps / 1000);
     assert_true(tally->impossible > steps / 1000 && tally->no_device > steps / 5000);
-    assert_true(tally->restores > steps / 1000 && tally->starts_known > steps / 1000);
+    assert_true(tally->restores > steps / 1000 && tally->starts_known > steps / 1000 &&
+                tally->promises > steps / 1000);
     assert_true(tally->limited > steps / 1000);
     assert_true(tally->given_past > steps / 1000 && tally->not_given > steps / 1000);
     assert_true(tally->returned > steps / 200 && tally->returned_to_wait > steps / 1000);

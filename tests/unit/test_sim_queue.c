@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long jobs wait, on traces that are small enough to be worked out by hand.
+ */
+#include "support/unit.h"
+
+#include "sim/queue.h"
+
+#include <string.h>
+
+#include "base/count.h"
+#include "base/quantity.h"
+#include "engine/policies.h"
+
+/* Jobs: when they come and how long they take, in seconds. */
+struct line {
+    int64_t arrival;
+    int64_t duration;
+    uint32_t gpus;
+};
+
+static struct job_list jobs_of(const struct line *lines, size_t count)
+{
+    struct job_list jobs = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = vector_append(&jobs);
+
+        assert_non_null(job);
+        *job = (struct job){.arrival = lines[i].arrival * DURATION_SECOND,
+                            .duration = lines[i].duration * DURATION_SECOND,
+                            .gpus = lines[i].gpus,
+                            .line = (uint32_t)i + 2};
+    }
+    return jobs;
+}
+
+static struct queue_outcome replay(const struct line *lines, size_t count,
+                                   struct queue_settings settings)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct job_list jobs = jobs_of(lines, count);
+    struct queue_outcome outcome;
+    struct queue_outcome again;
+
+    assert_int_equal(queue_replay("jobs.csv", &jobs, &settings, &outcome, &error), 0);
+    assert_int_equal(queue_replay("jobs.csv", &jobs, &settings, &again, &error), 0);
+    assert_memory_equal(&outcome, &again, sizeof(outcome));
+    assert_int_equal(outcome.jobs, count);
+    vector_finish(&jobs);
+    return outcome;
+}
+
+/* Waits in seconds. */
+#define check_waits(outcome, mean, longest)                                       \
+    do {                                                                          \
+        assert_int_equal((outcome).wait_mean, (int64_t)((mean)*1e9));             \
+        assert_int_equal((outcome).wait_max, (int64_t)(longest)*DURATION_SECOND); \
+    } while (0)
+
+/* A holds two of four GPUs; B wants all four, C is short enough to pass B and D is not. */
+static const struct line passing[] = {{0, 100, 2}, {1, 50, 4}, {2, 98, 1}, {3, 200, 1}};
+
+static struct queue_outcome pass(enum queue_order order, enum queue_estimate estimate)
+{
+    return replay(passing, COUNT(passing),
+                  (struct queue_settings){
+                      .nodes = 1, .gpus_per_node = 4, .order = order, .estimate = estimate});
+}
+
+/* A 0, B 99 (from 100), C 0, D 147 (from 150, when B ends). */
+static void who_ends_before_the_start_passes(void **state)
+{
+    struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_EXACT);
+
+    (void)state;
+    check_waits(outcome, (99 + 147) / 4.0, 147);
+    assert_int_equal(outcome.longest, 3);
+    assert_int_equal(outcome.wait_p50, 0);
+    assert_int_equal(outcome.wait_p99, 147 * DURATION_SECOND);
+    /* B is promised 100 s, and D, when B has started, 150 s. */
+    assert_int_equal(outcome.promised, 2);
+    assert_int_equal(outcome.broken_reservations, 0);
+    /* 200 + 200 + 98 + 200 of 4 GPUs for 350 s. */
+    assert_int_equal(outcome.utilization, (uint32_t)(698e6 / 1400));
+}
+
+/* Without time limits nobody passes: C 148 and D 147. */
+static void nobody_passes_without_limits(void **state)
+{
+    struct queue_outcome outcome = pass(QUEUE_FIFO, QUEUE_EXACT);
+
+    (void)state;
+    check_waits(outcome, (99 + 148 + 147) / 4.0, 148);
+    assert_int_equal(outcome.promised, 0);
+    /* It makes no difference what they would have said. */
+    check_waits(pass(QUEUE_FIFO, QUEUE_UNDER), (99 + 148 + 147) / 4.0, 148);
+}
+
+/* Limits are three times too long, so B is promised 300 s, and D would still be there. All end
+ * early, and nobody starts later than with limits that are right. */
+static void limits_may_be_too_long(void **state)
+{
+    struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_OVER3);
+
+    (void)state;
+    check_waits(outcome, (99 + 147) / 4.0, 147);
+    assert_int_equal(outcome.broken_reservations, 0);
+}
+
+/* A is ended at 50, where B starts (49): C, which would end at 51, has to wait for that. B is ended
+ * at 75, where C (73), D (72) and the rest of A (25) start. The rest of B is promised 175. C is
+ * ended at 124 and goes on at once, since its rest ends at 173; A ends at 125. D is ended at 175:
+ * the rest of B starts (100), and that of D when it ends, at 200 (25). */
+static void limits_may_be_too_short(void **state)
+{
+    struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_UNDER);
+
+    (void)state;
+    check_waits(outcome, (25 + 149 + 73 + 97) / 4.0, 149);
+    assert_int_equal(outcome.longest, 1);
+    assert_int_equal(outcome.broken_reservations, 0);
+}
+
+/* Whoever fits starts, so B waits for D: until 203, though the engine would have promised it 100.
+ */
+static void who_fits_starts_when_jobs_are_skipped(void **state)
+{
+    struct queue_outcome outcome = pass(QUEUE_SKIP, QUEUE_EXACT);
+
+    (void)state;
+    check_waits(outcome, 202 / 4.0, 202);
+    assert_int_equal(outcome.promised, 1);
+    assert_int_equal(outcome.broken_reservations, 1);
+}
+
+/* When A ends, of B (50), C (98 left of its turn) and D the shortest comes first. */
+static void the_shortest_start_first(void **state)
+{
+    static const struct line lines[] = {{0, 100, 4}, {1, 50, 4}, {2, 10, 4}, {3, 30, 4}};
+    struct queue_outcome outcome =
+        replay(lines, COUNT(lines),
+               (struct queue_settings){.nodes = 1, .gpus_per_node = 4, .order = QUEUE_SJF});
+
+    (void)state;
+    /* From 100 the third, from 110 the fourth, from 140 the second. */
+    check_waits(outcome, (139 + 98 + 107) / 4.0, 139);
+}
+
+/* Two nodes of two: a gang of four is two replicas, and starts when both nodes are empty. */
+static void a_gang_waits_for_whole_nodes(void **state)
+{
+    static const struct line lines[] = {{0, 10, 2}, {1, 100, 1}, {2, 5, 4}, {3, 50, 1}, {4, 98, 2}};
+    struct queue_outcome outcome =
+        replay(lines, COUNT(lines),
+               (struct queue_settings){.nodes = 2, .gpus_per_node = 2, .order = QUEUE_EASY});
+
+    (void)state;
+    /* The gang starts at 101 (99). The fourth passes on the device beside the second. The fifth is
+     * too long, though a node is empty from 10 on: it comes after the gang, at 106 (102). */
+    check_waits(outcome, (99 + 102) / 5.0, 102);
+    assert_int_equal(outcome.broken_reservations, 0);
+}
+
+/* Twelve GPUs on nodes of eight are two replicas of six: two are left on each node. */
+static void what_is_no_multiple_of_a_node_has_equal_parts(void **state)
+{
+    static const struct line lines[] = {{0, 10, 12}, {1, 10, 2}, {2, 10, 2}, {3, 10, 1}};
+    struct queue_outcome outcome =
+        replay(lines, COUNT(lines),
+               (struct queue_settings){.nodes = 2, .gpus_per_node = 8, .order = QUEUE_EASY});
+
+    (void)state;
+    check_waits(outcome, 7 / 4.0, 7);
+}
+
+/* Of nodes that are equally full, pack takes the one that is kept busy the least longer: the gang
+ * finds a whole node sooner. */
+static void what_ends_together_goes_together(void **state)
+{
+    static const struct line lines[] = {{0, 10, 3}, {0, 100, 3}, {1, 98, 1}, {2, 10, 4}};
+    struct queue_settings settings = {.nodes = 2, .gpus_per_node = 4, .order = QUEUE_EASY};
+    struct queue_outcome outcome;
+
+    (void)state;
+    settings.policy = &policy_first;
+    outcome = replay(lines, COUNT(lines), settings);
+    check_waits(outcome, 97 / 4.0, 97);
+    settings.policy = &policy_pack;
+    outcome = replay(lines, COUNT(lines), settings);
+    check_waits(outcome, 8 / 4.0, 8);
+}
+
+static void a_job_that_no_cluster_of_this_size_could_run_is_refused(void **state)
+{
+    static const struct line lines[] = {{0, 10, 1}, {1, 10, 17}};
+    struct queue_settings settings = {.nodes = 2, .gpus_per_node = 8};
+    struct job_list jobs = jobs_of(lines, COUNT(lines));
+
+    (void)state;
+    for (int order = QUEUE_FIFO; order <= QUEUE_SJF; order++) {
+        struct berth_error error = BERTH_ERROR_INIT;
+        struct queue_outcome outcome = {.jobs = 77};
+
+        settings.order = (enum queue_order)order;
+        assert_int_equal(queue_replay("jobs.csv", &jobs, &settings, &outcome, &error),
+                         BERTH_ERROR_INVALID);
+        assert_string_equal(error.message, "jobs.csv:3: wanted a job that 2 nodes of 8 GPUs have "
+                                           "room for, found one of 17 GPUs");
+        assert_int_equal(outcome.jobs, 77);
+    }
+    vector_finish(&jobs);
+}
+
+struct told {
+    size_t last;
+    size_t ends; /* how often all had ended */
+};
+
+static void note_progress(void *context, size_t ended, size_t all)
+{
+    struct told *told = context;
+
+    assert_true(ended == 0 || ended >= told->last);
+    assert_true(ended <= all);
+    told->last = ended;
+    told->ends += ended == all;
+}
+
+static void progress_is_told(void **state)
+{
+    struct told told = {0};
+
+    (void)state;
+    replay(passing, COUNT(passing),
+           (struct queue_settings){
+               .nodes = 1, .gpus_per_node = 4, .progress = note_progress, .context = &told});
+    assert_int_equal(told.ends, 2); /* it is replayed twice */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_ends_before_the_start_passes),
+        cmocka_unit_test(nobody_passes_without_limits),
+        cmocka_unit_test(limits_may_be_too_long),
+        cmocka_unit_test(limits_may_be_too_short),
+        cmocka_unit_test(who_fits_starts_when_jobs_are_skipped),
+        cmocka_unit_test(the_shortest_start_first),
+        cmocka_unit_test(a_gang_waits_for_whole_nodes),
+        cmocka_unit_test(what_is_no_multiple_of_a_node_has_equal_parts),
+        cmocka_unit_test(what_ends_together_goes_together),
+        cmocka_unit_test(a_job_that_no_cluster_of_this_size_could_run_is_refused),
+        cmocka_unit_test(progress_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
