@@ -123,8 +123,6 @@ static inline void make_graph(struct graph *graph, struct test_random *random, u
     }
 }
 
-/* ---- Against it ---- */
-
 static inline uint64_t some_of(struct test_random *random, uint64_t set, uint32_t most)
 {
     uint64_t some = set & test_random_next(random);
