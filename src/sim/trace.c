@@ -185,6 +185,15 @@ static int read_nodes(const char *path, uint32_t scale, struct trace *trace,
     return code;
 }
 
+/* The models that would do; to a pod without GPUs they do not matter. */
+static int read_models(const struct csv *csv, struct trace_kind *kind, struct berth_error *error)
+{
+    if (csv_text(csv, POD_MODELS) != NULL && kind->gpus > 0)
+        return read_text(csv, POD_MODELS, &kind->models, error);
+    kind->models = strdup("");
+    return kind->models == NULL ? error_set_memory(error) : 0;
+}
+
 /* What does not go together in one pod. */
 static int check_pod(const struct csv *csv, const struct trace_kind *kind,
                      struct berth_error *error)
@@ -198,6 +207,20 @@ static int check_pod(const struct csv *csv, const struct trace_kind *kind,
     if (kind->gpus == 0 && kind->cpus == 0 && kind->memory == 0)
         return csv_fail(csv, error, "wanted a pod that needs something, found one that does not");
     return 0;
+}
+
+/* Whether the engine would take it for a request. */
+static int check_request(const struct csv *csv, const struct trace_kind *kind,
+                         struct berth_error *error)
+{
+    struct request request;
+    int code = trace_request(kind, &request, error);
+
+    if (code < 0)
+        return code;
+    code = request_validate(&request, error);
+    request_finish(&request);
+    return code < 0 ? error_wrap(error, code, "%s:%zu", csv->name, csv->line) : 0;
 }
 
 static int read_pod(const struct csv *csv, struct pod_list *pods, struct berth_error *error)
@@ -222,11 +245,9 @@ static int read_pod(const struct csv *csv, struct pod_list *pods, struct berth_e
     kind->part = gpus == 0 ? 0 : (uint32_t)part;
     if (code == 0)
         code = check_pod(csv, kind, error);
-    if (code == 0 && csv_text(csv, POD_MODELS) != NULL && gpus > 0)
-        return read_text(csv, POD_MODELS, &kind->models, error);
-    if (code == 0 && (kind->models = strdup("")) == NULL)
-        code = error_set_memory(error);
-    return code;
+    if (code == 0)
+        code = read_models(csv, kind, error);
+    return code < 0 ? code : check_request(csv, kind, error);
 }
 
 static int compare_numbers(uint64_t one, uint64_t other)

@@ -393,6 +393,7 @@ def test_bad_nodes(sandbox, nodes, wanted):
         (PODS + "p,1,1,2,500,\n", "pods.csv:2: gpu_milli: wanted 1000 for a pod with 2 GPUs, found 500"),
         (PODS + "p,1,1,1,1001,\n", "pods.csv:2: gpu_milli: wanted a whole number from 0 to 1000, found 1001"),
         (PODS + "p,0,0,0,0,\n", "pods.csv:2: wanted a pod that needs something, found one that does not"),
+        (PODS + "p,1,1,1,1000,T4|\n", "pods.csv:2: model: wanted names with | between them, found 'T4|'"),
         (PODS + "p,1,1,1,1000\n", "pods.csv:2: wanted 6 fields, as in the header, found 5"),
         (PODS + "p,1,1,1.5,1000,\n", "pods.csv:2: num_gpu: wanted a whole number, found '1.5'"),
         (PODS + "p,1,1,1,1000,\nq,1,1,1,1\0,\n", "pods.csv:3: wanted text, found a zero byte"),
