@@ -99,7 +99,7 @@ int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uin
                           struct berth_error *error)
 {
     struct decimal decimal;
-    struct quoted found = quote(string);
+    struct quoted found;
     const char *end = read_decimal(string, &decimal);
 
     if (end == NULL || end[0] != '\0' || decimal.fraction_digits > 0)
@@ -108,7 +108,9 @@ int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uin
         *ret_number = decimal.whole;
         return 0;
     }
-    if (!decimal.overflows)
+    if (decimal.overflows)
+        found = quote(string);
+    else
         snprintf(found.text, sizeof(found.text), "%" PRIu64, decimal.whole);
     return error_set(error, BERTH_ERROR_RANGE,
                      "wanted a whole number from %" PRIu64 " to %" PRIu64 ", found %s", least, most,

@@ -141,7 +141,9 @@ int explain_never(struct engine_request *request, struct berth_error *error)
     struct text why = {0};
     int code = BERTH_ERROR_IMPOSSIBLE;
 
-    if (request->could_ever && account != NULL) {
+    if (request->most == 0 && request->what.gpus.most == 0 && !request->what.gpus.all) {
+        text_append(&why, "wanted a device or more to claim, found a request for none");
+    } else if (request->could_ever && account != NULL) {
         text_append(&why, "wanted ");
         request_describe(&request->what, &why);
         text_append(&why, "; ");

@@ -26,7 +26,9 @@ struct demand {
     wide all;     /* parts of devices */
     wide several; /* of requests for several devices */
     int64_t requests;
-    int64_t by_parts[FRAG_PARTS + 1]; /* of the requests for one device: how often each size */
+    int64_t by_parts[FRAG_PARTS + 1]; /* of the requests for one device: how often each size, */
+    int64_t sizes[FRAG_PARTS];        /* and which there are */
+    size_t size_count;
 };
 
 static int64_t parts_of(const struct policy_typical *typical)
@@ -59,6 +61,10 @@ static void sum_up(const struct policy_surroundings *around, struct demand *ret_
         ret_demand->by_parts[FRAG_PARTS] = 1;
     if (ret_demand->all == 0)
         ret_demand->all = 1;
+    for (int64_t parts = 1; parts <= FRAG_PARTS; parts++) {
+        if (ret_demand->by_parts[parts] > 0)
+            ret_demand->sizes[ret_demand->size_count++] = parts;
+    }
 }
 
 /* Whether anybody could ever lease the device. */
@@ -146,7 +152,9 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
         wide fitting = patience;
         wide used = 0;
 
-        for (int64_t parts = 1; parts <= left; parts++) {
+        for (size_t i = 0; i < demand->size_count && demand->sizes[i] <= left; i++) {
+            int64_t parts = demand->sizes[i];
+
             fitting += demand->by_parts[parts];
             used += demand->by_parts[parts] * (FRAG_UNIT * parts + by_chance[left - parts]);
         }
@@ -160,30 +168,33 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
     }
 }
 
-/* Which part of the demand does a device serve that has so many CPUs? One that wants more of them
- * for each device is served in proportion. */
+/* Adds what one kind of request is to the bands: all of it is served where there are as many CPUs
+ * for each device as it wants, and in proportion where there are fewer. */
+static void add_to_bands(const struct policy_typical *typical, const struct demand *demand,
+                         struct frag_tables *tables)
+{
+    int64_t parts = typical->count * parts_of(typical);
+    wide cpus = typical->cpus < FRAG_CPUS_MOST ? typical->cpus : FRAG_CPUS_MOST;
+    int64_t weight = (int64_t)((demand_of(typical) << FRAG_FRACTION) / demand->all);
+    int64_t wanted = (int64_t)((FRAG_BANDS_OF_CPU * cpus + parts - 1) / parts);
+
+    for (int64_t band = 0; band < FRAG_BANDS; band++) {
+        if (wanted <= band)
+            tables->bands[band].usable += weight;
+        else
+            tables->bands[band].cpus += weight * FRAG_BANDS_OF_CPU * FRAG_UNIT / wanted;
+    }
+}
+
+/* Which part of the demand does a device serve that has so many CPUs? */
 static void find_bands(const struct policy_surroundings *around, const struct demand *demand,
                        struct frag_tables *tables)
 {
-    for (int64_t band = 0; band < FRAG_BANDS; band++) {
-        if (demand->requests == 0)
-            tables->bands[band].usable = 1 << FRAG_FRACTION;
-        for (size_t i = 0; i < around->typical_count; i++) {
-            const struct policy_typical *typical = &around->typical[i];
-            int64_t parts = typical->count * parts_of(typical);
-            wide cpus = typical->cpus < FRAG_CPUS_MOST ? typical->cpus : FRAG_CPUS_MOST;
-            wide weight, wanted;
-
-            if (typical->count == 0)
-                continue;
-            weight = (demand_of(typical) << FRAG_FRACTION) / demand->all;
-            wanted = (FRAG_BANDS_OF_CPU * cpus + parts - 1) / parts;
-            if (wanted <= band)
-                tables->bands[band].usable += (int64_t)weight;
-            else
-                tables->bands[band].cpus +=
-                    (int64_t)(weight * FRAG_BANDS_OF_CPU * FRAG_UNIT / wanted);
-        }
+    for (int64_t band = 0; band < FRAG_BANDS && demand->requests == 0; band++)
+        tables->bands[band].usable = 1 << FRAG_FRACTION;
+    for (size_t i = 0; i < around->typical_count; i++) {
+        if (around->typical[i].count > 0)
+            add_to_bands(&around->typical[i], demand, tables);
     }
 }
 

@@ -26,8 +26,7 @@ static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
 {
     uint32_t count = 0;
 
-    subsets->mask = mask;
-    subsets->lowest[0] = 0;
+    *subsets = (struct subsets){.mask = mask};
     for (uint32_t left = mask; left != 0; left &= left - 1) {
         subsets->lowest[count + 1] = subsets->lowest[count] | (left & -left);
         count++;
@@ -189,7 +188,7 @@ static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place
 static void sum_up(struct topology_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
-    int64_t most[TOPOLOGY_EXACT_MOST];
+    int64_t most[TOPOLOGY_EXACT_MOST] = {0};
 
     for (uint32_t place = 0; place < scratch->count; place++) {
         int64_t full = reach_most(scratch, place, scratch->wanted);

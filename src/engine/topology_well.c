@@ -155,7 +155,7 @@ static uint32_t draw(struct topology_scratch *scratch, uint32_t below)
 /* Goes on from the best partition with some of its places elsewhere. */
 static void shake(struct topology_scratch *scratch)
 {
-    uint32_t times = 2 + draw(scratch, scratch->count / 4);
+    uint32_t times = 2 + draw(scratch, 1 + scratch->count / 4);
 
     scratch->now = scratch->best;
     refresh_reach(scratch);
@@ -189,7 +189,7 @@ static int64_t total_most(struct topology_scratch *scratch)
 {
     uint32_t count = scratch->count;
     uint32_t odd = count % scratch->wanted;
-    int64_t values[TOPOLOGY_MOST];
+    int64_t values[TOPOLOGY_MOST] = {0};
     int64_t losses[TOPOLOGY_MOST]; /* below 0 */
     int64_t twice = 0;
 

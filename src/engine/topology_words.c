@@ -68,7 +68,7 @@ static void look(const struct policy_node *node, uint64_t chosen, struct sight *
             (int)link->kind >= sight->best[one][other].kind)
             continue;
         sight->best[one][other].kind = (uint8_t)link->kind;
-        sight->best[one][other].lanes = link->lanes;
+        sight->best[one][other].lanes = link_is_fabric(link->kind) ? link->lanes : 0;
     }
 }
 
@@ -95,7 +95,7 @@ static void append_lanes(uint32_t lanes, struct text *out)
 /* The only kind, or one of several. */
 static void append_kind(const struct tally *tally, int kind, bool only, struct text *out)
 {
-    bool has_lanes = tally->lanes_least > 0;
+    bool has_lanes = kind < (int)COUNT(fabrics) && tally->lanes_least > 0;
 
     if (only && has_lanes && tally->lanes_least == tally->lanes_most) {
         text_append_format(out, "by %u %s %s", tally->lanes_least, fabrics[kind],

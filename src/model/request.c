@@ -317,6 +317,18 @@ static int validate_text(const char *what, const char *text, struct berth_error 
     return 0;
 }
 
+/* An empty name among several would be any. */
+static int validate_models(const char *models, struct berth_error *error)
+{
+    size_t length = models == NULL ? 0 : strlen(models);
+
+    if (length > 0 &&
+        (models[0] == '|' || models[length - 1] == '|' || strstr(models, "||") != NULL))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "model: wanted names with | between them, found %s", quote(models).text);
+    return 0;
+}
+
 static int validate_texts(const struct request *request, struct berth_error *error)
 {
     const struct {
@@ -332,7 +344,7 @@ static int validate_texts(const struct request *request, struct berth_error *err
 
     for (size_t i = 0; i < COUNT(texts) && code == 0; i++)
         code = validate_text(texts[i].what, texts[i].text, error);
-    return code;
+    return code == 0 ? validate_models(request->model, error) : code;
 }
 
 int request_validate(const struct request *request, struct berth_error *error)

@@ -72,7 +72,7 @@ struct request {
     struct device_id_list avoided; /* not these if another will do */
     enum vendor_rule vendor_rule;
     enum vendor vendor;
-    char *model; /* substring in any case, NULL: any */
+    char *model; /* substring in any case, or several with | between them; NULL: any */
     struct optional_number min_free;
     struct optional_number min_memory;
     struct capability min_cap;

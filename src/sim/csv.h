@@ -5,7 +5,7 @@
  * as RFC 4180 has it, lines may end in CR LF, a byte order mark may come first; blank lines are
  * passed over. Whatever else is wrong is refused with one line that begins with FILE:LINE.
  *
- *     static const struct csv_column columns[] = {{"name"}, {"gpus"}, {"model", .optional = true}};
+ *     static const struct csv_column columns[] = {{.name = "name"}, {.name = "gpus"}};
  *
  *     code = csv_open(path, columns, COUNT(columns), &csv, error);
  *     while (code == 0 && (code = csv_next(&csv, error)) > 0)

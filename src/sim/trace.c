@@ -16,21 +16,21 @@
 enum { NODE_NAME, NODE_CPUS, NODE_MEMORY, NODE_GPUS, NODE_MODEL };
 
 static const struct csv_column node_columns[] = {
-    [NODE_NAME] = {"sn"},
-    [NODE_CPUS] = {"cpu_milli"},
-    [NODE_MEMORY] = {"memory_mib"},
-    [NODE_GPUS] = {"gpu"},
-    [NODE_MODEL] = {"model", .optional = true},
+    [NODE_NAME] = {.name = "sn"},
+    [NODE_CPUS] = {.name = "cpu_milli"},
+    [NODE_MEMORY] = {.name = "memory_mib"},
+    [NODE_GPUS] = {.name = "gpu"},
+    [NODE_MODEL] = {.name = "model", .optional = true},
 };
 
 enum { POD_CPUS, POD_MEMORY, POD_GPUS, POD_PART, POD_MODELS };
 
 static const struct csv_column pod_columns[] = {
-    [POD_CPUS] = {"cpu_milli"},
-    [POD_MEMORY] = {"memory_mib"},
-    [POD_GPUS] = {"num_gpu"},
-    [POD_PART] = {"gpu_milli"},
-    [POD_MODELS] = {"gpu_spec", .optional = true},
+    [POD_CPUS] = {.name = "cpu_milli"},
+    [POD_MEMORY] = {.name = "memory_mib"},
+    [POD_GPUS] = {.name = "num_gpu"},
+    [POD_PART] = {.name = "gpu_milli"},
+    [POD_MODELS] = {.name = "gpu_spec", .optional = true},
 };
 
 /* Pods as they are read, before those of one kind are put together. */

@@ -159,7 +159,7 @@ static const struct option request_rows[] = {
      .take = take_vendor},
     {.name = "model",
      .argument = "TEXT",
-     .help = "devices whose model name contains this, in any case",
+     .help = "devices whose model name contains this, in any case; A|B: one of these",
      REQUEST(model),
      .take = option_text},
     {.name = "min-free",

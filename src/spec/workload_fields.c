@@ -87,7 +87,8 @@ static const struct field gpu_fields[] = {
     {.name = "model",
      .type = &field_text,
      REQUEST(model),
-     .help = "Only devices whose model name contains this, in any case.",
+     .help = "Only devices whose model name contains this, in any case, or one of several names "
+             "with vertical bars between them.",
      .usual = "any model",
      .example = "H100"},
     {.name = "mode",

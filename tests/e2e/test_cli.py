@@ -19,7 +19,8 @@ def one_line(text):
 
 
 VERBS = (
-    "run submit logs wait reserve adopt extend release cancel status devices plan spec cdi drain undrain daemon help"
+    "run submit logs wait reserve adopt extend release cancel status devices plan spec sim cdi drain undrain daemon"
+    " help"
 ).split()
 
 

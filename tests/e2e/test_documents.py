@@ -98,7 +98,14 @@ FILLED_IN = {
     "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
     "berth devices --watch": "timeout 1 berth devices --watch || [ $? = 124 ]",
 }
-NOT_FOR_A_POOL = ("--json", "berth sim place --nodes FILE --pods FILE --policy first,frag --plot chart.svg", "berth adopt --container ID", "man berth", "make install PREFIX=/usr/local", "DESTDIR")
+NOT_FOR_A_POOL = (
+    "--json",
+    "berth adopt --container ID",
+    "berth sim place --nodes FILE --pods FILE --policy first,frag --plot chart.svg",
+    "man berth",
+    "make install PREFIX=/usr/local",
+    "DESTDIR",
+)
 
 
 def test_readme_table(sandbox, pool, source_root):

@@ -22,12 +22,12 @@ def plan(sandbox, source_root):
     [
         ("dgx-a100", [], "nvidia0"),
         ("dgx-a100", ["-n", "2"], "nvidia0,nvidia1"),
-        ("dgx-a100", ["-n2", "--busy", "nvidia0"], "nvidia1,nvidia2"),
+        ("dgx-a100", ["-n2", "--busy", "nvidia0"], "nvidia2,nvidia3"),
         ("dgx-a100", ["--gpus=2-4", "--busy", "nvidia0,nvidia3"], "nvidia1,nvidia2,nvidia4,nvidia5"),
         ("dgx-a100", ["-n", "2-100"], ",".join(f"nvidia{i}" for i in range(8))),
         ("dgx-a100", ["-n", "all"], ",".join(f"nvidia{i}" for i in range(8))),
-        ("dgx-a100", ["-n", "2", "--must", "nvidia5"], "nvidia0,nvidia5"),
-        ("dgx-a100", ["-n", "2", "--avoid", "nvidia0,nvidia2"], "nvidia1,nvidia3"),
+        ("dgx-a100", ["-n", "2", "--must", "nvidia5"], "nvidia4,nvidia5"),
+        ("dgx-a100", ["-n", "2", "--avoid", "nvidia0,nvidia2"], "nvidia4,nvidia5"),
         ("dgx-a100", ["--device", "nvidia6"], "nvidia6"),
         ("dgx-a100", ["-n", "2", "--replicas", "2"], "nvidia0,nvidia1 | nvidia2,nvidia3"),
         ("dgx-a100", ["-n", "1-3", "--replicas", "3", "--scheduling", "best-effort"],
@@ -144,19 +144,19 @@ def test_every_policy_is_described(sandbox, source_root):
 
 
 @pytest.mark.parametrize(
-    "example, args, why",
+    "example, args, policy, why",
     [
-        ("dgx-a100", ["-n", "8", "--busy", "nvidia0"],
+        ("dgx-a100", ["-n", "8", "--busy", "nvidia0"], "topology",
          "wanted 8 devices; 7 of 8 devices fit and are free: 1 is busy"),
-        ("workstation", ["--vendor", "amd"],
+        ("workstation", ["--vendor", "amd"], "first",
          "wanted 1 device, vendor amd; 0 of 4 devices fit and are free: "
          "3 are another vendor's, 1 is sick"),
-        ("workstation", ["--device", "nvidia2", "--min-free", "20G"],
+        ("workstation", ["--device", "nvidia2", "--min-free", "20G"], "first",
          "wanted 1 device, at least 20 GiB free, only nvidia2; 0 of 4 devices fit and are free: "
          "3 are not among the wanted, 1 has too little free memory or an unknown amount"),
     ],
 )
-def test_not_now(plan, example, args, why):
+def test_not_now(plan, example, args, policy, why):
     assert plan(example, *args) == (0, f"not now\nwhy: {why}\n", "")
     document = json.loads(plan(example, *args, "--json").stdout)
     assert document == {
@@ -164,7 +164,7 @@ def test_not_now(plan, example, args, why):
         "satisfiable": True,
         "now": False,
         "devices": [],
-        "policy": "first",
+        "policy": policy,
         "score": None,
         "why": why,
     }

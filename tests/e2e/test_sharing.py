@@ -339,10 +339,14 @@ def test_status_says_who_has_how_much(pool_of):
         assert device["leases"] == [lease["id"] for lease in document["leases"]]
 
 
+# What a plan says of the policy that shares go by.
+BY_FRAG = "frag takes the slots whose loss leaves the most that expected requests can use"
+
+
 @pytest.mark.parametrize(
     "options, answer",
     [
-        ("--share 0.25", "now: nvidia0\nwhy: 1 of 1 device fits and has room; first takes the lowest slots\n"),
+        ("--share 0.25", f"now: nvidia0\nwhy: 1 of 1 device fits and has room; {BY_FRAG}\n"),
         (
             "--share 0.5",
             "not now\nwhy: wanted 1 device, shared by time-slice, share 0.5; 0 of 1 device fit and have room: "
@@ -373,7 +377,7 @@ def test_plan_says_what_is_left(pool_of, options, answer):
 def test_plan_without_a_pool(pool_of):
     pool = pool_of(2)
     done = pool.berth("plan", *SLICE, "--share", "0.5")
-    assert done == (0, "now: nvidia0\nwhy: 2 of 2 devices fit and have room; first takes the lowest slots\n", "")
+    assert done == (0, f"now: nvidia0\nwhy: 2 of 2 devices fit and have room; {BY_FRAG}\n", "")
     assert not pool.daemons()
 
 

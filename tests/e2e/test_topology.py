@@ -202,12 +202,21 @@ def test_leases_of_an_inventory(pool_of, machine_file):
     assert take(pool, "-n", "4") == ids("nvidia", [4, 5, 6, 7])
 
 
-def test_run_on_pairs(pool_of, machine_file):
+@pytest.mark.parametrize("policy", [["--policy", "topology"], []])
+def test_run_on_pairs(pool_of, machine_file, policy):
+    """Who names no policy and wants several devices has well connected ones, too."""
     pool = pool_of(machine_file("rtx8000").read_text())
-    done = pool.berth("run", "-n", "2", "--policy", "topology", "--", "printenv", "BERTH_DEVICES")
+    done = pool.berth("run", "-n", "2", *policy, "--", "printenv", "BERTH_DEVICES")
     assert (done.code, done.stdout) == (0, "nvidia0,nvidia3\n")
-    plan_now = json.loads(pool.berth("plan", "-n", "2", "--policy", "topology", "--json").stdout)
-    assert (plan_now["devices"], plan_now["score"]) == (ids("nvidia", [0, 3]), 200)
+    planned = json.loads(pool.berth("plan", "-n", "2", *policy, "--json").stdout)
+    assert (planned["policy"], planned["devices"], planned["score"]) == (
+        "topology", ids("nvidia", [0, 3]), 200)
+
+
+def test_one_device_needs_no_links(pool_of, machine_file):
+    pool = pool_of(machine_file("dgx1-volta").read_text())
+    planned = json.loads(pool.berth("plan", "--json").stdout)
+    assert (planned["policy"], planned["devices"]) == ("first", ["nvidia0"])
 
 
 def test_example_pairs_share_a_switch(pool_of, source_root):

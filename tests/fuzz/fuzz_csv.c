@@ -18,10 +18,10 @@ static const char file_name[] = "fuzz.csv";
 enum { NAME, COUNTED, FRACTION, KIND, MOST = 1000000 };
 
 static const struct csv_column columns[] = {
-    [NAME] = {"name"},
-    [COUNTED] = {"count"},
-    [FRACTION] = {"fraction", .optional = true},
-    [KIND] = {"kind", .optional = true},
+    [NAME] = {.name = "name"},
+    [COUNTED] = {.name = "count"},
+    [FRACTION] = {.name = "fraction", .optional = true},
+    [KIND] = {.name = "kind", .optional = true},
 };
 
 static void check_refusal(const struct berth_error *error, int code, size_t lines)

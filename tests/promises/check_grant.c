@@ -204,16 +204,25 @@ static bool is_preferred(const struct run *run, const struct asking *asking, uns
     return first != second ? first < second : one < other;
 }
 
+/* Whether the policy that decides knows no difference between devices. */
+static bool is_by_slot(const struct run *run, const struct asking *asking)
+{
+    const char *policy = asking->policy != NULL ? asking->policy : run->model.rules.policy;
+
+    if (policy != NULL)
+        return strcmp(policy, "first") == 0;
+    return asking->sharing == SHARING_EXCLUSIVE && asking->gpus.most == 1 && !asking->gpus.all;
+}
+
 void check_choice(struct run *run, const struct model_claim *claim,
                   const struct engine_event *event)
 {
     const struct asking *asking = claim->asking;
-    const char *policy = asking->policy != NULL ? asking->policy : run->model.rules.policy;
     slot_set left = run->expected_allowed;
     unsigned lowest;
 
-    if (claim->id != 0 || left == 0 || (policy != NULL && strcmp(policy, "first") != 0) ||
-        asking->affinity != NULL || run->plan->affinity_by_user || event->replicas > 1)
+    if (claim->id != 0 || left == 0 || !is_by_slot(run, asking) || asking->affinity != NULL ||
+        run->plan->affinity_by_user || event->replicas > 1)
         return;
     lowest = (unsigned)__builtin_ctz(left);
     for (unsigned slot = 0; slot < run->plan->planned; slot++) {

@@ -125,12 +125,13 @@ def place(nodes_path, pods_path, seed, tune=Fraction(13, 10)):
             free = sum(Fraction(node.unusable(kind) * kinds[kind]) for node in nodes for kind in kinds)
             samples.setdefault(percent, []).append((allocated, free / sum(kinds.values())))
 
+    def mean_at(point, which):
+        if point not in samples:
+            return None
+        total = sum(Fraction(sample[which]) for sample in samples[point])
+        return rounded(100 * total / len(samples[point]) / capacity)
+
     def mean(which):
-        return {
-            str(point): rounded(100 * sum(Fraction(sample[which]) for sample in samples[point]) / len(samples[point]) / capacity)
-            if point in samples
-            else None
-            for point in POINTS
-        }
+        return {str(point): mean_at(point, which) for point in POINTS}
 
     return {"allocated": mean(0), "frag": mean(1), "failed": failed, "decisions": decisions}

@@ -27,6 +27,7 @@ struct rated_nodes {
     struct bitset candidates;        /* slots; all that have room unless changed */
     struct bitset required;
     struct bitset avoided;
+    struct bitset everything; /* all slots that there are */
     struct policy_typical typical[RATED_TYPICAL];
     size_t typical_count;
 };
@@ -46,6 +47,7 @@ static inline void rated_init(struct rated_nodes *nodes)
     assert_int_equal(bitset_init(&nodes->candidates, RATED_DEVICES), 0);
     assert_int_equal(bitset_init(&nodes->required, RATED_DEVICES), 0);
     assert_int_equal(bitset_init(&nodes->avoided, RATED_DEVICES), 0);
+    assert_int_equal(bitset_init(&nodes->everything, RATED_DEVICES), 0);
     bitset_fill(&nodes->candidates);
 }
 
@@ -55,6 +57,7 @@ static inline void rated_finish(struct rated_nodes *nodes)
     bitset_finish(&nodes->candidates);
     bitset_finish(&nodes->required);
     bitset_finish(&nodes->avoided);
+    bitset_finish(&nodes->everything);
 }
 
 /* Adds a host with these CPUs, all left, and devices with so many thousandths left. */
@@ -76,6 +79,7 @@ static inline void rated_add_host(struct rated_nodes *nodes, struct optional_num
         assert_true(slot < RATED_DEVICES);
         machine_add(&nodes->machine, id)->host = number;
         nodes->left[slot] = left[i] * THOUSANDTH;
+        bitset_add(&nodes->everything, slot);
     }
 }
 
@@ -134,10 +138,11 @@ static inline void rated_show(const struct rated_nodes *nodes, const void *table
     };
     for (uint32_t slot = 0; slot < nodes->machine.devices.count; slot++) {
         uint32_t place = node->count;
-        uint64_t bit = UINT64_C(1) << place;
+        uint64_t bit;
 
         if (nodes->machine.devices.items[slot].host != host)
             continue;
+        bit = UINT64_C(1) << place;
         node->count++;
         ret_view->slots[place] = slot;
         ret_view->left[place] = nodes->left[slot];

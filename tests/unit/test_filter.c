@@ -98,6 +98,12 @@ static void the_model_is_a_part_of_the_name_in_any_case(void **state)
         {"H100", FILTER_MODEL},
         {"A100 SXM4", FILTER_MODEL},
         {"A.00", FILTER_MODEL},
+        {"h100|a100", FILTER_PASSES},
+        {"A100|H100", FILTER_PASSES},
+        {"H100|L40|80GB", FILTER_PASSES},
+        {"H100|V100", FILTER_MODEL},
+        {"A100-SXM4|H", FILTER_PASSES},
+        {"A100|", FILTER_PASSES},
     };
     struct request *request = *state;
     struct device device = good_device();

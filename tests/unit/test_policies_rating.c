@@ -100,7 +100,7 @@ static void expect_usual(struct rated_nodes *nodes)
             .weight = 1,
             .count = demands[i].count,
             .share = demands[i].share,
-            .accepts = &nodes->candidates,
+            .accepts = &nodes->everything,
         };
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/count.h"
+#include "engine/placement.h"
 #include "engine/policies.h"
 #include "engine/report.h"
 #include "support/assert_error.h"
@@ -392,6 +393,61 @@ static void links_of_a_report_reach_the_slots(void **state)
     world_finish(&world);
 }
 
+/* ---- In words ---- */
+
+/* What a plan of `count` devices says after what is free. */
+static void check_words(const struct machine *machine, uint32_t count, const char *wanted)
+{
+    static const char lead[] = "; topology takes the best connected devices: ";
+    struct placement placement;
+    struct bitset none;
+    struct request request;
+    const char *words;
+
+    request_init(&request);
+    request.gpus = (struct device_count){.least = count, .most = count};
+    assert_int_equal(bitset_init(&none, machine->devices.count), 0);
+    assert_int_equal(placement_find(
+                         &(struct placement_question){
+                             .machine = machine,
+                             .request = &request,
+                             .policy = &policy_topology,
+                             .busy = &none,
+                             .must = &none,
+                         },
+                         &placement, NULL),
+                     0);
+    assert_true(placement.rated && placement.proven);
+    words = strstr(text_string(&placement.why), lead);
+    assert_non_null(words);
+    assert_string_equal(words + strlen(lead), wanted);
+    placement_finish(&placement);
+    bitset_finish(&none);
+    request_finish(&request);
+}
+
+static void words_say_how_devices_are_joined(void **state)
+{
+    struct machine machine = {0};
+
+    (void)state;
+    add_devices(&machine, "nvidia", 3);
+    check_words(&machine, 2, "the lowest slots, as no links are known");
+    add_link(&machine, 0, 1, LINK_PXB, 7); /* paths have no lanes, whatever is said */
+    check_words(&machine, 2, "joined through several PCIe switches; best of 3 free devices");
+    check_words(&machine, 3,
+                "of 3 pairs 1 joined through several PCIe switches, 2 in a way that is not known");
+    add_link(&machine, 1, 2, LINK_NVLINK, 0);
+    add_link(&machine, 0, 2, LINK_NVLINK, 3);
+    check_words(&machine, 2, "joined by 3 NVLink lanes; best of 3 free devices");
+    check_words(&machine, 3, "of 3 pairs 2 joined by NVLink, 1 through several PCIe switches");
+    check_words(&machine, 1, "the first, as one needs no links");
+    add_link(&machine, 0, 1, LINK_NVLINK, UINT32_MAX);
+    check_words(&machine, 2, "joined by 4294967295 NVLink lanes; best of 3 free devices");
+    check_words(&machine, 3, "every pair joined by NVLink");
+    machine_finish(&machine);
+}
+
 /* ---- No memory ---- */
 
 static int prepare(void *context)
@@ -458,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_pair_has_a_fabric_link_and_a_path),
         cmocka_unit_test(links_of_other_slots_are_refused),
         cmocka_unit_test(links_of_a_report_reach_the_slots),
+        cmocka_unit_test(words_say_how_devices_are_joined),
         cmocka_unit_test(tables_need_memory),
         cmocka_unit_test(links_need_memory),
     };

@@ -357,6 +357,40 @@ static void texts_are_checked(void **state)
     }
 }
 
+static void models_are_names_with_bars_between_them(void **state)
+{
+    static char good[] = "A100|H100|L4";
+    static char bad[][12] = {"|", "|A100", "A100|", "A100||H100"};
+    struct request *request = *state;
+    char message[100];
+
+    request->model = good;
+    check_good(request);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        request->model = bad[i];
+        snprintf(message, sizeof(message), "model: wanted names with | between them, found '%s'",
+                 bad[i]);
+        check_bad(request, message);
+    }
+    request->model = NULL;
+}
+
+/* Work on a host takes its CPUs or memory, and no device. */
+static void no_devices_are_wanted_for_work_on_a_host_only(void **state)
+{
+    struct request *request = *state;
+
+    request->gpus = (struct device_count){0};
+    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-0");
+    request->cpus = optional_number_of(1000);
+    check_good(request);
+    request->cpus = (struct optional_number){0};
+    request->host_memory = optional_number_of(1);
+    check_good(request);
+    request->gpus.most = 1;
+    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-1");
+}
+
 /* Whatever the numbers are: one line for a refusal, and nothing else is written or read. */
 static void random_requests_are_judged(void **state)
 {
@@ -411,6 +445,8 @@ int main(void)
         request_test(not_waiting_and_waiting_exclude_each_other),
         request_test(durations_are_bounded),
         request_test(texts_are_checked),
+        request_test(models_are_names_with_bars_between_them),
+        request_test(no_devices_are_wanted_for_work_on_a_host_only),
         request_test(random_requests_are_judged),
     };
 

@@ -13,9 +13,9 @@
 enum { NAME, GPUS, MODEL };
 
 static const struct csv_column columns[] = {
-    [NAME] = {"name"},
-    [GPUS] = {"gpus"},
-    [MODEL] = {"model", .optional = true},
+    [NAME] = {.name = "name"},
+    [GPUS] = {.name = "gpus"},
+    [MODEL] = {.name = "model", .optional = true},
 };
 
 static int parse_bytes(const char *bytes, size_t length, struct csv *ret_csv,
