@@ -71,7 +71,8 @@ static int make_room(struct engine *engine)
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
         return BERTH_ERROR_MEMORY;
-    engine->group_counts = calloc(engine->host_count * GROUPS_OF_NODE, sizeof(*engine->group_counts));
+    engine->group_counts =
+        calloc(engine->host_count * GROUPS_OF_NODE, sizeof(*engine->group_counts));
     if (engine->group_counts == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t slot = 0; slot < engine->machine.devices.count; slot++)

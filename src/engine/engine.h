@@ -185,9 +185,10 @@ void engine_pause(struct engine *engine);
  * there is not, or another than before) or _MEMORY. */
 int engine_device_add(struct engine *engine, struct device *device, uint32_t *ret_slot,
                       struct berth_error *error);
-/* How devices reach each other, by slot: in place of what was known of the same pairs; what is known
- * of others stays. Who decides by links goes by these from now on. Fails with BERTH_ERROR_INVALID (a
- * slot that has no device, or the higher one first) or _MEMORY; nothing is changed then. */
+/* How devices reach each other, by slot: in place of what was known of the same pairs; what is
+ * known of others stays. Who decides by links goes by these from now on. Fails with
+ * BERTH_ERROR_INVALID (a slot that has no device, or the higher one first) or _MEMORY; nothing is
+ * changed then. */
 int engine_links(struct engine *engine, const struct link_list *links, struct berth_error *error);
 /* A device is gone: nothing is granted on it, leases on it go on until they end. Claims that
  * nothing here could satisfy any more are refused. */

@@ -81,11 +81,17 @@ static void serve(struct market *market)
     }
 }
 
+/* Rounded down, so that a device has room for the equal parts that it was cut into. */
+static int step_of(int parts)
+{
+    return parts < PARTS_OF_STEP ? 1 : parts / PARTS_OF_STEP;
+}
+
 static void open_market(const int64_t *by_parts, struct market *ret_market)
 {
     memset(ret_market, 0, sizeof(*ret_market));
     for (int parts = 1; parts <= PARTS; parts++)
-        ret_market->expected[(parts + PARTS_OF_STEP - 1) / PARTS_OF_STEP] += by_parts[parts];
+        ret_market->expected[step_of(parts)] += by_parts[parts];
     for (int size = 1; size <= FRAG_PRICES; size++) {
         if (ret_market->expected[size] == 0)
             continue;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    FRAG_PRICES = 100,    /* steps that a device is priced in */
+    FRAG_PRICES = 200,    /* steps that a device is priced in */
     FRAG_PRICE = 1 << 20, /* of a whole one */
 };
 

@@ -31,9 +31,10 @@ struct demand {
     size_t size_count;
 };
 
+/* Rounded down, so that a device has room for the equal parts that it was cut into. */
 static int64_t parts_of(const struct policy_typical *typical)
 {
-    return ((int64_t)typical->share + FRAG_MILLIONTHS - 1) / FRAG_MILLIONTHS;
+    return typical->share < FRAG_MILLIONTHS ? 1 : typical->share / FRAG_MILLIONTHS;
 }
 
 static wide demand_of(const struct policy_typical *typical)
@@ -143,7 +144,7 @@ static int find_scarcity(const struct policy_surroundings *around, const struct 
  * what a part is worth when all that is expected has to be packed well. */
 static void find_usable(const struct demand *demand, struct frag_tables *tables)
 {
-    int64_t patience = demand->requests / PATIENCE > 0 ? demand->requests / PATIENCE : 1;
+    int64_t patience = demand->requests > 0 ? demand->requests : 1; /* of PATIENCE for each */
     int64_t prices[FRAG_PRICES + 1];
     wide by_chance[FRAG_PARTS + 1] = {0};
 
@@ -155,10 +156,10 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
         for (size_t i = 0; i < demand->size_count && demand->sizes[i] <= left; i++) {
             int64_t parts = demand->sizes[i];
 
-            fitting += demand->by_parts[parts];
+            fitting += demand->by_parts[parts] * PATIENCE;
             used += demand->by_parts[parts] * (FRAG_UNIT * parts + by_chance[left - parts]);
         }
-        by_chance[left] = used / fitting;
+        by_chance[left] = used * PATIENCE / fitting;
     }
     for (int64_t left = 0; left <= FRAG_PARTS; left++) {
         wide price = by_chance[FRAG_PARTS] * prices[left * FRAG_PRICES / FRAG_PARTS] / FRAG_PRICE;

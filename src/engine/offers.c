@@ -174,8 +174,8 @@ struct bid offer_of_node(const struct offer_question *question, size_t node,
     return rate_vendors(question, &view, ret_offer);
 }
 
-/* Asks every node. */
-static size_t scan(const struct offer_question *question)
+/* Asks every node. Returns the best, with its offer, or SIZE_MAX. */
+static size_t scan(const struct offer_question *question, struct policy_offer *ret_offer)
 {
     struct policy_question equals = offer_equals(question->request);
     struct bid best = {.avoided = UINT32_MAX};
@@ -189,6 +189,7 @@ static size_t scan(const struct offer_question *question)
             continue;
         best = bid;
         best_node = node;
+        *ret_offer = offer;
     }
     return best_node;
 }
@@ -196,17 +197,13 @@ static size_t scan(const struct offer_question *question)
 int offer_find(const struct offer_question *question, size_t *ret_node,
                struct policy_offer *ret_offer)
 {
-    size_t node;
-
-    if (index_applies(question)) {
-        if (index_find(question, &node) < 0)
-            return BERTH_ERROR_MEMORY;
+    if (!index_applies(question)) {
+        *ret_node = scan(question, ret_offer);
     } else {
-        node = scan(question);
+        if (index_find(question, ret_node) < 0)
+            return BERTH_ERROR_MEMORY;
+        if (*ret_node != SIZE_MAX)
+            offer_of_node(question, *ret_node, ret_offer);
     }
-    if (node == SIZE_MAX)
-        return 0;
-    offer_of_node(question, node, ret_offer);
-    *ret_node = node;
-    return 1;
+    return *ret_node != SIZE_MAX;
 }

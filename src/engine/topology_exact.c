@@ -117,13 +117,14 @@ static int64_t total_of(struct topology_scratch *scratch, const struct turn *tur
     return scratch->sums[set] + best_total(scratch, rest);
 }
 
-static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size)
+/* The best total with a set of this size, if it is more than `best`. */
+static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+                            int64_t best)
 {
-    int64_t best = IMPOSSIBLE;
     struct turn turn;
 
     if (!turn_start(scratch, rest, size, &turn))
-        return IMPOSSIBLE;
+        return best;
     do {
         int64_t total = total_of(scratch, &turn, best + 1);
 
@@ -135,15 +136,14 @@ static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uin
 /* Of a rest that is more than one set. */
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
 {
-    int64_t full;
-    int64_t odd;
+    int64_t best = IMPOSSIBLE;
 
     if (scratch->totals[rest] != UNKNOWN)
         return scratch->totals[rest];
-    full = best_of_size(scratch, rest, scratch->wanted);
-    odd = best_of_size(scratch, rest, odd_size_left(scratch, rest));
-    scratch->totals[rest] = full > odd ? full : odd;
-    return scratch->totals[rest];
+    best = best_of_size(scratch, rest, scratch->wanted, best);
+    best = best_of_size(scratch, rest, odd_size_left(scratch, rest), best);
+    scratch->totals[rest] = best;
+    return best;
 }
 
 /* The earliest set that a best partition of the rest may begin with. */
@@ -185,16 +185,19 @@ static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place
     return sum;
 }
 
-static void sum_up(struct topology_scratch *scratch)
+/* Returns what a total of 0 stands for, twice. */
+static int64_t sum_up(struct topology_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
     int64_t most[TOPOLOGY_EXACT_MOST] = {0};
+    int64_t twice = 0;
 
     for (uint32_t place = 0; place < scratch->count; place++) {
         int64_t full = reach_most(scratch, place, scratch->wanted);
         int64_t odd = reach_most(scratch, place, odd_size(scratch));
 
         most[place] = odd_size(scratch) > 0 && odd > full ? odd : full;
+        twice += most[place];
     }
     scratch->sums[0] = 0;
     scratch->odd_most = IMPOSSIBLE;
@@ -209,6 +212,7 @@ static void sum_up(struct topology_scratch *scratch)
             scratch->odd_most = scratch->sums[set];
     }
     scratch->steps += subsets;
+    return twice;
 }
 
 void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen)
@@ -216,9 +220,11 @@ void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chose
     uint32_t rest = (uint32_t)topology_lowest(scratch->count);
     uint32_t required = required_of(scratch);
     uint32_t chosen = 0;
+    /* What is found quickly need not be looked for again, only what is better, or equal. */
+    int64_t found = 2 * topology_good_total(scratch) - sum_up(scratch) - 1;
 
-    sum_up(scratch);
-    best_total(scratch, rest);
+    scratch->totals[rest] = best_of_size(scratch, rest, odd_size(scratch),
+                                         best_of_size(scratch, rest, scratch->wanted, found));
     while (rest != 0) {
         uint32_t set = size_of(rest) <= scratch->wanted ? rest : 0;
 

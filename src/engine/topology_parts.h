@@ -76,6 +76,9 @@ static inline bool topology_is_earlier(uint64_t one, uint64_t other)
  * else there is no answer yet. */
 bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chosen);
 
+/* The total of some good partition, soon found. */
+int64_t topology_good_total(struct topology_scratch *scratch);
+
 /* The rule to the letter; only for TOPOLOGY_EXACT_MOST places. */
 void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen);
 

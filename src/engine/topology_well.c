@@ -284,6 +284,13 @@ bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chos
     return true;
 }
 
+int64_t topology_good_total(struct topology_scratch *scratch)
+{
+    fill_sets(scratch, true);
+    improve(scratch);
+    return scratch->now.total;
+}
+
 bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen)
 {
     int64_t most = total_most(scratch);

@@ -23,7 +23,8 @@ static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, u
     };
 }
 
-static void price(const int64_t *by_parts, int size, int64_t least, int64_t most)
+/* That so many hundredths of a device can fetch so much. */
+static void price(const int64_t *by_parts, int hundredths, int64_t least, int64_t most)
 {
     int64_t prices[FRAG_PRICES + 1];
 
@@ -32,7 +33,7 @@ static void price(const int64_t *by_parts, int size, int64_t least, int64_t most
     assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE);
     for (int left = 1; left <= FRAG_PRICES; left++)
         assert_true(prices[left] >= prices[left - 1]);
-    assert_in_range(prices[size], least, most);
+    assert_in_range(prices[hundredths * FRAG_PRICES / 100], least, most);
 }
 
 static void halves_cost_half(void **state)
@@ -209,6 +210,52 @@ static void the_largest_numbers_do(void **state)
     rated_finish(&nodes);
 }
 
+/* Equal parts use a device up, also where they are no whole thousandths of it. */
+static void equal_parts_use_a_device_up(void **state)
+{
+    (void)state;
+    for (uint32_t parts = 2; parts <= 16; parts++) {
+        struct policy_typical typical = {.weight = 1, .count = 1, .share = SHARE_WHOLE / parts};
+        struct frag_tables *tables;
+        struct rated_nodes nodes;
+        struct policy_surroundings around = {.typical = &typical, .typical_count = 1};
+        uint32_t left = SHARE_WHOLE;
+
+        rated_init(&nodes);
+        rated_host(&nodes, 1000);
+        around.machine = &nodes.machine;
+        typical.accepts = &nodes.candidates;
+        assert_int_equal(frag_tables_create(&around, &tables), 0);
+        for (uint32_t i = 0; i < parts; i++) {
+            uint32_t after = left - typical.share;
+
+            assert_true(tables->usable[left / FRAG_MILLIONTHS] >
+                        tables->usable[after / FRAG_MILLIONTHS]);
+            left = after;
+        }
+        frag_tables_destroy(tables);
+        rated_finish(&nodes);
+    }
+}
+
+/* Where nobody says what is expected, a device that is in use is used further. */
+static void a_pool_that_was_told_nothing_packs(void **state)
+{
+    static const uint32_t sizes[][2] = {{1, 125},  {1, 250},  {1, 500}, {1, 1000},
+                                        {2, 1000}, {4, 1000}, {8, 1000}};
+    struct rated_nodes nodes;
+
+    (void)state;
+    rated_init(&nodes);
+    rated_host(&nodes, 1000, 1000, 875, 1000);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        expect(&nodes, 1, sizes[i][0], sizes[i][1], 0);
+    rated_takes(&nodes, &policy_frag, rated_share(125), 2);
+    rated_takes(&nodes, &policy_frag, rated_share(250), 2);
+    rated_takes(&nodes, &policy_frag, rated_share(500), 2);
+    rated_finish(&nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +269,8 @@ int main(void)
         cmocka_unit_test(whole_nodes_stay_whole),
         cmocka_unit_test(scarce_devices_are_spared),
         cmocka_unit_test(without_expectations_what_is_used_is_used_up),
+        cmocka_unit_test(equal_parts_use_a_device_up),
+        cmocka_unit_test(a_pool_that_was_told_nothing_packs),
         cmocka_unit_test(the_largest_numbers_do),
     };
 
