@@ -55,28 +55,27 @@ static int try_one(struct replay *replay, struct queue_job *job, struct berth_er
     return code;
 }
 
-/* What the engine promises the job if it waits there. */
+static void note_promise(void *context, const struct reservation_view *view)
+{
+    *(int64_t *)context = view->start;
+}
+
+/* What the engine promises the job if it waits there, where nobody else does. */
 static int ask_promise(struct replay *replay, struct queue_job *job, struct berth_error *error)
 {
     struct engine_request *request;
-    struct bitset slots;
     int64_t start = TIME_NEVER;
     uint64_t claim = 0;
     int code = replay_open(replay, job, &request, error);
 
     if (code < 0)
         return code;
-    if (bitset_init(&slots, engine_slots_most(replay->engine)) < 0) {
-        engine_request_close(replay->engine, request);
-        return error_set_memory(error);
-    }
     code = engine_claim(replay->engine, request, TIME_NEVER, NULL, &claim, error);
-    if (code == CLAIM_WAITS) {
-        engine_reservation(replay->engine, claim, &slots, &start);
-        code = engine_cancel(replay->engine, claim, error);
-    }
-    bitset_finish(&slots);
     engine_request_close(replay->engine, request);
+    if (code == CLAIM_WAITS && engine_each_reservation(replay->engine, note_promise, &start) < 0)
+        code = error_set_memory(error);
+    if (code == CLAIM_WAITS)
+        code = engine_cancel(replay->engine, claim, error);
     if (code == 0)
         replay_promise(replay, job, start);
     return code;

@@ -102,6 +102,7 @@ NOT_FOR_A_POOL = (
     "--json",
     "berth adopt --container ID",
     "berth sim place --nodes FILE --pods FILE --policy first,frag --plot chart.svg",
+    "berth sim queue --jobs FILE --nodes 90 --gpus-per-node 8",
     "man berth",
     "make install PREFIX=/usr/local",
     "DESTDIR",

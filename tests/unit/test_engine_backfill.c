@@ -376,6 +376,40 @@ static void a_lease_that_drains_moves_no_reservation_before_it_overstays(void **
     world_finish(&world);
 }
 
+static void write_reservation(void *context, const struct reservation_view *view)
+{
+    text_append_format(context, "claim %llu", (unsigned long long)view->claim);
+    if (view->start == TIME_NEVER)
+        text_append_format(context, ", owner %s\n", (const char *)view->owner.data);
+    else
+        text_append_format(context, " at %lld\n", (long long)view->start);
+}
+
+/* One for each group, whether its start is known or not; none for opportunistic ones. */
+static void all_reservations_can_be_seen(void **state)
+{
+    static char name[] = "Ann";
+    struct world world;
+    struct text found = {0};
+    uint64_t id;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1,nvidia2,nvidia3");
+    granted_to(&world, "device=nvidia0 time=100");
+    granted_to(&world, "device=nvidia1");
+    granted_to(&world, "device=nvidia2 opportunistic");
+    waits_with(&world, "device=nvidia0");
+    waits_with(&world, "device=nvidia0 time=5");
+    assert_int_equal(engine_claim(world.engine, world_request(&world, "device=nvidia1"), TIME_NEVER,
+                                  &(struct claim_owner){.data = name}, &id, NULL),
+                     CLAIM_WAITS);
+    waits_with(&world, "device=nvidia2 opportunistic");
+    assert_int_equal(engine_each_reservation(world.engine, write_reservation, &found), 0);
+    assert_string_equal(text_string(&found), "claim 4 at 100\nclaim 6, owner Ann\n");
+    text_finish(&found);
+    world_finish(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_claim_granted_at_once_that_moves_a_reservation_frees_what_was_reserved),
         cmocka_unit_test(a_waiting_claim_that_starts_and_moves_a_reservation_does_the_same),
         cmocka_unit_test(a_lease_that_drains_moves_no_reservation_before_it_overstays),
+        cmocka_unit_test(all_reservations_can_be_seen),
     };
 
     return cmocka_run_group_tests_name("engine_backfill", tests, NULL, NULL);
