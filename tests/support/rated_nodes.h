@@ -60,6 +60,24 @@ static inline void rated_finish(struct rated_nodes *nodes)
     bitset_finish(&nodes->everything);
 }
 
+/* Nodes of its own for each test. */
+static inline int rated_set_up(void **state)
+{
+    struct rated_nodes *nodes = malloc(sizeof(*nodes));
+
+    assert_non_null(nodes);
+    rated_init(nodes);
+    *state = nodes;
+    return 0;
+}
+
+static inline int rated_tear_down(void **state)
+{
+    rated_finish(*state);
+    free(*state);
+    return 0;
+}
+
 /* Adds a host with these CPUs, all left, and devices with so many thousandths left. */
 static inline void rated_add_host(struct rated_nodes *nodes, struct optional_number cpus,
                                   const uint32_t *left, size_t count)

@@ -8,23 +8,6 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-static int set_up(void **state)
-{
-    struct rated_nodes *nodes = malloc(sizeof(*nodes));
-
-    assert_non_null(nodes);
-    rated_init(nodes);
-    *state = nodes;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    rated_finish(*state);
-    free(*state);
-    return 0;
-}
-
 static void the_emptiest_node_is_taken(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -201,7 +184,7 @@ static void nothing_is_more_even(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rated_set_up, rated_tear_down)
 
 int main(void)
 {

@@ -7,23 +7,6 @@
 
 #include "engine/policy_nodes.h"
 
-static int set_up(void **state)
-{
-    struct rated_nodes *nodes = malloc(sizeof(*nodes));
-
-    assert_non_null(nodes);
-    rated_init(nodes);
-    *state = nodes;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    rated_finish(*state);
-    free(*state);
-    return 0;
-}
-
 static struct policy_demand with_cpus(struct policy_demand demand, uint64_t cpus)
 {
     demand.cpus = cpus;
@@ -237,7 +220,7 @@ static void random_takes_any_set(void **state)
         assert_int_equal(seen[set], policy_nodes_size(set) == 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rated_set_up, rated_tear_down)
 
 int main(void)
 {
