@@ -111,8 +111,8 @@ MUTATIONS = (
     (
         "vendors-mix",
         "placement_search.c",
-        "(may_mix(search->request) ? 0 : device->id.vendor)",
-        "0",
+        "return request->vendor_rule == VENDOR_RULE_MIXED ||",
+        "return request->vendor_rule != VENDOR_RULE_EXACT ||",
         (3, 4, 5, 7),
     ),
     (
