@@ -15,7 +15,6 @@ enum {
         200, /* what is left of a device is given up after this part of the requests passed */
     PRICES_WEIGHT = 6, /* of 8: how much prices count in what is usable, beside chance */
     WHOLE_WORTH = 16,  /* parts of a device that a whole node is worth more, for each device */
-    SCARCITY_MEAN = 1024,
 };
 
 /* Holds every product of weights, counts and capacities. */
@@ -101,7 +100,7 @@ static void find_pressure(const struct policy_surroundings *around, const struct
             continue;
         for (size_t slot = bitset_next(typical->accepts, 0); slot < device_count;
              slot = bitset_next(typical->accepts, slot + 1))
-            ret_pressure[slot] += demand_of(typical) * all * SCARCITY_MEAN / capacity;
+            ret_pressure[slot] += demand_of(typical) * all * FRAG_SCARCITY / capacity;
     }
     for (size_t slot = 0; slot < device_count; slot++)
         ret_pressure[slot] /= demand->all;

@@ -17,6 +17,7 @@ enum {
     FRAG_BANDS = 1024,      /* of CPUs for each usable device; the last: plenty */
     FRAG_BANDS_OF_CPU = 16, /* as many to a CPU */
     FRAG_FRACTION = 16,     /* bits behind the point of a band's factors */
+    FRAG_SCARCITY = 1024,   /* of a device that is wanted as much as the mean */
     FRAG_RATIO = 1024,      /* of CPUs to those that a node usually has: 1 */
     FRAG_RATIO_MOST = 8192,
     FRAG_CPUS_MOST = 1 << 24, /* thousandths of a CPU */
@@ -34,7 +35,7 @@ struct frag_tables {
     struct frag_band bands[FRAG_BANDS];
     int64_t whole;      /* what it is worth that none of a node's devices is used, for each */
     int64_t usual_cpus; /* thousandths that a node has, on the mean of all devices; above 0 */
-    int32_t scarcity[]; /* by host: how much its devices are wanted; 1024 is the mean */
+    int32_t scarcity[]; /* by host: how much its devices are wanted; FRAG_SCARCITY: as the mean */
 };
 
 /* Returns 0 or BERTH_ERROR_MEMORY. */

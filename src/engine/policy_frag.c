@@ -118,8 +118,26 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     after.whole = before.whole && demand->count == 0;
     ret_offer->chosen = chosen;
     ret_offer->cost = worth(tables, node, &before) - worth(tables, node, &after);
-    ret_offer->score = -ret_offer->cost;
+    ret_offer->score = -(ret_offer->cost / FRAG_UNIT / FRAG_SCARCITY);
     ret_offer->proven = true;
+}
+
+/* The score is what the node loses, in thousandths of a device. */
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    bool begun = false;
+
+    (void)policy;
+    for (uint64_t rest = offer->chosen; rest != 0; rest &= rest - 1)
+        begun = begun || node->left[__builtin_ctzll(rest)] >= SHARE_WHOLE;
+    text_append_format(out, "%s; requests to come lose %lld.%03lld devices by that",
+                       !begun               ? "beside what is there"
+                       : demand->count == 1 ? "on a free one"
+                                            : "on free ones",
+                       (long long)(-offer->score / FRAG_PARTS),
+                       (long long)(-offer->score % FRAG_PARTS));
 }
 
 static int prepare(const struct policy *policy, const struct policy_surroundings *around,
@@ -151,10 +169,11 @@ static int compare(const struct policy *policy, const struct policy_question *qu
 
 const struct policy policy_frag = {
     .name = "frag",
-    .summary = "the slots whose loss leaves the most that expected requests can use",
+    .summary = "what leaves the most to the requests that are expected",
     .compare = compare,
     .prepare = prepare,
     .forget = forget,
     .rate = rate,
+    .explain = explain,
     .steady = true,
 };

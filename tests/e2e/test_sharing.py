@@ -340,13 +340,17 @@ def test_status_says_who_has_how_much(pool_of):
 
 
 # What a plan says of the policy that shares go by.
-BY_FRAG = "frag takes the slots whose loss leaves the most that expected requests can use"
+BY_FRAG = "frag takes what leaves the most to the requests that are expected"
 
 
 @pytest.mark.parametrize(
     "options, answer",
     [
-        ("--share 0.25", f"now: nvidia0\nwhy: 1 of 1 device fits and has room; {BY_FRAG}\n"),
+        (
+            "--share 0.25",
+            f"now: nvidia0\nwhy: 1 of 1 device fits and has room; {BY_FRAG}: beside what is there; requests to come "
+            "lose 0.238 devices by that\n",
+        ),
         (
             "--share 0.5",
             "not now\nwhy: wanted 1 device, shared by time-slice, share 0.5; 0 of 1 device fit and have room: "
@@ -377,7 +381,8 @@ def test_plan_says_what_is_left(pool_of, options, answer):
 def test_plan_without_a_pool(pool_of):
     pool = pool_of(2)
     done = pool.berth("plan", *SLICE, "--share", "0.5")
-    assert done == (0, f"now: nvidia0\nwhy: 2 of 2 devices fit and have room; {BY_FRAG}\n", "")
+    why = f"2 of 2 devices fit and have room; {BY_FRAG}: on a free one; requests to come lose 0.554 devices by that"
+    assert done == (0, f"now: nvidia0\nwhy: {why}\n", "")
     assert not pool.daemons()
 
 
