@@ -48,5 +48,5 @@ ROWS = [
     Row("claim + release over 100,000 devices, frag, answers kept", "placement", "ns", 1000, "lower",
         kept(NODES)),
     Row("the same over 1,000 devices", "placement", "ns", 1000, "lower", kept(125)),
-    Row("memory of a device of 100,000", "placement", "B", 1024, "lower", memory),
+    Row("memory of a device of 100,000", "placement", "B", 2048, "lower", memory),
 ]

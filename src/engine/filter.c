@@ -125,6 +125,27 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
     return FILTER_PASSES;
 }
 
+static bool is_same_number(struct optional_number one, struct optional_number other)
+{
+    return one.known == other.known && (!one.known || one.value == other.value);
+}
+
+bool filter_is_alike(const struct request *request, const struct device *one,
+                     const struct device *other)
+{
+    if (request->wanted.count > 0 || one->partitioned != other->partitioned ||
+        one->id.vendor != other->id.vendor ||
+        !is_same_number(one->memory_total, other->memory_total))
+        return false;
+    if (request->min_cap.known &&
+        (one->cap.known != other->cap.known || one->cap.major != other->cap.major ||
+         one->cap.minor != other->cap.minor))
+        return false;
+    if (request->model == NULL)
+        return true;
+    return one->name != NULL && other->name != NULL && strcmp(one->name, other->name) == 0;
+}
+
 enum filter_verdict filter_device(const struct request *request, const struct device *device,
                                   const struct filter_terms *terms)
 {

@@ -62,6 +62,10 @@ extern const struct filter_terms filter_usual_terms;
 enum filter_verdict filter_facts(const struct request *request, const struct device *device,
                                  const struct filter_terms *terms);
 
+/* Whether both devices have the same facts as far as the request looks at them. */
+bool filter_is_alike(const struct request *request, const struct device *one,
+                     const struct device *other);
+
 /* The first reason against the device, by its facts and its load; never one that only a ledger
  * knows, such as FILTER_BUSY. */
 enum filter_verdict filter_device(const struct request *request, const struct device *device,

@@ -322,11 +322,14 @@ int search_bounds(struct search *search, const struct bitset *possible, uint32_t
 int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
                       size_t most)
 {
+    bool any = search->must == NULL || bitset_is_empty(search->must);
     int code = 0;
 
+    if (any && search->replicas == 1)
+        return search_has_group(search, least);
     for (size_t count = least; count <= most && code == 0; count++) {
         code = search_place(search, possible, count);
-        if (search->must == NULL || bitset_is_empty(search->must))
+        if (any)
             break;
     }
     search_forget(search);

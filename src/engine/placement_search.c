@@ -163,10 +163,14 @@ int search_start(struct search *search, const struct bitset *from)
             search->node_source != NULL ? search->node_source[node] : UINT32_MAX;
         search->node_replicas[node] = 0;
     }
-    bitset_for_each (slot, from) {
-        search->room[slot] = search->source[slot];
-        if (search->room[slot] > 0)
-            bitset_add(&search->free, slot);
+    for (size_t word = 0; word * 64 < search->size; word++) {
+        for (uint64_t rest = from->words[word]; rest != 0; rest &= rest - 1) {
+            size_t slot = word * 64 + (size_t)__builtin_ctzll(rest);
+
+            search->room[slot] = search->source[slot];
+            if (search->room[slot] > 0)
+                search->free.words[word] |= rest & -rest;
+        }
     }
     search->group_count = 0;
     for (size_t i = 0; i < numbers->count; i++) {
@@ -195,6 +199,19 @@ static size_t size_of(const struct search *search, const struct group *group)
     for (size_t i = 0; i < group->words; i++)
         size += (size_t)__builtin_popcountll(search->free.words[group->first + i] & group->mask[i]);
     return size;
+}
+
+bool search_has_group(const struct search *search, size_t count)
+{
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t group = search->order[i].group;
+        size_t node = group_node(group);
+
+        if ((search->node_source == NULL || search->node_source[node] > 0) &&
+            size_of(search, &search->groups.items[group]) >= count)
+            return true;
+    }
+    return false;
 }
 
 int64_t search_largest_group(struct search *search, const struct bitset *from, size_t *ret_group)

@@ -132,7 +132,11 @@ int search_place_largest(struct search *search, const struct bitset *from, size_
 int search_bounds(struct search *search, const struct bitset *possible, uint32_t *tenants,
                   size_t *ret_least, size_t *ret_most);
 
-/* Whether all replicas could ever be placed on these devices. Fewer devices are easier to find, but
+/* Whether one replica of this size could be placed on what the last search began with. */
+bool search_has_group(const struct search *search, size_t count);
+
+/* Whether all replicas could ever be placed on these devices, which search_bounds has just been asked
+ * about. Fewer devices are easier to find, but
  * may be too few to hold the required ones. Returns as search_place; nothing is left placed. */
 int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
                       size_t most);

@@ -10,11 +10,18 @@
 #include "engine/parts.h"
 #include "engine/policies.h"
 
-enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot)
+static enum filter_verdict facts_of(const struct engine_request *request, uint32_t slot)
+{
+    return filter_facts(&request->what, &request->engine->machine.devices.items[slot],
+                        &request->scope->terms);
+}
+
+/* The first reason against a slot, with what the facts of the device say. */
+static enum filter_verdict verdict_by(const struct engine_request *request, uint32_t slot,
+                                      enum filter_verdict facts)
 {
     const struct scope *scope = request->scope;
     const struct device *device = &scope->engine->machine.devices.items[slot];
-    enum filter_verdict verdict;
 
     if (!scope->engine->status[slot].present)
         return FILTER_GONE;
@@ -25,11 +32,15 @@ enum filter_verdict request_verdict(const struct engine_request *request, uint32
         return FILTER_OUTSIDE;
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
-    verdict = filter_facts(&request->what, device, &scope->terms);
     /* What a lease has, it may pass on within. */
-    if (verdict == FILTER_PASSES && scope->parent == NULL && is_for_others(request, slot))
+    if (facts == FILTER_PASSES && scope->parent == NULL && is_for_others(request, slot))
         return FILTER_RESERVED;
-    return verdict;
+    return facts;
+}
+
+enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot)
+{
+    return verdict_by(request, slot, facts_of(request, slot));
 }
 
 /* A number for a text, or for a user; never 0. */
@@ -113,20 +124,29 @@ static void find_accepted(struct engine_request *request)
 {
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
+    enum filter_verdict facts = FILTER_PASSES;
+    uint32_t tenants = 0;
 
     request->everything = true;
     bitset_clear(&request->accepts);
     bitset_clear(&request->avoided);
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
         const struct device *device = &engine->machine.devices.items[slot];
-        bool accepted = request_verdict(request, slot) == FILTER_PASSES;
+        bool accepted;
 
-        engine->room[slot] = accepted ? ledger_tenants(request, slot) : 0;
+        /* Most devices are like their neighbours. */
+        if (slot == 0 || !filter_is_alike(&request->what, device, device - 1)) {
+            facts = facts_of(request, slot);
+            tenants = facts == FILTER_PASSES ? ledger_tenants(request, slot) : 0;
+        }
+        accepted = verdict_by(request, slot, facts) == FILTER_PASSES;
+        engine->room[slot] = accepted ? tenants : 0;
         if (accepted)
             bitset_add(&request->accepts, slot);
         if (!accepted && engine->status[slot].present && !device->partitioned)
             request->everything = false;
-        if (device_id_list_has(&request->what.avoided, device->id))
+        if (request->what.avoided.count > 0 &&
+            device_id_list_has(&request->what.avoided, device->id))
             bitset_add(&request->avoided, slot);
     }
 }

@@ -339,22 +339,22 @@ static void a_request_that_lacked_memory_is_judged_again_soon(void **state)
     uint64_t claim;
 
     (void)state;
-    for (uint32_t i = 0; i < 130; i++)
+    for (uint32_t i = 0; i < 140; i++)
         machine_add(&machine, (struct device_id){VENDOR_NVIDIA, i, DEVICE_NO_MIG});
     world_init_with(&world, &machine, NULL);
     engine_listen(world.engine, &(struct event_sink){0});
     granted_to(&world, "gpus=40");
     /* Comparing so many devices takes memory. */
-    claim = waits_with(&world, "gpus=100 policy=weighted");
+    claim = waits_with(&world, "gpus=65 replicas=2 policy=weighted");
     failing_allocator_start(1);
-    engine_device_gone(world.engine, 129);
+    engine_device_gone(world.engine, 139);
     assert_true(failing_allocator_stop());
     check_pending(&world, 1);
     check_next_time(&world, SECOND / 100);
     engine_advance(world.engine, SECOND / 100);
     check_next_time(&world, HOUR);
     released(&world, 1);
-    assert_int_equal(lease_in(&world, claim + 1).slot_count, 100);
+    assert_int_equal(lease_in(&world, claim + 1).slot_count, 130);
     world_end(&world);
 }
 
