@@ -118,62 +118,6 @@ static void the_model_is_a_part_of_the_name_in_any_case(void **state)
     assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MODEL);
 }
 
-/* Every kind of device that this test tells apart, with its facts taken from a few bits. */
-static struct device device_of(unsigned bits)
-{
-    static char *const names[] = {NULL, "NVIDIA A100", "NVIDIA H100", "NVIDIA A100"};
-
-    return (struct device){
-        .id = {.vendor = bits & 1 ? VENDOR_AMD : VENDOR_NVIDIA,
-               .mig = DEVICE_NO_MIG,
-               .index = bits},
-        .name = names[bits >> 1 & 3],
-        .partitioned = (bits >> 3 & 1) != 0,
-        .memory_total = {.known = (bits >> 4 & 1) != 0, .value = (bits >> 5 & 1) * GIB},
-        .cap = {.known = (bits >> 6 & 1) != 0, .major = (bits >> 7 & 1) * 8},
-    };
-}
-
-static void check_alike(const struct request *request)
-{
-    size_t alike = 0;
-
-    for (unsigned one = 0; one < 256; one++) {
-        for (unsigned other = 0; other < 256; other++) {
-            struct device first = device_of(one);
-            struct device second = device_of(other);
-
-            if (!filter_is_alike(request, &first, &second))
-                continue;
-            alike++;
-            assert_int_equal(filter_facts(request, &first, &filter_usual_terms),
-                             filter_facts(request, &second, &filter_usual_terms));
-            assert_int_equal(filter_tenants(request, &first, &filter_usual_terms),
-                             filter_tenants(request, &second, &filter_usual_terms));
-        }
-    }
-    assert_true(alike >= (request->wanted.count > 0 ? 0 : 256));
-}
-
-static void what_is_alike_is_judged_alike(void **state)
-{
-    struct request *request = *state;
-
-    check_alike(request);
-    request->min_cap = (struct capability){.known = true, .major = 7};
-    check_alike(request);
-    request->min_memory = optional_number_of(GIB);
-    request->vendor_rule = VENDOR_RULE_EXACT;
-    check_alike(request);
-    request->model = copy_of("A100");
-    check_alike(request);
-    request->sharing = SHARING_TIME_SLICE;
-    request->memory = optional_number_of(GIB / 2);
-    check_alike(request);
-    *(struct device_id *)vector_append(&request->wanted) = id_of("nvidia0");
-    check_alike(request);
-}
-
 static void total_memory_is_a_fixed_fact(void **state)
 {
     struct request *request = *state;
@@ -569,7 +513,6 @@ int main(void)
         request_test(avoiding_is_no_filter),
         request_test(the_vendor_counts_where_it_is_exact),
         request_test(the_model_is_a_part_of_the_name_in_any_case),
-        request_test(what_is_alike_is_judged_alike),
         request_test(total_memory_is_a_fixed_fact),
         request_test(free_memory_may_change),
         request_test(more_free_than_there_is_is_a_fixed_fact),
