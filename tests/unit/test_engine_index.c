@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "engine/engine.h"
 #include "engine/policies.h"
 #include "support/machines.h"
@@ -102,6 +103,9 @@ static void make_request(struct test_random *random, size_t device_count,
         ret_request->model = copy_of(test_random_below(random, 2) == 0 ? "T4" : "a10|t4");
     if (test_random_below(random, 4) == 0)
         ret_request->affinity = copy_of(test_random_below(random, 2) == 0 ? "warm" : "cold");
+    if (test_random_below(random, 3) == 0)
+        ret_request->time =
+            optional_number_of(DURATION_SECOND * (1 + test_random_below(random, 100)));
     for (size_t i = test_random_below(random, 3); i > 0 && device_count > 0; i--) {
         struct device_id *id = vector_append(&ret_request->avoided);
 
@@ -231,6 +235,26 @@ static void leave_both(struct twins *twins, size_t place)
     twins->works[place] = twins->works[--twins->work_count];
 }
 
+/* Time passes, or a lease is to last longer or for ever. */
+static void let_time_pass(struct twins *twins, struct test_random *random)
+{
+    int64_t now =
+        engine_now(twins->engines[0]) + (int64_t)test_random_below(random, 20) * DURATION_SECOND;
+    int64_t expires =
+        now + DURATION_SECOND + (int64_t)test_random_below(random, 100) * DURATION_SECOND;
+    size_t place = twins->lease_count > 0 ? test_random_below(random, twins->lease_count) : 0;
+    bool for_ever = test_random_below(random, 2) == 0;
+    int codes[2] = {0, 0};
+
+    for (size_t i = 0; i < 2; i++) {
+        engine_advance(twins->engines[i], now);
+        if (twins->lease_count > 0)
+            codes[i] = engine_extend(twins->engines[i], twins->leases[place],
+                                     for_ever ? TIME_NEVER : expires, NULL);
+    }
+    assert_int_equal(codes[0], codes[1]);
+}
+
 /* Something about a device or the rules changes. */
 static void change_both(struct twins *twins, struct test_random *random)
 {
@@ -279,6 +303,8 @@ static void live(struct twins *twins, struct test_random *random)
             release_both(twins, test_random_below(random, twins->lease_count));
         else if (what < 18 && twins->work_count > 0)
             leave_both(twins, test_random_below(random, twins->work_count));
+        else if (what == 18)
+            let_time_pass(twins, random);
         else if (engine_machine(twins->engines[0])->devices.count > 0)
             change_both(twins, random);
     }
