@@ -88,7 +88,8 @@ def test_daemon_that_is_killed_while_it_is_started(mps_pool, mps):
     with wire.connect(mps_pool.socket) as client:
         client.send_claim({**TENANT, "time": 3600 * 10**9}, token, hold=wire.HOLDS["NOTHING"])
         until_state(mps_pool, "starting")
-        hung = mps.controls()["nvidia0"]
+        # It may be a moment before it is what it was started as.
+        hung = until(lambda: mps.controls().get("nvidia0"), "the control daemon")
         mps_pool.end_daemon(signal.SIGKILL)
     mps.faults()
     kill(hung)
