@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/hash.h"
 #include "engine/parts.h"
 
@@ -20,7 +21,11 @@ static uint64_t hash_of(const struct engine_request *request)
         what->scheduling,
     };
 
-    return hash_bytes(facts, sizeof(facts));
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < COUNT(facts); i++)
+        hash = hash_mix(hash ^ facts[i]);
+    return hash;
 }
 
 /* What tells claims apart that wait, but not where they may be placed. */

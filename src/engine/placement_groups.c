@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/placement_groups.h"
 
+#include <assert.h>
 #include <berth/error.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static int widen(struct group *group, size_t word)
 
     if (end - first == group->words)
         return 0;
+    assert(end > first);
     mask = calloc(end - first, sizeof(*mask));
     if (mask == NULL)
         return BERTH_ERROR_MEMORY;

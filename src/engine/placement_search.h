@@ -88,7 +88,7 @@ void search_forget(struct search *search);
 /* Makes `candidates` the devices of the group that have room, `plain` those of them that are not
  * avoided and `required` those that are still required. Returns how many candidates there are; 0
  * also when the group's node is full. */
-size_t search_gather(struct search *search, size_t group);
+size_t search_gather(struct search *search, size_t number);
 
 /* The group of a device: its node and its vendor, or its node alone where vendors may mix. */
 size_t search_group(const struct search *search, size_t slot);
@@ -135,9 +135,9 @@ int search_bounds(struct search *search, const struct bitset *possible, uint32_t
 /* Whether one replica of this size could be placed on what the last search began with. */
 bool search_has_group(const struct search *search, size_t count);
 
-/* Whether all replicas could ever be placed on these devices, which search_bounds has just been asked
- * about. Fewer devices are easier to find, but
- * may be too few to hold the required ones. Returns as search_place; nothing is left placed. */
+/* Whether all replicas could ever be placed on these devices, which search_bounds has just been
+ * asked about. Fewer devices are easier to find, but may be too few to hold the required ones.
+ * Returns as search_place; nothing is left placed. */
 int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
                       size_t most);
 

@@ -12,6 +12,7 @@
 
 #include "engine/frag_tables.h"
 #include "engine/policies.h"
+#include "engine/policy_nodes.h"
 #include "model/request.h"
 
 /* What of a node its worth depends on. */
@@ -111,7 +112,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 
     (void)policy;
     for (uint32_t count = (uint32_t)__builtin_popcountll(chosen); count < demand->count; count++)
-        chosen |= UINT64_C(1) << best_device(tables, node, demand->share, chosen);
+        chosen |= policy_nodes_bit(best_device(tables, node, demand->share, chosen));
     for (uint64_t rest = chosen; rest != 0; rest &= rest - 1)
         after.usable -= loss_of(tables, node, (uint32_t)__builtin_ctzll(rest), demand->share);
     after.cpus -= demand->cpus < (uint64_t)after.cpus ? (int64_t)demand->cpus : after.cpus;

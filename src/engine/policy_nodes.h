@@ -8,9 +8,10 @@
 #include "model/policy.h"
 #include "model/request.h"
 
+/* The device as a mask; none for POLICY_NODE_MOST. */
 static inline uint64_t policy_nodes_bit(uint32_t device)
 {
-    return UINT64_C(1) << device;
+    return device < POLICY_NODE_MOST ? UINT64_C(1) << device : 0;
 }
 
 static inline uint32_t policy_nodes_size(uint64_t devices)
