@@ -161,7 +161,7 @@ static void take_best(struct state *state, const struct policy_node *node,
                       const struct policy_demand *demand, uint64_t from)
 {
     uint64_t alone = use_alone_of_all(state);
-    int64_t falls[POLICY_NODE_MOST];
+    int64_t falls[POLICY_NODE_MOST] = {0};
     int64_t most = INT64_MIN;
     int64_t least; /* fall for the same score */
 

@@ -123,7 +123,8 @@ int jobs_read(const char *path, struct job_list *ret_jobs, struct berth_error *e
         vector_finish(&jobs);
         return code;
     }
-    qsort(jobs.items, jobs.count, sizeof(*jobs.items), compare_jobs);
+    if (jobs.count > 0)
+        qsort(jobs.items, jobs.count, sizeof(*jobs.items), compare_jobs);
     *ret_jobs = jobs;
     return 0;
 }

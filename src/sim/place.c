@@ -54,9 +54,13 @@ static int expect(struct replay *replay, struct berth_error *error)
     const struct typical *typical = replay->settings->typical;
     struct request *requests = calloc(typical->count, sizeof(*requests));
     uint32_t *weights = calloc(typical->count, sizeof(*weights));
-    int code = requests == NULL || weights == NULL ? error_set_memory(error) : 0;
+    int code = 0;
     size_t made = 0;
 
+    if (requests == NULL || weights == NULL) {
+        error_set_memory(error);
+        code = BERTH_ERROR_MEMORY;
+    }
     while (made < typical->count && code == 0) {
         code = trace_request(&typical->items[made], &requests[made], error);
         if (code == 0)
@@ -204,6 +208,8 @@ static void measure_decisions(struct replay *replay, struct place_run *run)
 {
     size_t count = replay->arrivals.count;
 
+    if (count == 0)
+        return;
     qsort(replay->durations, count, sizeof(*replay->durations), compare_durations);
     run->decision_p50 = percentile(replay->durations, count, 50);
     run->decision_p99 = percentile(replay->durations, count, 99);

@@ -329,7 +329,7 @@ static void append_labels(const struct place_report *report, const struct window
                           struct text *out)
 {
     size_t count = report->series.count;
-    struct label *labels = calloc(count, sizeof(*labels));
+    struct label *labels = calloc(count + 1, sizeof(*labels));
 
     if (labels == NULL) {
         out->failed = true;

@@ -399,7 +399,7 @@ static int sum_up(const struct replay *replay, struct queue_outcome *outcome,
 {
     const struct queue_settings *settings = replay->settings;
     size_t count = replay->job_count;
-    int64_t *waits = malloc(count * sizeof(*waits));
+    int64_t *waits = calloc(count + 1, sizeof(*waits));
     double all = 0;
     double busy = 0;
     double span;

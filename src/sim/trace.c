@@ -149,7 +149,8 @@ static int multiply(struct trace *trace, uint32_t scale, struct berth_error *err
 /* Puts them into the order of their names, which have to differ. */
 static int order_nodes(const char *path, struct trace *trace, struct berth_error *error)
 {
-    qsort(trace->nodes.items, trace->nodes.count, sizeof(*trace->nodes.items), compare_nodes);
+    if (trace->nodes.count > 0)
+        qsort(trace->nodes.items, trace->nodes.count, sizeof(*trace->nodes.items), compare_nodes);
     for (size_t i = 1; i < trace->nodes.count; i++) {
         const struct trace_node *node = &trace->nodes.items[i];
 
