@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/placement_groups.h"
 
-#include <assert.h>
 #include <berth/error.h>
 #include <stdbool.h>
 #include <string.h>
@@ -30,18 +29,17 @@ void groups_finish(struct groups *groups)
 }
 
 /* Makes the group wide enough for this word. */
-static int widen(struct group *group, size_t word)
+static int widen(struct group *group, uint32_t word)
 {
     size_t first = group->words == 0 || word < group->first ? word : group->first;
     size_t end = group->words == 0 || word >= group->first + group->words
-                     ? word + 1
+                     ? (size_t)word + 1
                      : group->first + group->words;
     uint64_t *mask;
 
     if (end - first == group->words)
         return 0;
-    assert(end > first);
-    mask = calloc(end - first, sizeof(*mask));
+    mask = calloc(end - first + 1, sizeof(*mask));
     if (mask == NULL)
         return BERTH_ERROR_MEMORY;
     if (group->words > 0)

@@ -208,7 +208,7 @@ static void measure_decisions(struct replay *replay, struct place_run *run)
 {
     size_t count = replay->arrivals.count;
 
-    if (count == 0)
+    if (count == 0 || replay->durations == NULL)
         return;
     qsort(replay->durations, count, sizeof(*replay->durations), compare_durations);
     run->decision_p50 = percentile(replay->durations, count, 50);
