@@ -102,7 +102,8 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
     for (uint32_t i = 0; i < slot_count; i++) {
         held->slots[i] = slots[i];
         take_slot(scope, request, slots[i], id, i, swift);
-        node_changed(engine, slots[i]);
+        if (!swift)
+            node_changed(engine, slots[i]);
     }
     if (!swift) {
         request->references++;
@@ -128,7 +129,8 @@ SHORT_WAY void lease_remove(struct held *held, bool swift)
         lease_end_rest(held);
     for (uint32_t i = 0; i < held->slot_count; i++) {
         give_slot(scope, held, held->slots[i], swift);
-        node_changed(engine, held->slots[i]);
+        if (!swift)
+            node_changed(engine, held->slots[i]);
     }
     id_map_remove(&engine->lease_ids, &held->entry.link);
     list_unlink(&held->in_engine);

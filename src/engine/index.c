@@ -73,10 +73,14 @@ static int begin_changes(struct engine *engine)
     changes->capacity = nodes * 2;
     changes->nodes = calloc(changes->capacity, sizeof(*changes->nodes));
     changes->latest = calloc(nodes, sizeof(*changes->latest));
-    if (changes->nodes != NULL && changes->latest != NULL)
-        return 0;
-    node_changes_finish(changes);
-    return BERTH_ERROR_MEMORY;
+    if (changes->nodes == NULL || changes->latest == NULL) {
+        node_changes_finish(changes);
+        return BERTH_ERROR_MEMORY;
+    }
+    /* Swift claims note nothing down. */
+    list_for_each (link, &engine->root.requests)
+        container_of(link, struct engine_request, in_scope)->swift = false;
+    return 0;
 }
 
 static struct node_index *index_new(size_t nodes)

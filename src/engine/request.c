@@ -117,7 +117,7 @@ void request_apply_limits(struct engine_request *request)
                        !request->what.host_memory.known;
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
     request->swift = request->plain && request->everything && request->least == 1 &&
-                     request->scope->empty.depth == 1;
+                     request->scope->empty.depth == 1 && request->engine->changes.latest == NULL;
 }
 
 static void find_accepted(struct engine_request *request)

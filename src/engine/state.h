@@ -127,7 +127,7 @@ struct engine_request {
     bool stale;      /* there was no memory to compile it again */
     bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
     bool plain;      /* simple, and a lease of it is nothing but slots */
-    bool swift;      /* plain, and any one slot does */
+    bool swift;      /* plain, any one slot does, and nobody keeps what nodes offer */
     bool everything; /* accepts every slot that anybody accepts */
     bool counted;    /* fits where a node has enough empty slots that it accepts */
     uint32_t replicas;
