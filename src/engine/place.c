@@ -68,11 +68,12 @@ const uint32_t *hosts_when_idle(const struct engine_request *request)
 
 static uint32_t left_by_usage(const struct search *search, size_t slot)
 {
-    const struct scope *scope = search->left_context;
-    const struct usage *usage = scope->engine->placed_by;
+    const struct offer_question *question = search->left_context;
+    const struct scope *scope = question->request->scope;
 
     return ledger_left(scope, (uint32_t)slot,
-                       usage != NULL ? &usage[slot] : &scope->ledger[slot].usage);
+                       question->usage != NULL ? &question->usage[slot]
+                                               : &scope->ledger[slot].usage);
 }
 
 /* Places replicas by searching through the groups. */
@@ -113,9 +114,8 @@ static int place_by_search(const struct offer_question *question, size_t most)
     search->share = request->share;
     search->draw = question->draw;
     search->left = left_by_usage;
-    search->left_context = scope;
+    search->left_context = question;
     search->hosts = question->hosts;
-    engine->placed_by = question->usage;
     code = search_place_largest(search, &engine->from, request->least, most);
     if (code == 1)
         keep_choice(engine);

@@ -334,8 +334,7 @@ struct engine {
     struct typical_list typical;
     struct tables_list tables;
     struct node_changes changes;
-    uint64_t occupied;             /* works that were put on hosts */
-    const struct usage *placed_by; /* by slot, while a search goes on; NULL: the ledger */
+    uint64_t occupied; /* works that were put on hosts */
     struct chunk_list claim_chunks;
     struct chunk_list lease_chunks;
 

@@ -76,7 +76,7 @@ struct policy_node {
     const uint32_t *slots; /* theirs, lowest first */
     const uint32_t *left;  /* of each: millionths that nobody has; 0: none, or not usable now */
     const uint32_t *held;  /* of each: how many devices of the node the lease has that has it alone;
-                              POLICY_SHARED, 0 for none. NULL unless the policy asks for it */
+                              POLICY_SHARED, 0 for none. NULL: not asked for, or not known */
     uint64_t candidates;   /* may be chosen: they pass every filter and have room */
     uint64_t required;     /* of the candidates: have to be chosen */
     uint64_t avoided;      /* only if others will not do */
