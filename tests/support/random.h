@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "base/hash.h"
+
 /* Start with {seed}; any seed is fine. */
 struct test_random {
     uint64_t state;
@@ -14,14 +16,9 @@ struct test_random {
 
 static inline uint64_t test_random_next(struct test_random *random)
 {
-    uint64_t mixed;
-
     /* A Weyl sequence, whose steps are stirred until all bits depend on all. */
     random->state += UINT64_C(0x9E3779B97F4A7C15);
-    mixed = random->state;
-    mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xD6E8FEB86659FD93);
-    mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xD6E8FEB86659FD93);
-    return mixed ^ (mixed >> 32);
+    return hash_mix(random->state);
 }
 
 /* From 0 to limit - 1; the limit is above 0. */
