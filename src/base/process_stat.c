@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { STAT_SIZE = 1024 };
 
@@ -48,6 +51,15 @@ uint64_t process_stat_number(const char *fields, int number)
     for (int field = STATE_FIELD; fields != NULL && field < number; field++)
         fields = strchr(fields + 1, ' ');
     return fields == NULL ? 0 : strtoull(fields, NULL, 10);
+}
+
+int64_t process_stat_age(const char *fields)
+{
+    uint64_t ticks = process_stat_number(fields, START_FIELD);
+    uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+    uint64_t began = ticks / hertz * 1000000000 + ticks % hertz * 1000000000 / hertz;
+
+    return clock_read(CLOCK_BOOTTIME) - (int64_t)began;
 }
 
 pid_t process_stat_parent(pid_t pid)

@@ -24,6 +24,9 @@ bool process_stat_has_ended(const char *fields);
  * 0 where there is none. */
 uint64_t process_stat_number(const char *fields, int number);
 
+/* How long ago it began, in nanoseconds, as exactly as the kernel's ticks tell. */
+int64_t process_stat_age(const char *fields);
+
 /* The parent; 0: there is no such process. */
 pid_t process_stat_parent(pid_t pid);
 

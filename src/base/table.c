@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/piece.h"
 #include "base/utf8.h"
 
 enum { GAP = 2 };
@@ -169,53 +170,6 @@ static void fit(const struct table *table, size_t limit, struct layout *layouts)
         ;
 }
 
-/* The part of a text that a cell has room for. */
-struct piece {
-    size_t length;
-    size_t width; /* with the mark, when cut */
-    bool cut;
-};
-
-static struct piece measure(const char *string, size_t room)
-{
-    size_t length = strlen(string);
-    struct piece piece = {.cut = true};
-    size_t width = 0;
-    uint32_t character;
-
-    for (size_t i = 0; i < length;) {
-        i += utf8_decode_inert(string + i, length - i, &character);
-        width += utf8_character_width(character);
-        if (width > room)
-            break;
-        /* Marks of no width stay with the last character that leaves room for the cut mark. */
-        if (width < room)
-            piece = (struct piece){.length = i, .width = width, .cut = true};
-    }
-    if (width <= room)
-        return (struct piece){.length = length, .width = width};
-    piece.width++;
-    return piece;
-}
-
-static void append_piece(struct text *out, const char *string, struct piece piece, enum style style,
-                         const struct terminal *terminal)
-{
-    bool styled = terminal->colour && style != STYLE_PLAIN;
-    uint32_t character;
-
-    if (styled)
-        text_append(out, style_start(style));
-    for (size_t i = 0; i < piece.length;) {
-        i += utf8_decode_inert(string + i, piece.length - i, &character);
-        utf8_append(out, character);
-    }
-    if (piece.cut)
-        text_append(out, terminal->unicode ? "…" : "~");
-    if (styled)
-        text_append(out, style_end());
-}
-
 /* A line that is being written, from the left. */
 struct line {
     struct text *out;
@@ -227,7 +181,7 @@ struct line {
 static void append_cell(struct line *line, const char *string, enum style style, bool right,
                         size_t width)
 {
-    struct piece piece = measure(string, width);
+    struct piece piece = piece_measure(string, width);
     size_t padding = width - piece.width;
 
     if (line->started)
@@ -240,7 +194,7 @@ static void append_cell(struct line *line, const char *string, enum style style,
     if (right)
         line->blanks += padding;
     text_append_repeated(line->out, ' ', line->blanks);
-    append_piece(line->out, string, piece, style, line->terminal);
+    piece_append(line->out, string, piece, style, line->terminal);
     line->blanks = right ? 0 : padding;
 }
 
