@@ -3,6 +3,7 @@
 
 #include "base/choice.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "wire/tables.h"
 
 /* Where the header's parts are. */
@@ -31,6 +32,8 @@ static const struct choice type_names[] = {
     {"drain", WIRE_DRAIN},
     {"undrain", WIRE_UNDRAIN},
     {"warning", WIRE_WARNING},
+    {"follow", WIRE_FOLLOW},
+    {"news", WIRE_NEWS},
     {0},
 };
 
@@ -46,6 +49,26 @@ static const struct choice end_words[] = {
     {"the lease around it ended", WIRE_END_PARENT},
     {"it was held but not used", WIRE_END_IDLE},
     {0},
+};
+
+const struct choice wire_end_names[] = {
+    {"released", WIRE_END_RELEASED},
+    {"died", WIRE_END_DIED},
+    {"expired", WIRE_END_EXPIRED},
+    {"revoked", WIRE_END_REVOKED},
+    {"stopped", WIRE_END_STOPPED},
+    {"cancelled", WIRE_END_CANCELLED},
+    {"timed_out", WIRE_END_TIMED_OUT},
+    {"impossible", WIRE_END_IMPOSSIBLE},
+    {"parent", WIRE_END_PARENT},
+    {"idle", WIRE_END_IDLE},
+    {0},
+};
+
+const int64_t wire_bucket_bounds[WIRE_BUCKETS - 1] = {
+    DURATION_SECOND / 10, DURATION_SECOND,      10 * DURATION_SECOND, DURATION_MINUTE,
+    5 * DURATION_MINUTE,  15 * DURATION_MINUTE, DURATION_HOUR,        4 * DURATION_HOUR,
+    12 * DURATION_HOUR,   24 * DURATION_HOUR,   72 * DURATION_HOUR,   168 * DURATION_HOUR,
 };
 
 const struct choice wire_state_names[] = {

@@ -57,25 +57,28 @@ enum wire_type {
     WIRE_WATCH = 8,   /* id: -> ENDED when the claim or lease is over */
     WIRE_TEST = 9,    /* request, parent, masks, inventory -> DONE once it would be granted at once;
                          with request.nonblock, or after request.wait: REFUSED */
-    WIRE_LOOK = 10,   /* section, after -> PAGE */
+    WIRE_LOOK = 10,   /* section, after, sections -> PAGE */
     WIRE_DRAIN = 11,  /* device_ids, text: out of service once their leases end -> DONE */
     WIRE_UNDRAIN = 12, /* device_ids: into service again -> DONE */
+    WIRE_FOLLOW = 13,  /* epoch, after, kinds, duration -> NEWS, as soon as there is some */
 
     /* From the daemon. */
-    WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending, time */
+    WIRE_POOL = 64,    /* pool, socket, inventory, version_text, pid, capacity, pending, time,
+                          epoch, history */
     WIRE_WAITING = 65, /* id, position; after EXPLAIN also text (why), estimate, pending */
     WIRE_GRANTED = 66, /* id, devices, replicas, granted, expires, vendors, socket, pool, mps_root;
                           `more`: another one with the next devices follows */
     WIRE_REFUSED = 67, /* error, text: the last word about this number */
     WIRE_DONE = 68,    /* id, expires */
     WIRE_PAGE = 69,    /* capacity, pending, time, socket, inventory, slots, leases, claims; section
-                          and after of the next page, section 0: this was the last, and has the
-                          problems */
+                          and after of the next page, section 0: this was the last, and has
+                          problems and tally */
     WIRE_NOTICE = 70,  /* id, end, force_at, duration (until then): the lease is to be given back */
     WIRE_ENDED = 71,   /* id, end, exit_code */
     WIRE_CLOSING = 72, /* error, text: the connection is closed for this; number 0 */
     WIRE_WARNING = 73, /* id, end, duration (until then): the lease will end so, unless somebody
                           does something about it */
+    WIRE_NEWS = 74,    /* epoch, after, kinds, ended, lost, more, tally, time, pending */
 };
 
 /* What a lease is held by. */
@@ -98,6 +101,9 @@ enum wire_end {
     WIRE_END_PARENT = 9, /* the lease that it was within ended */
     WIRE_END_IDLE = 10,  /* it was held and not used */
 };
+
+/* released, died, ...: for programs; a daemon that is newer may say others. */
+extern const struct choice wire_end_names[];
 
 /* What a device is about, as `status` shows it. */
 enum wire_state {
@@ -135,6 +141,15 @@ enum wire_section {
     WIRE_SECTION_DEVICES = 1, /* after: slot + 1 */
     WIRE_SECTION_LEASES = 2,  /* after: id */
     WIRE_SECTION_QUEUE = 3,   /* after: position */
+};
+
+/* What the event stream tells of: bits of `kinds`. */
+enum wire_news {
+    WIRE_NEWS_HELLO = 1 << 0, /* another pool, or other devices than before */
+    WIRE_NEWS_LOAD = 1 << 1,  /* the devices were looked at, or are in another state */
+    WIRE_NEWS_LEASE = 1 << 2, /* leases: granted, changed, ended */
+    WIRE_NEWS_QUEUE = 1 << 3, /* claims that wait */
+    WIRE_NEWS_ALL = (1 << 4) - 1,
 };
 
 struct wire_slot {
@@ -175,6 +190,38 @@ struct wire_lease {
     bool idle_warned;            /* for longer than the configuration likes */
     bool adopted;                /* its process was there before it */
     bool preparing;              /* its devices are being checked before its holder is told */
+    uint64_t judged_time;        /* nanoseconds for which it is known whether it was used */
+    uint64_t idle_time;          /* of them: when it was not */
+};
+
+/* A lease that is over. */
+struct wire_ended {
+    struct wire_lease *lease; /* as it was; never NULL in what was read */
+    enum wire_end end;
+    int64_t time; /* when it ended */
+    struct optional_number exit_code;
+};
+
+/* How long things took: how many took no longer than each bound, and longer than the one before;
+ * the last are those above all bounds. */
+#define WIRE_BUCKETS 13
+struct wire_histogram {
+    uint64_t counts[WIRE_BUCKETS];
+    uint64_t sum; /* nanoseconds */
+};
+/* The bounds in nanoseconds; WIRE_BUCKETS - 1 of them, each longer than the one before. */
+extern const int64_t wire_bucket_bounds[WIRE_BUCKETS - 1];
+
+/* What the daemon has counted since it started. */
+struct wire_tally {
+    uint64_t granted;
+    uint64_t impossible;
+    uint64_t refused; /* wrong, or not allowed */
+    uint64_t busy;    /* nonblock */
+    uint64_t timed_out;
+    uint64_t cancelled;
+    struct wire_histogram *waited; /* by claims that were granted; NULL: none was */
+    struct wire_histogram *held;   /* leases that are over; NULL: none is */
 };
 
 struct wire_claim {
@@ -246,6 +293,16 @@ struct wire_message {
         VECTOR_OF(struct wire_claim);
     } claims;
     struct problem_list problems; /* of the last look at the hardware */
+
+    uint64_t epoch;    /* another one for each start of the daemon */
+    uint32_t kinds;    /* bits of enum wire_news */
+    uint32_t sections; /* bits 1 << enum wire_section that are looked at; 0: all */
+    char *history;     /* the file of past leases; NULL: none is kept */
+    struct {
+        VECTOR_OF(struct wire_ended);
+    } ended;
+    uint64_t lost; /* leases that ended and are not told of any more */
+    struct wire_tally *tally;
 };
 
 /* Frees what a decoded message owns and zeroes it. */

@@ -10,8 +10,8 @@
  * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
  * request) may not. */
 _Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_IDLE == 10 && WIRE_HOLD_NOTHING == 2 &&
-                   WIRE_SECTION_QUEUE == 3 && WIRE_UNDRAIN == 12 && WIRE_WARNING == 73 &&
-                   WIRE_BLOCK_ELSEWHERE == 8,
+                   WIRE_SECTION_QUEUE == 3 && WIRE_FOLLOW == 13 && WIRE_NEWS == 74 &&
+                   WIRE_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && WIRE_BUCKETS == 13,
                "what messages say is part of the format");
 
 static const struct tagged_field slot_fields[] = {
@@ -62,6 +62,8 @@ static const struct tagged_field lease_fields[] = {
     [WIRE_LEASE_IDLE_WARNED] = {TAGGED_NUMBER(wire_lease, idle_warned, true)},
     [WIRE_LEASE_ADOPTED] = {TAGGED_NUMBER(wire_lease, adopted, true)},
     [WIRE_LEASE_PREPARING] = {TAGGED_NUMBER(wire_lease, preparing, true)},
+    [WIRE_LEASE_JUDGED_TIME] = {TAGGED_NUMBER(wire_lease, judged_time, UINT64_MAX)},
+    [WIRE_LEASE_IDLE_TIME] = {TAGGED_NUMBER(wire_lease, idle_time, UINT64_MAX)},
 };
 _Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
 
@@ -98,6 +100,73 @@ static const struct tagged_table claim_table = {
     .fields = claim_fields,
     .count = COUNT(claim_fields),
     .size = sizeof(struct wire_claim),
+};
+
+static const struct tagged_field ended_fields[] = {
+    [WIRE_ENDED_LEASE] = {TAGGED_MEMBER(wire_ended, lease, inner), .required = true,
+                          .inner = &lease_table},
+    [WIRE_ENDED_END] = {TAGGED_NUMBER(wire_ended, end, UINT32_MAX)},
+    [WIRE_ENDED_TIME] = {TAGGED_NUMBER(wire_ended, time, UINT64_MAX)},
+    [WIRE_ENDED_EXIT_CODE] = {TAGGED_MEMBER(wire_ended, exit_code, maybe), .most = UINT8_MAX},
+};
+
+static struct tagged_digest ended_table_digest;
+
+static const struct tagged_table ended_table = {
+    .digest = &ended_table_digest,
+    .fields = ended_fields,
+    .count = COUNT(ended_fields),
+    .size = sizeof(struct wire_ended),
+};
+
+#define HISTOGRAM_COUNT(i) \
+    [WIRE_HISTOGRAM_COUNT + (i)] = {TAGGED_NUMBER(wire_histogram, counts[i], UINT64_MAX)}
+
+static const struct tagged_field histogram_fields[] = {
+    [WIRE_HISTOGRAM_SUM] = {TAGGED_NUMBER(wire_histogram, sum, UINT64_MAX)},
+    HISTOGRAM_COUNT(0),
+    HISTOGRAM_COUNT(1),
+    HISTOGRAM_COUNT(2),
+    HISTOGRAM_COUNT(3),
+    HISTOGRAM_COUNT(4),
+    HISTOGRAM_COUNT(5),
+    HISTOGRAM_COUNT(6),
+    HISTOGRAM_COUNT(7),
+    HISTOGRAM_COUNT(8),
+    HISTOGRAM_COUNT(9),
+    HISTOGRAM_COUNT(10),
+    HISTOGRAM_COUNT(11),
+    HISTOGRAM_COUNT(12),
+};
+_Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + WIRE_BUCKETS, "each has its tag");
+
+static struct tagged_digest histogram_table_digest;
+
+static const struct tagged_table histogram_table = {
+    .digest = &histogram_table_digest,
+    .fields = histogram_fields,
+    .count = COUNT(histogram_fields),
+    .size = sizeof(struct wire_histogram),
+};
+
+static const struct tagged_field tally_fields[] = {
+    [WIRE_TALLY_GRANTED] = {TAGGED_NUMBER(wire_tally, granted, UINT64_MAX)},
+    [WIRE_TALLY_IMPOSSIBLE] = {TAGGED_NUMBER(wire_tally, impossible, UINT64_MAX)},
+    [WIRE_TALLY_REFUSED] = {TAGGED_NUMBER(wire_tally, refused, UINT64_MAX)},
+    [WIRE_TALLY_BUSY] = {TAGGED_NUMBER(wire_tally, busy, UINT64_MAX)},
+    [WIRE_TALLY_TIMED_OUT] = {TAGGED_NUMBER(wire_tally, timed_out, UINT64_MAX)},
+    [WIRE_TALLY_CANCELLED] = {TAGGED_NUMBER(wire_tally, cancelled, UINT64_MAX)},
+    [WIRE_TALLY_WAITED] = {TAGGED_MEMBER(wire_tally, waited, inner), .inner = &histogram_table},
+    [WIRE_TALLY_HELD] = {TAGGED_MEMBER(wire_tally, held, inner), .inner = &histogram_table},
+};
+
+static struct tagged_digest tally_table_digest;
+
+static const struct tagged_table tally_table = {
+    .digest = &tally_table_digest,
+    .fields = tally_fields,
+    .count = COUNT(tally_fields),
+    .size = sizeof(struct wire_tally),
 };
 
 static const struct tagged_field message_fields[] = {
@@ -151,6 +220,14 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_PRESENT] = {TAGGED_NUMBER(wire_message, present, true)},
     [WIRE_TAG_STAY] = {TAGGED_NUMBER(wire_message, stay, true)},
     [WIRE_TAG_MPS_ROOT] = {TAGGED_MEMBER(wire_message, mps_root, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_EPOCH] = {TAGGED_NUMBER(wire_message, epoch, UINT64_MAX)},
+    [WIRE_TAG_KINDS] = {TAGGED_NUMBER(wire_message, kinds, UINT32_MAX)},
+    [WIRE_TAG_SECTIONS] = {TAGGED_NUMBER(wire_message, sections, UINT32_MAX)},
+    [WIRE_TAG_HISTORY] = {TAGGED_MEMBER(wire_message, history, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_ENDED] = {TAGGED_MEMBER(wire_message, ended, items), .most = WIRE_PAGE_ITEMS,
+                        .inner = &ended_table},
+    [WIRE_TAG_LOST] = {TAGGED_NUMBER(wire_message, lost, UINT64_MAX)},
+    [WIRE_TAG_TALLY] = {TAGGED_MEMBER(wire_message, tally, inner), .inner = &tally_table},
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 

@@ -51,6 +51,13 @@ enum wire_tag {
     WIRE_TAG_PRESENT = 40,      /* flag */
     WIRE_TAG_STAY = 41,         /* flag */
     WIRE_TAG_MPS_ROOT = 42,     /* text */
+    WIRE_TAG_EPOCH = 43,        /* number */
+    WIRE_TAG_KINDS = 44,        /* number: a set of enum wire_news */
+    WIRE_TAG_SECTIONS = 45,     /* number: a set of 1 << enum wire_section */
+    WIRE_TAG_HISTORY = 46,      /* text */
+    WIRE_TAG_ENDED = 47,        /* items: enum wire_ended_tag */
+    WIRE_TAG_LOST = 48,         /* number */
+    WIRE_TAG_TALLY = 49,        /* fields: enum wire_tally_tag */
 };
 
 enum wire_slot_tag {
@@ -90,6 +97,31 @@ enum wire_lease_tag {
     WIRE_LEASE_IDLE_WARNED = 21,   /* flag */
     WIRE_LEASE_ADOPTED = 22,       /* flag */
     WIRE_LEASE_PREPARING = 23,     /* flag */
+    WIRE_LEASE_JUDGED_TIME = 24,   /* number: nanoseconds */
+    WIRE_LEASE_IDLE_TIME = 25,     /* number: nanoseconds */
+};
+
+enum wire_ended_tag {
+    WIRE_ENDED_LEASE = 1,     /* fields: enum wire_lease_tag; required */
+    WIRE_ENDED_END = 2,       /* number: enum wire_end */
+    WIRE_ENDED_TIME = 3,      /* number: nanoseconds since 1970 UTC */
+    WIRE_ENDED_EXIT_CODE = 4, /* maybe: 0 to 255 */
+};
+
+enum wire_tally_tag {
+    WIRE_TALLY_GRANTED = 1,    /* number */
+    WIRE_TALLY_IMPOSSIBLE = 2, /* number */
+    WIRE_TALLY_REFUSED = 3,    /* number */
+    WIRE_TALLY_BUSY = 4,       /* number */
+    WIRE_TALLY_TIMED_OUT = 5,  /* number */
+    WIRE_TALLY_CANCELLED = 6,  /* number */
+    WIRE_TALLY_WAITED = 7,     /* fields: enum wire_histogram_tag */
+    WIRE_TALLY_HELD = 8,       /* fields: enum wire_histogram_tag */
+};
+
+enum wire_histogram_tag {
+    WIRE_HISTOGRAM_SUM = 1,   /* number: nanoseconds */
+    WIRE_HISTOGRAM_COUNT = 2, /* number; the next counts have the next tags */
 };
 
 enum wire_claim_tag {

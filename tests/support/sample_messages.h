@@ -19,7 +19,7 @@ static const enum wire_type sample_types[] = {
     WIRE_HELLO,   WIRE_CLAIM,   WIRE_RELEASE, WIRE_CANCEL,  WIRE_STOP,   WIRE_EXTEND,
     WIRE_EXPLAIN, WIRE_WATCH,   WIRE_TEST,    WIRE_LOOK,    WIRE_POOL,   WIRE_WAITING,
     WIRE_GRANTED, WIRE_REFUSED, WIRE_DONE,    WIRE_PAGE,    WIRE_NOTICE, WIRE_ENDED,
-    WIRE_CLOSING, WIRE_DRAIN,   WIRE_UNDRAIN, WIRE_WARNING,
+    WIRE_CLOSING, WIRE_DRAIN,   WIRE_UNDRAIN, WIRE_WARNING, WIRE_FOLLOW, WIRE_NEWS,
 };
 
 /* Fills a zeroed device. */
@@ -161,6 +161,50 @@ static inline void fill_claims(struct wire_message *message)
     assert_non_null(vector_append(&message->claims));
 }
 
+static inline void fill_ended(struct wire_message *message)
+{
+    struct wire_ended *ended = vector_append(&message->ended);
+
+    assert_non_null(ended);
+    *ended = (struct wire_ended){
+        .lease = calloc(1, sizeof(*ended->lease)),
+        .end = WIRE_END_DIED,
+        .time = 77,
+        .exit_code = optional_number_of(0),
+    };
+    assert_non_null(ended->lease);
+    *ended->lease = (struct wire_lease){
+        .id = 4,
+        .name = copy_of("over"),
+        .replicas = 1,
+        .judged_time = 9,
+        .idle_time = 8,
+    };
+    assert_int_equal(device_id_list_parse(&ended->lease->devices, "nvidia1", NULL), 0);
+}
+
+static inline void fill_tally(struct wire_message *message)
+{
+    struct wire_tally *tally = calloc(1, sizeof(*tally));
+
+    assert_non_null(tally);
+    *tally = (struct wire_tally){
+        .granted = 1,
+        .impossible = 2,
+        .refused = 3,
+        .busy = 4,
+        .timed_out = 5,
+        .cancelled = UINT64_MAX,
+        .waited = calloc(1, sizeof(*tally->waited)),
+        .held = calloc(1, sizeof(*tally->held)),
+    };
+    assert_true(tally->waited != NULL && tally->held != NULL);
+    for (unsigned i = 0; i < WIRE_BUCKETS; i++)
+        tally->waited->counts[i] = i + 1;
+    tally->waited->sum = 99;
+    message->tally = tally;
+}
+
 static inline void fill_problems(struct wire_message *message)
 {
     assert_int_equal(problem_list_add(&message->problems, "nvidia", "the driver hangs"), 0);
@@ -207,6 +251,11 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
         .capacity = 8,
         .pending = 3,
         .time = INT64_MAX,
+        .epoch = 13,
+        .kinds = WIRE_NEWS_ALL,
+        .sections = 14,
+        .history = copy_of("/var/lib/berth/history.db"),
+        .lost = 3,
     };
     assert_non_null(message->request);
     request_fill(message->request);
@@ -219,6 +268,8 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
     fill_leases(message);
     fill_claims(message);
     fill_problems(message);
+    fill_ended(message);
+    fill_tally(message);
 }
 
 /* A message of any type with any members. The caller finishes it. */
@@ -258,6 +309,11 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         .capacity = (uint32_t)test_random_any_length(random),
         .pending = (uint32_t)test_random_any_length(random),
         .time = (int64_t)test_random_any_length(random),
+        .epoch = test_random_any_length(random),
+        .kinds = (uint32_t)test_random_any_length(random),
+        .sections = (uint32_t)test_random_any_length(random),
+        .history = random_text(random),
+        .lost = test_random_any_length(random),
     };
     if ((bits & 4) != 0) {
         message->request = calloc(1, sizeof(*message->request));
@@ -272,6 +328,10 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         fill_claims(message);
     if ((bits & 64) != 0)
         fill_problems(message);
+    if ((bits & 128) != 0)
+        fill_ended(message);
+    if ((bits & 256) != 0)
+        fill_tally(message);
 }
 
 #endif

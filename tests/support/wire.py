@@ -14,7 +14,7 @@ import select
 import socket
 import time
 
-from wire_format import BLOCKS, ENDS, ERRORS, HOLDS, MESSAGE_MOST, SECTIONS, STATES, WireError, decode, encode, packet
+from wire_format import BLOCKS, ENDS, ERRORS, HOLDS, MESSAGE_MOST, NEWS, SECTIONS, STATES, WireError, decode, encode, packet
 
 __all__ = [
     "BLOCKS",
@@ -22,6 +22,7 @@ __all__ = [
     "ERRORS",
     "HOLDS",
     "MESSAGE_MOST",
+    "NEWS",
     "SECTIONS",
     "STATES",
     "Closed",
@@ -94,8 +95,8 @@ class Pool:
         return number
 
     def _receive(self, deadline):
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+        # What is there is never too late.
+        if not select.select([self.socket], [], [], max(0, deadline - time.monotonic()))[0]:
             raise TimeoutError("no message in time")
         try:
             data = self.socket.recv(MESSAGE_MOST + 1)

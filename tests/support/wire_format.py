@@ -27,6 +27,7 @@ TYPES = {
     "LOOK": 10,
     "DRAIN": 11,
     "UNDRAIN": 12,
+    "FOLLOW": 13,
     "POOL": 64,
     "WAITING": 65,
     "GRANTED": 66,
@@ -37,6 +38,7 @@ TYPES = {
     "ENDED": 71,
     "CLOSING": 72,
     "WARNING": 73,
+    "NEWS": 74,
 }
 TYPE_NAMES = {number: name for name, number in TYPES.items()}
 
@@ -67,6 +69,7 @@ STATES = {
 }
 BLOCKS = {"SQUATTED": 1, "DIRTY": 2, "DRAINED": 4, "ELSEWHERE": 8}
 SECTIONS = {"END": 0, "DEVICES": 1, "LEASES": 2, "QUEUE": 3}
+NEWS = {"HELLO": 1, "LOAD": 2, "LEASE": 4, "QUEUE": 8}
 VENDORS = ("nvidia", "amd", "intel", "apple", "dri")
 ERRORS = {
     "INVALID": 1,
@@ -335,6 +338,33 @@ LEASE = {
     "idle_warned": (21, FLAG),
     "adopted": (22, FLAG),
     "preparing": (23, FLAG),
+    "judged_time": (24, NUMBER),
+    "idle_time": (25, NUMBER),
+}
+
+ENDED = {
+    "lease": (1, fields_of(LEASE)),
+    "end": (2, NUMBER),
+    "time": (3, TIME),
+    "exit_code": (4, MAYBE),
+}
+
+# The bounds of its counts are in seconds; one more count is above them all.
+BUCKET_BOUNDS = (0.1, 1, 10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
+HISTOGRAM = {
+    "sum": (1, NUMBER),
+    **{f"count_{bucket}": (2 + bucket, NUMBER) for bucket in range(len(BUCKET_BOUNDS) + 1)},
+}
+
+TALLY = {
+    "granted": (1, NUMBER),
+    "impossible": (2, NUMBER),
+    "refused": (3, NUMBER),
+    "busy": (4, NUMBER),
+    "timed_out": (5, NUMBER),
+    "cancelled": (6, NUMBER),
+    "waited": (7, fields_of(HISTOGRAM)),
+    "held": (8, fields_of(HISTOGRAM)),
 }
 
 CLAIM = {
@@ -396,6 +426,13 @@ MESSAGE = {
     "present": (40, FLAG),
     "stay": (41, FLAG),
     "mps_root": (42, TEXT),
+    "epoch": (43, NUMBER),
+    "kinds": (44, NUMBER),
+    "sections": (45, NUMBER),
+    "history": (46, TEXT),
+    "ended": (47, items_of(ENDED)),
+    "lost": (48, NUMBER),
+    "tally": (49, fields_of(TALLY)),
 }
 
 

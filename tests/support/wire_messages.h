@@ -116,7 +116,30 @@ static inline bool same_lease(const struct wire_lease *one, const struct wire_le
            one->since == other->since && same_maybe(one->expires, other->expires) &&
            same_maybe(one->force_at, other->force_at) && one->end == other->end &&
            same_maybe(one->idle, other->idle) && one->idle_warned == other->idle_warned &&
-           one->adopted == other->adopted && one->preparing == other->preparing;
+           one->adopted == other->adopted && one->preparing == other->preparing &&
+           one->judged_time == other->judged_time && one->idle_time == other->idle_time;
+}
+
+static inline bool same_ended(const struct wire_ended *one, const struct wire_ended *other)
+{
+    return same_lease(one->lease, other->lease) && one->end == other->end &&
+           one->time == other->time && same_maybe(one->exit_code, other->exit_code);
+}
+
+static inline bool same_histogram(const struct wire_histogram *one,
+                                  const struct wire_histogram *other)
+{
+    return one == NULL || other == NULL ? one == other : memcmp(one, other, sizeof(*one)) == 0;
+}
+
+static inline bool same_tally(const struct wire_tally *one, const struct wire_tally *other)
+{
+    if (one == NULL || other == NULL)
+        return one == other;
+    return one->granted == other->granted && one->impossible == other->impossible &&
+           one->refused == other->refused && one->busy == other->busy &&
+           one->timed_out == other->timed_out && one->cancelled == other->cancelled &&
+           same_histogram(one->waited, other->waited) && same_histogram(one->held, other->held);
 }
 
 static inline bool same_claim(const struct wire_claim *one, const struct wire_claim *other)
@@ -145,7 +168,8 @@ static inline bool same_question(const struct wire_message *one, const struct wi
            same_text(one->command, other->command) && same_text(one->inventory, other->inventory) &&
            one->duration == other->duration && one->section == other->section &&
            one->after == other->after && one->started == other->started &&
-           one->present == other->present &&
+           one->present == other->present && one->epoch == other->epoch &&
+           one->kinds == other->kinds && one->sections == other->sections &&
            device_id_list_equals(&one->device_ids, &other->device_ids);
 }
 
@@ -161,7 +185,9 @@ static inline bool same_answer(const struct wire_message *one, const struct wire
            same_text(one->version_text, other->version_text) && one->pid == other->pid &&
            one->force_at == other->force_at && one->end == other->end &&
            same_maybe(one->exit_code, other->exit_code) && one->capacity == other->capacity &&
-           one->pending == other->pending && one->time == other->time && one->stay == other->stay;
+           one->pending == other->pending && one->time == other->time && one->stay == other->stay &&
+           same_text(one->history, other->history) && one->lost == other->lost &&
+           same_tally(one->tally, other->tally);
 }
 
 static inline bool wire_message_equals(const struct wire_message *one,
@@ -171,7 +197,7 @@ static inline bool wire_message_equals(const struct wire_message *one,
         same_question(one, other) && same_answer(one, other) &&
         one->devices.count == other->devices.count && one->slots.count == other->slots.count &&
         one->leases.count == other->leases.count && one->claims.count == other->claims.count &&
-        one->problems.count == other->problems.count;
+        one->problems.count == other->problems.count && one->ended.count == other->ended.count;
 
     for (size_t i = 0; same && i < one->devices.count; i++)
         same = same_device(&one->devices.items[i], &other->devices.items[i]);
@@ -179,6 +205,8 @@ static inline bool wire_message_equals(const struct wire_message *one,
         same = same_slot(&one->slots.items[i], &other->slots.items[i]);
     for (size_t i = 0; same && i < one->leases.count; i++)
         same = same_lease(&one->leases.items[i], &other->leases.items[i]);
+    for (size_t i = 0; same && i < one->ended.count; i++)
+        same = same_ended(&one->ended.items[i], &other->ended.items[i]);
     for (size_t i = 0; same && i < one->claims.count; i++)
         same = same_claim(&one->claims.items[i], &other->claims.items[i]);
     for (size_t i = 0; same && i < one->problems.count; i++)
@@ -235,6 +263,20 @@ static inline size_t request_memory(const struct request *request)
            text_memory(request->affinity) + text_memory(request->name);
 }
 
+static inline size_t lease_memory(const struct wire_lease *lease)
+{
+    return text_memory(lease->name) + text_memory(lease->command) + ids_memory(&lease->devices);
+}
+
+static inline size_t tally_memory(const struct wire_tally *tally)
+{
+    if (tally == NULL)
+        return 0;
+    return PIECE + sizeof(*tally) +
+           (tally->waited == NULL ? 0 : PIECE + sizeof(struct wire_histogram)) +
+           (tally->held == NULL ? 0 : PIECE + sizeof(struct wire_histogram));
+}
+
 /* How many bytes the message owns. */
 static inline size_t wire_message_memory(const struct wire_message *message)
 {
@@ -247,18 +289,19 @@ static inline size_t wire_message_memory(const struct wire_message *message)
                  message->slots.capacity * sizeof(*message->slots.items) +
                  message->leases.capacity * sizeof(*message->leases.items) +
                  message->claims.capacity * sizeof(*message->claims.items) +
-                 message->problems.capacity * sizeof(*message->problems.items);
+                 message->problems.capacity * sizeof(*message->problems.items) +
+                 message->ended.capacity * sizeof(*message->ended.items) +
+                 tally_memory(message->tally) + text_memory(message->history);
 
     for (size_t i = 0; i < message->devices.count; i++)
         sum += device_memory(&message->devices.items[i]);
     for (size_t i = 0; i < message->slots.count; i++)
         sum += PIECE + sizeof(struct device) + device_memory(message->slots.items[i].device) +
                text_memory(message->slots.items[i].reason);
-    for (size_t i = 0; i < message->leases.count; i++) {
-        const struct wire_lease *lease = &message->leases.items[i];
-
-        sum += text_memory(lease->name) + text_memory(lease->command) + ids_memory(&lease->devices);
-    }
+    for (size_t i = 0; i < message->leases.count; i++)
+        sum += lease_memory(&message->leases.items[i]);
+    for (size_t i = 0; i < message->ended.count; i++)
+        sum += PIECE + sizeof(struct wire_lease) + lease_memory(message->ended.items[i].lease);
     for (size_t i = 0; i < message->claims.count; i++) {
         const struct wire_claim *claim = &message->claims.items[i];
 

@@ -17,6 +17,8 @@ FIELD_TABLES = {
     "slot": ("src/wire/tables.h", "wire_slot_tag", "WIRE_SLOT_"),
     "lease": ("src/wire/tables.h", "wire_lease_tag", "WIRE_LEASE_"),
     "claim": ("src/wire/tables.h", "wire_claim_tag", "WIRE_CLAIM_"),
+    "lease that is over": ("src/wire/tables.h", "wire_ended_tag", "WIRE_ENDED_"),
+    "tally": ("src/wire/tables.h", "wire_tally_tag", "WIRE_TALLY_"),
 }
 NUMBER_TABLES = {
     "type": ("src/wire/message.h", "wire_type", "WIRE_"),
@@ -49,6 +51,8 @@ CLIENT_TABLES = {
     "slot": wire_format.SLOT,
     "lease": wire_format.LEASE,
     "claim": wire_format.CLAIM,
+    "lease that is over": wire_format.ENDED,
+    "tally": wire_format.TALLY,
 }
 CLIENT_NUMBERS = {
     "type": wire_format.TYPES,

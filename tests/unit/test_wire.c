@@ -224,8 +224,8 @@ static void types_have_names(void **state)
     assert_string_equal(wire_type_name(WIRE_CLAIM), "claim");
     assert_string_equal(wire_type_name(WIRE_CLOSING), "closing");
     assert_null(wire_type_name((enum wire_type)0));
-    assert_null(wire_type_name((enum wire_type)(WIRE_UNDRAIN + 1)));
-    assert_null(wire_type_name((enum wire_type)(WIRE_WARNING + 1)));
+    assert_null(wire_type_name((enum wire_type)(WIRE_FOLLOW + 1)));
+    assert_null(wire_type_name((enum wire_type)(WIRE_NEWS + 1)));
 }
 
 /* What a later daemon may say is kept, and shown as well as can be. */
