@@ -2,16 +2,19 @@
 #include "spec/configuration.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
+#include "base/quote.h"
 #include "spec/configuration_types.h"
 
-enum { TENANTS_MOST = 1024 };
+enum { TENANTS_MOST = 1024, PATH_LONGEST = 4000 };
 
 #define SHORTEST_GRACE       (DURATION_SECOND / 1000)
 #define USUAL_CHECK_DEADLINE (30 * DURATION_SECOND)
+#define USUAL_HISTORY_KEEP   (90 * DURATION_DAY)
 
 static int read_policy(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
@@ -54,6 +57,27 @@ static int read_bounds(const struct reading *reading, const struct field *field,
 
 static const struct field_type type_bounds = {.read = read_bounds};
 
+static int parse_history(const struct field *field, const char *text, void *target,
+                         struct berth_error *error)
+{
+    const struct field row = {.name = field->name, .most = PATH_LONGEST};
+    struct configured_history *history = target;
+
+    if (text[0] == '/' && text[strlen(text) - 1] != '/')
+        return field_text.parse(&row, text, &history->file, error);
+    if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted yes, no or the absolute path of a file, found %s",
+                         quote(text).text);
+    history->is_off = strcmp(text, "no") == 0;
+    return 0;
+}
+
+static const struct field_type type_history = {
+    .wanted = "yes, no or the absolute path of a file",
+    .parse = parse_history,
+};
+
 #define MEMBER(member) .offset = offsetof(struct configuration, member)
 
 static const struct field configuration_fields[] = {
@@ -80,6 +104,8 @@ static const struct field configuration_fields[] = {
     {"prolog", &field_record, MEMBER(prolog), .record = &configuration_prolog},
     {"epilog", &field_record, MEMBER(epilog), .record = &configuration_epilog},
     {"notify", &configuration_command, MEMBER(notify)},
+    {"history", &type_history, MEMBER(history)},
+    {"history_keep", &field_duration, MEMBER(history_keep), .least = DURATION_SECOND},
 };
 
 /* Who asks for no time would be refused for the one that is put in its place. */
@@ -136,6 +162,7 @@ static const struct configuration usual = {
     .bounds = {.connections = 1000, .messages = 5000, .waiting = 1000},
     .prolog = {.deadline = USUAL_CHECK_DEADLINE},
     .epilog = {.deadline = USUAL_CHECK_DEADLINE},
+    .history_keep = USUAL_HISTORY_KEEP,
 };
 
 static int build(const struct document *document, struct configuration *ret_configuration,
@@ -208,5 +235,6 @@ void configuration_finish(struct configuration *configuration)
     string_list_finish(&configuration->prolog.words);
     string_list_finish(&configuration->epilog.words);
     string_list_finish(&configuration->notify);
+    free(configuration->history.file);
     *configuration = (struct configuration){0};
 }

@@ -28,6 +28,8 @@
  *     prolog: {command: [/opt/gpu-check, --quick], deadline: 30s} # for each device before use
  *     epilog: {command: /opt/gpu-clean, deadline: 1m}             # and afterwards
  *     notify: /opt/berth-mail       # a program that is told what people should know
+ *     history: yes                  # past leases are kept; no: they are not; /FILE: in this one
+ *     history_keep: 90d             # and forgotten so long after their end
  *
  * People are a mapping as above or a list, which means users. A limit is a number of devices or a
  * mapping. A command is a list of words, or one word; its program is an absolute path, as a daemon
@@ -128,6 +130,12 @@ struct configured_policy {
     uint32_t column;
 };
 
+/* Whether and where past leases are kept. */
+struct configured_history {
+    bool is_off;
+    char *file; /* NULL: in the usual place */
+};
+
 struct configuration {
     struct configured_policy policy;
     int64_t grace;
@@ -152,6 +160,8 @@ struct configuration {
     struct check_command prolog;
     struct check_command epilog;
     struct string_list notify; /* empty: none */
+    struct configured_history history;
+    int64_t history_keep;
 };
 
 /* Whether the number is in the list. */

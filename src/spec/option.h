@@ -20,6 +20,7 @@ struct option {
     const char *help;
     size_t offset;     /* of the member that the value goes to, in the set's target */
     bool command_only; /* about the command that gets the devices, not about the devices */
+    bool hidden;       /* between programs of ours: help and completion leave it out */
 
     /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
      * code with a message that does not repeat the option's name; the member is as before then. */

@@ -43,7 +43,9 @@ static const char every_key[] = "policy: round-robin\n"
                                 "idle_reclaim: 2h\n"
                                 "prolog: {command: [/opt/check, --quick], deadline: 100ms}\n"
                                 "epilog: {command: /opt/clean}\n"
-                                "notify: [/opt/mail, -s, GPUs]\n";
+                                "notify: [/opt/mail, -s, GPUs]\n"
+                                "history: /srv/berth/past.db\n"
+                                "history_keep: 365d\n";
 
 /* Reads a configuration, which must be good; the caller finishes it. */
 static struct configuration parse(const char *string)
@@ -103,6 +105,9 @@ static void check_usual(struct configuration *configuration)
     assert_int_equal(configuration->epilog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->notify.count, 0);
     assert_null(configuration->mps_control);
+    assert_false(configuration->history.is_off);
+    assert_null(configuration->history.file);
+    assert_int_equal(configuration->history_keep, 90 * DURATION_DAY);
     configuration_finish(configuration);
 }
 
@@ -234,6 +239,9 @@ static void programs_are_read(void **state)
     check_strings(&configuration.epilog.words, "/opt/clean");
     assert_int_equal(configuration.epilog.deadline, 30 * DURATION_SECOND);
     check_strings(&configuration.notify, "/opt/mail -s GPUs");
+    assert_false(configuration.history.is_off);
+    assert_string_equal(configuration.history.file, "/srv/berth/past.db");
+    assert_int_equal(configuration.history_keep, 365 * DURATION_DAY);
     assert_string_equal(configuration.mps_control, "/opt/mps-control");
     configuration_finish(&configuration);
 }
@@ -261,6 +269,8 @@ static void what_is_left_out_is_as_usual(void **state)
         "limits: {each_user: , users: ~, groups: {}}\nhigh: []\nadmins: {}\n",
         "bounds: {}\npreferred: []\nreserved: {}\nsquatters: avoid\nsquatters_except: []\n",
         "bounds: {waiting: ~}\nhigh: {users: ~, groups: []}\nprolog: ~\nnotify:\n",
+        "history: yes\nhistory_keep: 90d\n",
+        "history:\nhistory_keep: ~\n",
     };
 
     (void)state;
@@ -330,6 +340,15 @@ static const struct {
      "1:18: users: wanted a user, found a list of 1"},
     {"preferred: [nvidia0, nvidia0]", BERTH_ERROR_INVALID,
      "1:22: preferred: 'nvidia0' is given twice"},
+    {"history: maybe", BERTH_ERROR_INVALID,
+     "1:10: history: wanted yes, no or the absolute path of a file, found 'maybe'"},
+    {"history: past.db", BERTH_ERROR_INVALID,
+     "1:10: history: wanted yes, no or the absolute path of a file, found 'past.db'"},
+    {"history: /var/lib/", BERTH_ERROR_INVALID,
+     "1:10: history: wanted yes, no or the absolute path of a file, found '/var/lib/'"},
+    {"history: []", BERTH_ERROR_SYNTAX,
+     "1:10: history: wanted yes, no or the absolute path of a file, found a list of 0"},
+    {"history_keep: 0s", BERTH_ERROR_RANGE, "1:15: history_keep: wanted at least 1s, found '0s'"},
     {"notify: berth-mail", BERTH_ERROR_INVALID,
      "1:9: notify: wanted an absolute path, found 'berth-mail'"},
     {"squatters: avoidd", BERTH_ERROR_INVALID,
