@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ struct group {
 /* A thread. It frees this when it ends, unless somebody waits to see that. */
 struct runner {
     struct group *group;
-    pid_t thread; /* 0: it has not begun */
+    pid_t thread;
+    atomic_bool is_in_piece; /* set while the group is locked */
     bool is_watched;
     bool has_ended;
     _Alignas(max_align_t) unsigned char result[];
@@ -124,9 +126,11 @@ static void *run_pieces(void *argument)
         size_t at = group->at;
 
         if (group->states[at] == TO_DO) {
+            runner->is_in_piece = true;
             pthread_mutex_unlock(&group->lock);
             memset(runner->result, 0, size);
             group->work->run(group->shared, group->pieces[at], runner->result);
+            runner->is_in_piece = false;
             pthread_mutex_lock(&group->lock);
             if (group->current != runner)
                 break; /* it took too long */
@@ -168,14 +172,15 @@ static int start_runner(struct group *group, struct berth_error *error)
     return 0;
 }
 
-/* Whether the thread waits for something, other than its turn on a busy machine. */
-static bool is_waiting(const struct runner *runner)
+/* Whether the thread waits in its piece for something, other than its turn on a busy machine; the
+ * group is locked. One that is back waits too, for the lock: whether it is has to be asked last. */
+static bool is_hanging(const struct runner *runner)
 {
     char buffer[512];
-    const char *fields =
-        runner->thread == 0 ? " R" : process_stat_fields(runner->thread, buffer, sizeof(buffer));
+    const char *fields = process_stat_fields(runner->thread, buffer, sizeof(buffer));
+    bool is_waiting = fields == NULL || process_stat_state(fields) != 'R';
 
-    return fields == NULL || fields[0] == '\0' || fields[1] != 'R';
+    return is_waiting && runner->is_in_piece;
 }
 
 /* Gives up the piece that is being done; the group is locked. */
@@ -212,7 +217,7 @@ static int wait_for_end(struct patient *patient, struct group *group, int64_t pa
 
         while (number == 0 && group->at < group->count)
             number = pthread_cond_timedwait(&group->ended, &group->lock, &deadline);
-        if (number != 0 && group->at == before && is_waiting(group->current))
+        if (number != 0 && group->at == before && is_hanging(group->current))
             code = give_up(patient, group, error);
     }
     return code;

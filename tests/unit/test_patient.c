@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/count.h"
+#include "base/process_stat.h"
 #include "base/quantity.h"
 #include "support/failing_allocator.h"
 
@@ -44,6 +45,31 @@ static void open_gate(struct gate *gate)
     pthread_mutex_unlock(&gate->lock);
 }
 
+/* What a look at a thread opens first, if anything, and waits for: that the thread has left its
+ * piece, and waits for the lock that is held by who looks. */
+static struct gate *opened_by_look;
+static atomic_bool has_left;
+
+const char *__real_process_stat_fields(pid_t pid, char *buffer, size_t size);
+const char *__wrap_process_stat_fields(pid_t pid, char *buffer, size_t size);
+
+const char *__wrap_process_stat_fields(pid_t pid, char *buffer, size_t size)
+{
+    int64_t until = clock_now() + 20 * DURATION_SECOND;
+    const char *fields = __real_process_stat_fields(pid, buffer, size);
+
+    if (opened_by_look == NULL || fields == NULL)
+        return fields;
+    open_gate(opened_by_look);
+    while (!has_left || process_stat_state(fields) != 'S') {
+        assert_true(clock_now() < until);
+        fields = __real_process_stat_fields(pid, buffer, size);
+        assert_non_null(fields);
+    }
+    opened_by_look = NULL;
+    return fields;
+}
+
 static void square(const void *shared, uint64_t piece, void *result)
 {
     struct gate *const *gate = shared;
@@ -51,6 +77,7 @@ static void square(const void *shared, uint64_t piece, void *result)
     if (piece >= HANGING)
         wait_at(*gate);
     *(uint64_t *)result = piece * piece;
+    has_left = true;
 }
 
 static void count_finished(void *shared)
@@ -156,6 +183,27 @@ static void what_hangs_costs_itself(void **state)
     wait_until_finished(before + runs);
 }
 
+static void what_is_back_while_it_is_looked_at_does_not_hang(void **state)
+{
+    static const uint64_t pieces[] = {100, 2};
+    struct gate *gate = fresh_gate();
+    uint64_t results[COUNT(pieces)];
+    bool done[COUNT(pieces)];
+    struct patient *patient;
+    int before = finished;
+
+    (void)state;
+    assert_int_equal(patient_create(&patient, NULL), 0);
+    has_left = false;
+    opened_by_look = gate;
+    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    assert_null(opened_by_look);
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
+    wait_until_finished(before + 1);
+    patient_destroy(patient);
+}
+
 static void threads_may_outlive_it(void **state)
 {
     static const uint64_t pieces[] = {1, 100};
@@ -221,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_pieces_are_done),
         cmocka_unit_test(what_hangs_costs_itself),
+        cmocka_unit_test(what_is_back_while_it_is_looked_at_does_not_hang),
         cmocka_unit_test(threads_may_outlive_it),
         cmocka_unit_test(when_all_hang_it_is_an_error),
         cmocka_unit_test(failed_allocations_are_said),
