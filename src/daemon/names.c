@@ -23,7 +23,7 @@ enum { ASKERS_MOST = 64 };
 /* A free device's name is kept for so long after the last claim; another pool has so long to say
  * whether it uses a device; a name that nobody answers for is tried again as often. */
 #define KEPT_FOR     (DURATION_SECOND / 2)
-#define ANSWER_TIME  (DURATION_SECOND / 5)
+#define ANSWER_TIME  DURATION_SECOND
 #define RETRY_PERIOD DURATION_SECOND
 #define PAUSE        (DURATION_SECOND / 50)
 
@@ -154,10 +154,12 @@ static void other_spoke(struct watch *watch, uint32_t events)
         return;
     }
     close_watch(pool, watch);
-    /* Another may have been quicker; not asking it at once keeps two from chasing each other. */
-    if (!take(name, false))
+    /* Another may have been quicker; not asking it at once keeps two from chasing each other. Or a
+     * child of the one that let go has its descriptors for another moment. */
+    if (take(name, false))
+        answered(name);
+    else
         timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + PAUSE);
-    answered(name);
     pool_settle(pool);
 }
 
@@ -176,8 +178,8 @@ static void await_answer(struct name *name)
     timer_set_at(&pool->loop, &pool->names->answers, now + ANSWER_TIME);
 }
 
-/* Connects to who has the name, to hear of its end. */
-static void ask_other(struct name *name)
+/* Connects to who has the name, to hear of its end. Returns whether there was somebody. */
+static bool ask_other(struct name *name)
 {
     struct pool *pool = name->pool;
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -187,14 +189,13 @@ static void ask_other(struct name *name)
         name->asking = (struct watch){.descriptor = descriptor, .ready = other_spoke};
         if (loop_add(&pool->loop, &name->asking, EPOLLIN, NULL) == 0) {
             await_answer(name);
-            return;
+            return true;
         }
         name->asking.descriptor = -1;
     }
     if (descriptor >= 0)
         close(descriptor);
-    /* Its queue is full, or it has just gone. */
-    timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
+    return false;
 }
 
 /* ---- Taking and letting go ---- */
@@ -279,17 +280,12 @@ static void look_after_other(const struct name *name)
         handover_need(name->pool, name->slot, HANDOVER_LOOK);
 }
 
-/* Takes the name and unblocks its device, or blocks it and perhaps asks who has it. */
-static bool take(struct name *name, bool asks)
+/* Takes the name and unblocks its device, if nobody has it. */
+static bool take_unheld(struct name *name)
 {
     struct pool *pool = name->pool;
-    int descriptor;
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (name->held.descriptor >= 0)
-        return true;
-    if (name->asking.descriptor >= 0)
-        return false;
-    descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor >= 0 &&
         bind(descriptor, (struct sockaddr *)&name->address, name->address_length) == 0 &&
         listen(descriptor, ASKERS_MOST) == 0) {
@@ -303,9 +299,28 @@ static bool take(struct name *name, bool asks)
     }
     if (descriptor >= 0)
         close(descriptor);
+    return false;
+}
+
+/* Takes the name, or blocks its device and perhaps asks who has it. */
+static bool take(struct name *name, bool asks)
+{
+    struct pool *pool = name->pool;
+
+    if (name->held.descriptor >= 0)
+        return true;
+    if (name->asking.descriptor >= 0)
+        return false;
+    if (take_unheld(name))
+        return true;
+    if (asks && !ask_other(name)) {
+        /* It has just gone; or its queue is full, or it does not listen. */
+        if (take_unheld(name))
+            return true;
+        if (!list_is_linked(&pool->names->retry.in_loop))
+            timer_set_at(&pool->loop, &pool->names->retry, loop_now(&pool->loop) + RETRY_PERIOD);
+    }
     engine_block(pool->engine, name->slot, BLOCK_ELSEWHERE);
-    if (asks)
-        ask_other(name);
     return false;
 }
 
@@ -354,6 +369,11 @@ static void try_again(struct timer *timer)
     if (!anybody_waits(pool))
         return;
     take_all(pool);
+    /* What is ours needs no answer any more. */
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->items[i].held.descriptor >= 0)
+            answered(&names->items[i]);
+    }
     pool_settle(pool);
 }
 

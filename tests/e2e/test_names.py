@@ -5,10 +5,12 @@ import os
 import random
 import signal
 import socket
+import time
 
 import pytest
 import wire
 from crowd import Crowd
+from past import history
 from pool import Pool, fnv1a
 from steps import test_steps
 from waiting import look, until, until_pending
@@ -62,6 +64,14 @@ def stranger(pool, device, listens=True):
         if listens:
             taken.listen()
         yield taken
+
+
+def ask_for(pool, device):
+    """As another pool does; who has the name of a free device lets it go."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
+        asker.settimeout(10)
+        asker.connect(name_of(pool, device))
+        assert asker.recv(1) == b""
 
 
 def test_never_the_same_device(two):
@@ -192,6 +202,34 @@ def test_stranger_with_a_name(two, listens):
     assert (waiting.wait(), waiting.text()) == (0, "both\n")
 
 
+def test_let_go_a_moment_later(two):
+    """Who lets go may have children that have its descriptors until they become their programs."""
+    first, _ = two
+    with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "--nonblock", "echo", "both") as run:
+        taken.settimeout(10)
+        taken.accept()[0].close()
+        with taken.accept()[0]:
+            taken.close()
+        assert (run.wait(), run.text()) == (0, "both\n")
+
+
+def test_let_go_while_nobody_asks(two):
+    """Between two tries: whoever waits for the answer is dealt with when the name is taken, not when its time is over."""
+    first, _ = two
+    quick = 0
+    for _ in range(5):
+        with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "--nonblock", "true") as run:
+            taken.settimeout(10)
+            taken.accept()[0].close()
+            look(first)  # it has heard of that
+            taken.close()
+            let_go = time.monotonic()
+            assert run.wait() == 0
+            quick += time.monotonic() - let_go < 0.5
+        ask_for(first, "nvidia0")
+    assert quick > 2
+
+
 def test_stranger_that_talks(two):
     """Whatever it says, and however often it hangs up."""
     first, _ = two
@@ -212,6 +250,7 @@ def test_many_askers(two):
     first, _ = two
     holder = first.hold("-n2")
     [daemon] = first.daemons()
+    until(lambda: history(first), "a recorder that knows of it")
     before = len(os.listdir(f"/proc/{daemon}/fd"))
     for _ in range(200):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
