@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process_stat.h"
@@ -15,6 +17,21 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+
+enum { STAT_SIZE = 1024, STARTED_FIELD = 22, STATUS_FIELD = 52, BY_SIGNAL = 128 };
+
+/* What Linux 6.15 and later tell of a process that was waited for; their headers may be older. */
+struct exit_information {
+    uint64_t mask;
+    uint64_t control_group;
+    uint32_t pids[3];
+    uint32_t credentials[8];
+    int32_t exit_code;
+};
+_Static_assert(sizeof(struct exit_information) == 64, "as the kernel's struct pidfd_info began");
+
+#define GET_INFORMATION _IOWR(0xFF, 11, struct exit_information)
+#define HAS_EXIT_CODE   (UINT64_C(1) << 3)
 
 int process_open(pid_t pid, uint64_t started)
 {
@@ -45,6 +62,40 @@ bool process_has_ended(int descriptor)
     struct pollfd poller = {.fd = descriptor, .events = POLLIN};
 
     return poll(&poller, 1, 0) > 0;
+}
+
+/* Of one that is still to be waited for; returns whether that is so. */
+static bool read_status(pid_t pid, uint64_t started, int *ret_status)
+{
+    char buffer[STAT_SIZE];
+    char path[64];
+    const char *fields;
+
+    /* To whom it does not tell such things it tells zeros. This tells those apart: for who may know
+     * there is no program any more, which is to be asked before it is gone altogether. */
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    if (readlink(path, buffer, sizeof(buffer)) >= 0 || errno != ENOENT)
+        return false;
+    fields = process_stat_fields(pid, buffer, sizeof(buffer));
+    if (fields == NULL || !process_stat_has_ended(fields) ||
+        process_stat_number(fields, STARTED_FIELD) != started)
+        return false;
+    *ret_status = (int)process_stat_number(fields, STATUS_FIELD);
+    return true;
+}
+
+int process_exit_code(int descriptor, pid_t pid, uint64_t started)
+{
+    struct exit_information information = {.mask = HAS_EXIT_CODE};
+    int status;
+
+    if (!read_status(pid, started, &status)) {
+        if (ioctl(descriptor, GET_INFORMATION, &information) < 0 ||
+            (information.mask & HAS_EXIT_CODE) == 0)
+            return -1;
+        status = information.exit_code;
+    }
+    return WIFSIGNALED(status) ? BY_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void process_signal(int descriptor, int number)

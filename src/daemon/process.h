@@ -21,6 +21,10 @@ int process_open_peer(int connection, pid_t pid);
 /* Whether the process has ended. */
 bool process_has_ended(int descriptor);
 
+/* The exit code of a process that has ended, as a shell has it: 128 and the signal where one ended
+ * it. `pid` and `started` are the descriptor's. -1: it cannot be known here. */
+int process_exit_code(int descriptor, pid_t pid, uint64_t started);
+
 /* Sends a signal; a process that is gone is fine. */
 void process_signal(int descriptor, int number);
 

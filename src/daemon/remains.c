@@ -2,7 +2,6 @@
 #include "daemon/remains.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,28 +9,34 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/namespaces.h"
 #include "base/process_container.h"
 #include "base/process_stat.h"
+#include "base/quantity.h"
+#include "daemon/mark.h"
 #include "daemon/process.h"
-#include "model/lease_mark.h"
 
 enum {
-    ENVIRONMENT_MOST = 1024 * 1024,
-    CHUNK = 64 * 1024,
     FEW = 1024,          /* numbers that are tried one by one rather than listed */
     WATCHED_MOST = 512,  /* at once; descriptors are everybody's */
     TRIES_OF_LOOK = 250, /* to read what is just being started, in all */
 };
+
+/* How long a process that may yet show to be of a lease is waited for, and how often it is looked
+ * at. */
+#define UNDECIDED_FOR (5 * DURATION_SECOND)
+#define LOOK_PERIOD   (DURATION_SECOND / 200)
+
+enum belonging { NOT_THEIRS, THEIRS, UNDECIDED };
 
 struct remnant {
     struct watch watch;
     struct remains *remains;
     struct list_link in_remains;
     pid_t pid;
+    bool is_undecided; /* whether it is of the leases */
 };
 
 struct remains {
@@ -41,6 +46,8 @@ struct remains {
     struct list processes;
     void (*gone)(struct guard *guard);
     struct guard *guard;
+    struct timer look_again;
+    int64_t undecided_until; /* the loop's; 0: nobody was since one of them ended */
     size_t count;
     bool is_more; /* than are watched */
     int signal;   /* that was sent last; 0: none */
@@ -59,40 +66,6 @@ static bool has_lease(const struct id_list *leases, uint64_t id)
     return false;
 }
 
-static int read_environment(pid_t pid, struct text *out)
-{
-    char path[64];
-    char chunk[CHUNK];
-    ssize_t got;
-    int descriptor;
-
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return -1;
-    text_clear(out);
-    do {
-        got = read(descriptor, chunk, sizeof(chunk));
-        text_append_bytes(out, chunk, got > 0 ? (size_t)got : 0);
-    } while (out->length < ENVIRONMENT_MOST &&
-             (got == (ssize_t)sizeof(chunk) || (got < 0 && errno == EINTR)));
-    close(descriptor);
-    return text_failed(out) ? -1 : 0;
-}
-
-/* Whether a process whose environment reads as empty only has none yet: so it is for a moment in
- * the midst of an exec. Threads of the kernel and the dead have none ever. */
-static bool is_starting(pid_t pid)
-{
-    enum { FLAGS = 9, ENVIRONMENT_END = 51, OF_THE_KERNEL = 0x00200000 };
-    char buffer[1024];
-    const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
-
-    return fields != NULL && !process_stat_has_ended(fields) &&
-           (process_stat_number(fields, FLAGS) & OF_THE_KERNEL) == 0 &&
-           process_stat_number(fields, ENVIRONMENT_END) == 0;
-}
-
 /* What a client of ours starts will be marked once it is the command, and so may what begins a
  * container: its runtime has it become the command with other variables than its own. */
 static void remember_stranger(struct pool *pool, pid_t pid)
@@ -102,46 +75,43 @@ static void remember_stranger(struct pool *pool, pid_t pid)
         strangers_add(&pool->strangers, pid);
 }
 
-/* The lease of this pool that an environment names; 0: none. */
-static uint64_t said_lease(const struct pool *pool, const struct text *environment)
+/* What may yet be of the leases is waited for, but not for ever. */
+static enum belonging undecided(struct remains *remains)
 {
-    struct lease_mark mark = lease_mark_read(environment->bytes, environment->length);
-    bool ours = mark.socket != NULL && strcmp(mark.socket, pool->settings.socket) == 0;
+    int64_t now = loop_now(&remains->pool->loop);
 
-    return ours ? mark.lease : 0;
+    if (remains->undecided_until == 0)
+        remains->undecided_until = now + UNDECIDED_FOR;
+    return now < remains->undecided_until ? UNDECIDED : NOT_THEIRS;
 }
 
-uint64_t remains_said_lease(struct pool *pool, pid_t pid)
+/* Whether it begins a container that may be of the leases. No container can have a device that is
+ * described only. */
+static bool may_be_container(const struct remains *remains, pid_t pid)
 {
-    return read_environment(pid, &pool->key) < 0 ? 0 : said_lease(pool, &pool->key);
+    return remains->pool->settings.inventory == NULL &&
+           mark_may_follow(pid, remains->guard->job->holder->started);
 }
 
-/* Reads what marks it, waiting for one that is just being started. */
-static bool has_mark(struct remains *remains, pid_t pid)
+static enum belonging belonging_by_mark(struct remains *remains, pid_t pid)
 {
-    const struct timespec moment = {.tv_nsec = 20 * 1000};
-    struct text *environment = &remains->pool->key;
-    bool is_last = false;
+    uint64_t lease;
 
-    for (;;) {
-        if (read_environment(pid, environment) < 0)
-            return false;
-        if (environment->length > 0) {
-            uint64_t lease = said_lease(remains->pool, environment);
-
-            if (lease == 0 && remains->recent)
-                remember_stranger(remains->pool, pid);
-            return lease != 0 && has_lease(&remains->leases, lease);
-        }
-        if (is_last || remains->tries == 0)
-            return false;
-        /* It may have got one since. */
-        is_last = !is_starting(pid);
-        if (!is_last) {
-            remains->tries--;
-            nanosleep(&moment, NULL);
-        }
+    switch (mark_read(remains->pool, pid, &remains->tries, &lease)) {
+    case MARK_LEASE:
+        return has_lease(&remains->leases, lease) ? THEIRS : NOT_THEIRS;
+    case MARK_LATER:
+        return undecided(remains);
+    case MARK_NONE:
+        if (may_be_container(remains, pid))
+            return undecided(remains);
+        if (remains->recent)
+            remember_stranger(remains->pool, pid);
+        return NOT_THEIRS;
+    case MARK_UNREADABLE:
+        return NOT_THEIRS;
     }
+    return NOT_THEIRS;
 }
 
 /* Whether the process has the uid, or root's. */
@@ -182,13 +152,22 @@ static bool is_of_user(const struct remains *remains, pid_t pid)
     return wanted == 0 || has_uid(pid, wanted) || has_owner(pid, wanted);
 }
 
-static bool has_process(const struct remains *remains, pid_t pid)
+static const struct remnant *find_process(const struct remains *remains, pid_t pid)
 {
     list_for_each (link, &remains->processes) {
-        if (container_of(link, struct remnant, in_remains)->pid == pid)
-            return true;
+        const struct remnant *remnant = container_of(link, struct remnant, in_remains);
+
+        if (remnant->pid == pid)
+            return remnant;
     }
-    return false;
+    return NULL;
+}
+
+static enum belonging belonging_by_parent(const struct remains *remains, pid_t pid)
+{
+    const struct remnant *parent = find_process(remains, process_stat_parent(pid));
+
+    return parent != NULL && !parent->is_undecided ? THEIRS : NOT_THEIRS;
 }
 
 /* ---- Watching ---- */
@@ -202,13 +181,9 @@ static void remnant_free(struct pool *pool, struct remnant *remnant)
     free(remnant);
 }
 
-static void remnant_ended(struct watch *watch, uint32_t events)
+/* Calls back when none is left. */
+static void tell_if_gone(struct remains *remains)
 {
-    struct remnant *remnant = container_of(watch, struct remnant, watch);
-    struct remains *remains = remnant->remains;
-
-    (void)events;
-    remnant_free(remains->pool, remnant);
     if (!list_is_empty(&remains->processes))
         return;
     remains_refresh(remains->pool, remains);
@@ -216,8 +191,52 @@ static void remnant_ended(struct watch *watch, uint32_t events)
         remains->gone(remains->guard);
 }
 
-static bool add_process(struct remains *remains, int descriptor, pid_t pid)
+static void remnant_ended(struct watch *watch, uint32_t events)
 {
+    struct remnant *remnant = container_of(watch, struct remnant, watch);
+    struct remains *remains = remnant->remains;
+
+    (void)events;
+    if (!remnant->is_undecided)
+        remains->undecided_until = 0;
+    remnant_free(remains->pool, remnant);
+    tell_if_gone(remains);
+}
+
+/* One that has shown to be of the leases is told what the others were told. */
+static void take_in(struct remnant *remnant)
+{
+    remnant->is_undecided = false;
+    process_signal(remnant->watch.descriptor, remnant->remains->signal);
+}
+
+static void look_again(struct timer *timer)
+{
+    struct remains *remains = container_of(timer, struct remains, look_again);
+    struct loop *loop = &remains->pool->loop;
+
+    remains->tries = 0;
+    remains->recent = false;
+    list_for_each (link, &remains->processes) {
+        struct remnant *remnant = container_of(link, struct remnant, in_remains);
+        enum belonging belonging =
+            remnant->is_undecided ? belonging_by_mark(remains, remnant->pid) : THEIRS;
+
+        if (belonging == NOT_THEIRS)
+            remnant_free(remains->pool, remnant);
+        else if (belonging == UNDECIDED)
+            timer_set_at(loop, timer, loop_now(loop) + LOOK_PERIOD);
+        else if (remnant->is_undecided)
+            take_in(remnant);
+    }
+    tell_if_gone(remains);
+}
+
+/* `belonging` is THEIRS or UNDECIDED. */
+static bool add_process(struct remains *remains, int descriptor, pid_t pid,
+                        enum belonging belonging)
+{
+    struct loop *loop = &remains->pool->loop;
     struct remnant *remnant = calloc(1, sizeof(*remnant));
 
     if (remnant == NULL) {
@@ -228,14 +247,17 @@ static bool add_process(struct remains *remains, int descriptor, pid_t pid)
         .watch = {.descriptor = descriptor, .ready = remnant_ended},
         .remains = remains,
         .pid = pid,
+        .is_undecided = belonging == UNDECIDED,
     };
-    if (loop_add(&remains->pool->loop, &remnant->watch, EPOLLIN, NULL) < 0) {
+    if (loop_add(loop, &remnant->watch, EPOLLIN, NULL) < 0) {
         close(descriptor);
         free(remnant);
         return false;
     }
     list_append(&remains->processes, &remnant->in_remains);
     remains->count++;
+    if (belonging == UNDECIDED)
+        timer_set_at(loop, &remains->look_again, loop_now(loop) + LOOK_PERIOD);
     return true;
 }
 
@@ -258,10 +280,10 @@ static bool is_plain_client(const struct pool *pool, pid_t pid)
 static bool consider(struct remains *remains, pid_t pid, bool only_children)
 {
     struct pool *pool = remains->pool;
+    enum belonging belonging;
     int descriptor;
-    bool mine;
 
-    if (pid == pool->pid || has_process(remains, pid) ||
+    if (pid == pool->pid || find_process(remains, pid) != NULL ||
         (!only_children && is_plain_client(pool, pid)))
         return false;
     if (!only_children && remains->recent && strangers_has(&pool->strangers, pid))
@@ -272,22 +294,25 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
             strangers_add(&pool->strangers, pid);
         return false;
     }
-    mine = pid == remains->root ||
-           (only_children ? has_process(remains, process_stat_parent(pid))
-                          : is_of_user(remains, pid) && has_mark(remains, pid));
-    if (!mine || process_has_ended(descriptor)) {
+    if (pid == remains->root)
+        belonging = THEIRS;
+    else if (only_children)
+        belonging = belonging_by_parent(remains, pid);
+    else
+        belonging = is_of_user(remains, pid) ? belonging_by_mark(remains, pid) : NOT_THEIRS;
+    if (belonging == NOT_THEIRS || process_has_ended(descriptor)) {
         close(descriptor);
         return false;
     }
     /* Its end has not begun before: whoever starts more and more would never be through. */
-    if (remains->signal == SIGKILL || remains->count >= WATCHED_MOST)
+    if (belonging == THEIRS && (remains->signal == SIGKILL || remains->count >= WATCHED_MOST))
         process_signal(descriptor, remains->signal);
     if (remains->count >= WATCHED_MOST) {
         remains->is_more = true;
         close(descriptor);
         return false;
     }
-    return add_process(remains, descriptor, pid);
+    return add_process(remains, descriptor, pid, belonging);
 }
 
 /* ---- Where to look ---- */
@@ -368,7 +393,8 @@ struct remains *remains_find(struct pool *pool, const struct id_list *leases, pi
 
     if (remains == NULL)
         return NULL;
-    *remains = (struct remains){.pool = pool, .root = root, .gone = gone, .guard = guard};
+    *remains = (struct remains){
+        .pool = pool, .root = root, .gone = gone, .guard = guard, .look_again.fire = look_again};
     list_init(&remains->processes);
     if (vector_reserve(&remains->leases, leases->count) < 0) {
         free(remains);
@@ -387,6 +413,7 @@ void remains_free(struct pool *pool, struct remains *remains)
 {
     if (remains == NULL)
         return;
+    timer_set_at(&pool->loop, &remains->look_again, LOOP_NEVER);
     list_for_each (link, &remains->processes)
         remnant_free(pool, container_of(link, struct remnant, in_remains));
     vector_finish(&remains->leases);
@@ -399,6 +426,10 @@ void remains_signal(struct remains *remains, int number)
         remains->signal = number;
     if (remains->is_more)
         look(remains, 0);
-    list_for_each (link, &remains->processes)
-        process_signal(container_of(link, struct remnant, in_remains)->watch.descriptor, number);
+    list_for_each (link, &remains->processes) {
+        const struct remnant *remnant = container_of(link, struct remnant, in_remains);
+
+        if (!remnant->is_undecided)
+            process_signal(remnant->watch.descriptor, number);
+    }
 }

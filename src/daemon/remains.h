@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The processes of a lease: those of its user, or of root, that carry its id and this pool's socket
- * in the environment that they were started with, and what descends from them. Those in a container
- * are of who answers for it (base/process_container.h), whatever their uids. One that wipes its
- * environment and leaves its parents is not known. What another user starts with somebody's lease
- * in its environment is nothing to that lease, which would have to wait for its end.
+ * in the environment that they were started with, and what descends from them. Those in a
+ * container are of who answers for it (base/process_container.h), whatever their uids. One that
+ * wipes its environment and leaves its parents is not known. What may yet show to be one of them
+ * (daemon/mark.h) is waited for, a few seconds at most. What another user starts with somebody's
+ * lease in its environment is nothing to that lease, which would have to wait for its end.
  */
 #ifndef DAEMON_REMAINS_H
 #define DAEMON_REMAINS_H
@@ -24,10 +25,6 @@ struct id_list {
 struct remains *remains_find(struct pool *pool, const struct id_list *leases, pid_t after,
                              pid_t root, void (*gone)(struct guard *guard), struct guard *guard);
 void remains_free(struct pool *pool, struct remains *remains);
-
-/* The lease of this pool that the process carries in its environment; 0: none. Anybody can put one
- * there. */
-uint64_t remains_said_lease(struct pool *pool, pid_t pid);
 
 /* Signals all of them; SIGKILL also those that are found later. */
 void remains_signal(struct remains *remains, int number);

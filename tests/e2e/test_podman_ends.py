@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How containers of a real podman end, and that their devices are granted on when nothing of them is left."""
 import os
+import re
+import shutil
 import signal
 
+import daemon_log
 import processes
 import pytest
 import wire
-from container_machine import OPENED_NODE, OPENS, leased
+from container_machine import OPENED_NODE, OPENS, leased, taken
 from waiting import until, until_pending
 
 DEVICE = "amd0"
@@ -15,6 +18,7 @@ DEVICE = "amd0"
 OBEDIENT = 'trap "exit 5" TERM; echo runs; while :; do sleep 0.02; done'
 # The first process of a container does not hear what it has no answer for.
 DEAF = "echo runs; while :; do sleep 0.02; done"
+TELLS_LEASE = "echo lease $BERTH_LEASE"
 
 
 @pytest.fixture
@@ -38,6 +42,17 @@ def successor(machine, device=DEVICE):
     return program
 
 
+def lease_of(program):
+    """Of a container that runs and has told it."""
+    return re.search(r"^lease (\d+)$", program.text(), re.MULTILINE)[1]
+
+
+def let_go(program):
+    """Ends a command that waits for the end of its input."""
+    program.process.stdin.close()
+    program.process.stdin = None
+
+
 def assert_granted_on(program):
     """It had the device, when no process of the container was left."""
     assert program.wait() == 0
@@ -58,8 +73,7 @@ def test_the_exit_code_is_the_containers(machine, command, code):
 def test_the_commands_own_end(machine):
     program = start(machine, "echo runs; cat; exit 7", podman="--rm -i --name one")
     after = successor(machine)
-    program.process.stdin.close()
-    program.process.stdin = None
+    let_go(program)
     assert program.wait() == 7
     assert_granted_on(after)
 
@@ -68,8 +82,7 @@ def test_what_the_command_leaves_ends_with_it(machine):
     """A container's processes end with its first one."""
     program = start(machine, "sleep 1000 & echo runs; cat; exit 3", podman="--rm -i --name one")
     after = successor(machine)
-    program.process.stdin.close()
-    program.process.stdin = None
+    let_go(program)
     assert program.wait() == 3
     assert_granted_on(after)
 
@@ -111,35 +124,31 @@ def test_a_signal_to_berth_run_reaches_the_container(machine, options):
 @pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
 def test_berth_run_is_killed(machine, options):
     """The container is nobody's child then: the device drains until it has ended."""
-    program = start(machine, DEAF, options)
-    first, _ = machine.podman.pids("one")
+    program = start(machine, f"{TELLS_LEASE}; {DEAF}", options)
     after = successor(machine)
     program.kill(signal.SIGKILL)
     assert program.wait() == -signal.SIGKILL
-    machine.pool.until_state(DEVICE, "DRAINING")
-    assert first in machine.podman.processes()
     assert_granted_on(after)
+    daemon_log.wait_for(machine.pool.log, "draining", id=lease_of(program))
 
 
 def test_podman_alone_is_killed(machine):
     """A shell holds the lease, ends soon after, and says how podman ended."""
-    words = leased(f"--device {DEVICE}", DEAF).replace("exec ", "", 1)
+    words = leased(f"--device {DEVICE}", f"{TELLS_LEASE}; {DEAF}").replace("exec ", "", 1)
     program = machine.start(words.removesuffix("'") + " & echo podman $!; wait $!'")
     pid = int(program.wait_for_line("^podman ").split()[1])
     program.wait_for_line("^runs$")
-    first, _ = machine.podman.pids("one")
     after = successor(machine)
     os.kill(pid, signal.SIGKILL)
     assert program.wait() == 128 + signal.SIGKILL
-    machine.pool.until_state(DEVICE, "DRAINING")
-    assert first in machine.podman.processes()
     assert_granted_on(after)
+    daemon_log.wait_for(machine.pool.log, "draining", id=lease_of(program))
 
 
 def test_conmon_is_killed(machine):
     """podman has lost the container, which goes on: so does the lease, until somebody ends both."""
-    program = start(machine, f"echo lease $BERTH_LEASE; {DEAF}")
-    lease = program.text().split()[1]
+    program = start(machine, f"{TELLS_LEASE}; {DEAF}")
+    lease = lease_of(program)
     first, conmon = machine.podman.pids("one")
     after = successor(machine)
     os.kill(conmon, signal.SIGKILL)
@@ -153,8 +162,8 @@ def test_conmon_is_killed(machine):
 
 def test_released(machine):
     """podman and the container are told at once: its exit code is lost where podman finds that it has ended."""
-    program = start(machine, f"echo lease $BERTH_LEASE; {OBEDIENT}")
-    lease = program.text().split()[1]
+    program = start(machine, f"{TELLS_LEASE}; {OBEDIENT}")
+    lease = lease_of(program)
     after = successor(machine)
     assert machine.pool.berth("release", lease).code == 0
     assert program.wait() in (5, -signal.SIGTERM)
@@ -173,13 +182,55 @@ def test_the_time_limit(machine):
 
 def test_detached(machine):
     """Whoever holds the lease has ended: so has the lease, and what is left of it is told to end, then made to."""
-    program = machine.start(leased(f"--device {DEVICE}", DEAF, "--detach --name one"))
-    assert program.wait() == 0
-    machine.pool.until_state(DEVICE, "DRAINING")
-    first, _ = machine.podman.pids("one")
-    assert first in machine.podman.processes()
+    words = leased(f"--device {DEVICE}", DEAF, "--detach --name one").replace("exec ", "", 1)
+    program = machine.start(words.removesuffix("'") + "; echo detached; cat'")
+    program.wait_for_line("^detached$")
     after = successor(machine)
+    let_go(program)
+    assert program.wait() == 0
     assert_granted_on(after)
+
+
+# A runtime that has started a container when it says so, but not yet: its first process is the runtime's still.
+LATE_RUNTIME = """#!/bin/sh
+case " $* " in
+*" start "*) (until test -e {gate}; do sleep 0.02; done; exec {runtime} "$@") >/dev/null 2>&1 & ;;
+*) exec {runtime} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def late(machine):
+    """A container that is left behind before it runs its command; the command that waits for its device; the file
+    that the container waits for."""
+    gate = machine.sandbox.directory / "gate"
+    runtime = machine.sandbox.directory / "late-runtime"
+    runtime.write_text(LATE_RUNTIME.format(gate=gate, runtime=shutil.which("runc") or shutil.which("crun")))
+    runtime.chmod(0o755)
+    words = leased(f"--device {DEVICE}", DEAF, "--detach --name one")
+    program = machine.start(words, env={"CONTAINERS_CONF": machine.podman.configure(runtime)})
+    machine.pool.until(taken, "a lease")
+    after = successor(machine)
+    assert program.wait() == 0
+    yield after, gate
+    gate.touch()
+    machine.podman("rm", "--force", "--time", "0", "one")
+    gate.unlink()
+
+
+def test_detached_before_it_is_the_command(late):
+    """podman has ended, and the container says only later whose it is."""
+    after, gate = late
+    gate.touch()
+    assert_granted_on(after)
+
+
+def test_detached_and_never_the_command(late):
+    """It is waited for, but not for ever."""
+    after, _ = late
+    assert after.wait() == 0
+    assert f"got {DEVICE}\n" in after.text()
 
 
 def test_detached_and_waited_for(machine):

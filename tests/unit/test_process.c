@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/count.h"
 #include "base/process_stat.h"
 
 /* A child that waits to be killed. */
@@ -47,6 +49,104 @@ static void a_process_is_known_by_number_and_start(void **state)
     close(descriptor);
     assert_int_equal(process_stat_started(child), 0);
     assert_int_equal(process_open(child, 0), -1);
+}
+
+static void how_old_a_process_is(void **state)
+{
+    int64_t tick = 1000000000 / sysconf(_SC_CLK_TCK);
+    int64_t before = clock_read(CLOCK_BOOTTIME);
+    pid_t child = start_child();
+    char buffer[1024];
+    const char *fields = process_stat_fields(child, buffer, sizeof(buffer));
+    int64_t age = fields == NULL ? -1 : process_stat_age(fields);
+
+    (void)state;
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(age >= 0);
+    assert_true(age <= clock_read(CLOCK_BOOTTIME) - before + tick);
+}
+
+struct child {
+    pid_t pid;
+    uint64_t started;
+    int descriptor;
+};
+
+/* One that has ended: by this signal, or with this code if it is 0. It is still to be waited for.
+ */
+static struct child ended_child(int number, int code)
+{
+    struct child child = {.pid = fork()};
+    siginfo_t info;
+
+    if (child.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        raise(SIGSTOP);
+        _exit(code);
+    }
+    assert_true(child.pid > 0);
+    assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WSTOPPED), 0);
+    child.started = process_stat_started(child.pid);
+    child.descriptor = process_open(child.pid, child.started);
+    assert_true(child.descriptor >= 0);
+    assert_int_equal(kill(child.pid, number == 0 ? SIGCONT : number), 0);
+    assert_int_equal(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT), 0);
+    return child;
+}
+
+static int exit_code(const struct child *child)
+{
+    return process_exit_code(child->descriptor, child->pid, child->started);
+}
+
+static void wait_for(const struct child *child)
+{
+    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+}
+
+static void how_a_process_ended_is_known(void **state)
+{
+    static const struct {
+        int number;
+        int code;
+        int wanted;
+    } rows[] = {{0, 0, 0}, {0, 3, 3}, {0, 255, 255}, {SIGKILL, 0, 137}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct child child = ended_child(rows[i].number, rows[i].code);
+        struct child other = child;
+        int afterwards;
+
+        assert_int_equal(exit_code(&child), rows[i].wanted);
+        other.started++;
+        assert_int_equal(exit_code(&other), -1);
+        wait_for(&child);
+        /* Kernels before 6.15 do not tell. */
+        afterwards = exit_code(&child);
+        assert_true(afterwards == rows[i].wanted || afterwards == -1);
+        close(child.descriptor);
+    }
+}
+
+static void how_those_of_others_ended_is_not(void **state)
+{
+    struct child child;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skip: only root has processes of others\n");
+        skip();
+    }
+    child = ended_child(0, 3);
+    /* The kernel would say 0. */
+    assert_int_equal(seteuid(65534), 0);
+    assert_int_equal(exit_code(&child), -1);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(exit_code(&child), 3);
+    wait_for(&child);
+    close(child.descriptor);
 }
 
 static void one_that_only_waits_to_be_reaped_has_ended(void **state)
@@ -115,6 +215,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_known_by_number_and_start),
+        cmocka_unit_test(how_old_a_process_is),
+        cmocka_unit_test(how_a_process_ended_is_known),
+        cmocka_unit_test(how_those_of_others_ended_is_not),
         cmocka_unit_test(one_that_only_waits_to_be_reaped_has_ended),
         cmocka_unit_test(fields_are_counted_as_the_manual_does),
         cmocka_unit_test(the_other_side_of_a_socket_is_known),
