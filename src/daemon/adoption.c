@@ -15,11 +15,11 @@
 #include "daemon/connection.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/mark.h"
 #include "daemon/membership.h"
 #include "daemon/names.h"
 #include "daemon/process.h"
 #include "daemon/processes.h"
-#include "daemon/remains.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 #include "daemon/squatters.h"
@@ -49,7 +49,7 @@ static const struct job *job_seen(const struct pool *pool, pid_t pid)
  * none. `uid` is who answers for the process: he may name his own leases, root everybody's. */
 static const struct job *job_said(struct pool *pool, pid_t pid, uint32_t uid)
 {
-    uint64_t lease = remains_said_lease(pool, pid);
+    uint64_t lease = mark_said_lease(pool, pid);
     const struct job *job = lease == 0 ? NULL : job_of_id(pool, lease);
 
     return job != NULL && job->by_lease.id != 0 && (uid == 0 || uid == job->holder->uid) ? job

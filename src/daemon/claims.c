@@ -20,6 +20,7 @@
 #include "daemon/keep.h"
 #include "daemon/messages.h"
 #include "daemon/mps.h"
+#include "daemon/news.h"
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/process.h"
@@ -364,6 +365,7 @@ void message_claim_now(struct connection *connection, struct wire_message *messa
         return;
     }
     if (claim(connection, message, &error) < 0) {
+        tally_refused(pool, error.code);
         hardware_explain(pool, &error);
         connection_refuse(connection, message->number, &error);
     }

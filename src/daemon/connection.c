@@ -13,6 +13,7 @@
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 #include "daemon/postponed.h"
+#include "daemon/recorder.h"
 #include "daemon/settle.h"
 #include "daemon/users.h"
 
@@ -138,6 +139,8 @@ static void send_message(struct connection *connection, const struct wire_messag
 
     if (connection->closing)
         return;
+    if (connection->is_recorder && message->type == WIRE_NEWS)
+        recorder_answered(pool);
     text_clear(&pool->answer);
     if (wire_encode(message, &pool->answer, &error) < 0) {
         log_line(&pool->log, pool_now(pool), "error", "what=send reason=%s",
@@ -191,7 +194,10 @@ void connection_close(struct connection *connection)
     close(connection->watch.descriptor);
     list_remove(&connection->in_pool);
     list_remove(&connection->in_doomed);
-    pool->connection_count--;
+    if (connection->is_recorder)
+        recorder_hung_up(pool);
+    else
+        pool->connection_count--;
     if (connection->is_by_pid)
         id_map_remove(&pool->clients, &connection->by_pid);
     list_for_each (link, &connection->watchers)
@@ -234,6 +240,8 @@ static bool take_packet(struct connection *connection)
         return false;
     }
     unanswered = message.number == 0;
+    if (connection->is_recorder && message.type == WIRE_FOLLOW)
+        recorder_asked(pool);
     message_handle(connection, &message);
     wire_message_finish(&message);
     return unanswered && !connection->closing;
@@ -297,6 +305,18 @@ static struct connection *new_connection(struct pool *pool, int descriptor,
         return connection;
     free(connection);
     return NULL;
+}
+
+struct connection *connection_to_recorder(struct pool *pool, int descriptor)
+{
+    const struct ucred ourselves = {.pid = pool->pid, .uid = pool->owner, .gid = getegid()};
+    struct connection *connection = new_connection(pool, descriptor, &ourselves, NULL);
+
+    if (connection == NULL)
+        return NULL;
+    connection->is_recorder = true;
+    list_append(&pool->connections, &connection->in_pool);
+    return connection;
 }
 
 /* Says why, to one that is not read from and becomes no connection. */

@@ -10,6 +10,10 @@
 /* Accepts who waits at the listener. */
 void connections_accept(struct pool *pool);
 
+/* Takes a descriptor of ours, at whose other end is the recorder; NULL: there is no memory, and it
+ * is still the caller's. */
+struct connection *connection_to_recorder(struct pool *pool, int descriptor);
+
 /* Sends a message, or keeps it until there is room. A client that takes nothing for too long is
  * closed. */
 void connection_send(struct connection *connection, const struct wire_message *message);

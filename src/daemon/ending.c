@@ -14,6 +14,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/mps.h"
+#include "daemon/news.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
 #include "daemon/settle.h"
@@ -166,6 +167,7 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
     }
     job->state = JOB_ENDING;
     keep_job(pool, job);
+    news_note(pool, WIRE_NEWS_LEASE);
     cancel_inside(pool, job);
     if (job->hold == WIRE_HOLD_NOTHING) {
         ending_holder_gone(pool, job);
@@ -238,12 +240,17 @@ static void holder_ended(struct watch *watch, uint32_t events)
 {
     struct guard *guard = container_of(watch, struct guard, process);
     struct pool *pool = guard->pool;
-    struct user *user = guard->job->holder->user;
+    struct job *job = guard->job;
+    struct user *user = job->holder->user;
     int64_t began = user == NULL ? 0 : clock_read(CLOCK_THREAD_CPUTIME_ID);
 
     (void)events;
+    /* How it ended is worth knowing when nobody has ended it. */
+    if (job->end == 0 && job->exit_code == NO_EXIT_CODE)
+        job->exit_code =
+            (int16_t)process_exit_code(watch->descriptor, job->holder->pid, job->holder->started);
     /* Looking for what it left may take long, which its user is to wait for. */
-    ending_holder_gone(pool, guard->job);
+    ending_holder_gone(pool, job);
     pool_settle(pool);
     if (user != NULL)
         user_charge_time(user, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "daemon/devices.h"
 #include "daemon/handover.h"
+#include "daemon/news.h"
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
@@ -100,6 +101,7 @@ static void take_report(struct hardware *hardware, struct report *report)
     handover_looked(pool);
     engine_resume(pool->engine);
     notices_judge(pool);
+    news_note(pool, WIRE_NEWS_LOAD);
     pool_settle(pool);
 }
 
@@ -120,6 +122,7 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
         engine_report_missing(pool->engine);
     if (pool->notices != NULL)
         notices_judge(pool);
+    news_note(pool, WIRE_NEWS_LOAD);
     if (pool->handovers != NULL)
         handover_unanswered(pool);
     problem_list_add(&hardware->problems, "probe", "%s", error->message);
@@ -235,8 +238,10 @@ static int64_t interval(const struct hardware *hardware)
 {
     const struct pool *pool = hardware->pool;
     bool watched = loop_now(&pool->loop) - hardware->watched_at < HARDWARE_WATCHED_FOR;
+    int64_t usual = hardware_interval(watched, pool->job_count > 0);
+    int64_t followed = news_load_interval(pool);
 
-    return hardware_interval(watched, pool->job_count > 0);
+    return followed != 0 && followed < usual ? followed : usual;
 }
 
 static int64_t next_time(const struct hardware *hardware)

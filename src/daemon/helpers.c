@@ -311,6 +311,8 @@ static void is_late(struct timer *timer)
     struct helpers *helpers = helper->pool->helpers;
 
     offspring_kill(&helper->offspring);
+    if (helper->output.descriptor >= 0)
+        read_output(helper, CHUNKS_AFTER);
     close_output(helper);
     leave_running(helper);
     list_append(&helpers->dying, &helper->in_list);

@@ -380,6 +380,7 @@ void watcher_free(struct watcher *watcher)
     watcher->connection->watcher_count--;
     list_remove(&watcher->in_pool);
     list_remove(&watcher->in_connection);
+    list_remove(&watcher->in_followers);
     asked_release(pool, watcher->asked);
     if (watcher->adopting != NULL)
         wire_message_finish(watcher->adopting);

@@ -11,6 +11,7 @@
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 #include "daemon/notices.h"
+#include "daemon/past.h"
 #include "daemon/rights.h"
 #include "daemon/settle.h"
 
@@ -167,6 +168,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
         return;
     }
     notice_limit(pool, job);
+    past_lease(pool, job);
     connection_send(connection, &(struct wire_message){
                                     .type = WIRE_DONE,
                                     .number = message->number,

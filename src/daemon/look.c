@@ -14,7 +14,9 @@
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
+#include "daemon/news.h"
 #include "daemon/notices.h"
+#include "daemon/recorder.h"
 
 /* A page ends when it holds about so many bytes, or so many claims, each of which takes time to
  * explain. The last has some more for problems. */
@@ -47,6 +49,7 @@ void message_handle(struct connection *connection, struct wire_message *message)
         [WIRE_EXPLAIN] = message_explain, [WIRE_WATCH] = message_watch,
         [WIRE_TEST] = message_test,       [WIRE_LOOK] = message_look,
         [WIRE_DRAIN] = message_drain,     [WIRE_UNDRAIN] = message_undrain,
+        [WIRE_FOLLOW] = message_follow,
     };
     struct berth_error error = BERTH_ERROR_INIT;
 
@@ -76,6 +79,8 @@ void message_hello(struct connection *connection, struct wire_message *message)
                         .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
                         .pending = (uint32_t)engine_pending(pool->engine),
                         .time = pool_now(pool),
+                        .epoch = news_epoch(pool),
+                        .history = pool->history_path,
                     });
 }
 
@@ -247,8 +252,8 @@ static struct optional_number known_time(int64_t time)
     return known;
 }
 
-static void fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
-                       struct wire_lease *item)
+void look_fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
+                     struct wire_lease *item)
 {
     const struct machine *machine = engine_machine(pool->engine);
     const struct request *request = engine_request_what(view->request);
@@ -276,6 +281,8 @@ static void fill_lease(struct pool *pool, const struct job *job, const struct le
         .idle = notice_idle_time(pool, job),
         .idle_warned = job->guard != NULL && job->guard->idle_warned,
         .preparing = job_is_preparing(job),
+        .judged_time = job->guard == NULL ? 0 : job->guard->judged_time,
+        .idle_time = job->guard == NULL ? 0 : job->guard->idle_time,
     };
     for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
         struct device_id *id = vector_append(&item->devices);
@@ -302,7 +309,7 @@ static void add_leases(struct page *page)
         item = vector_append(&page->message->leases);
         if (item == NULL)
             return;
-        fill_lease(page->pool, job, &view, item);
+        look_fill_lease(page->pool, job, &view, item);
         page->bytes += ITEM_BYTES + length_of(item->name) + length_of(item->command) +
                        item->devices.count * ID_BYTES;
         page->last = item->id;
@@ -378,9 +385,8 @@ static void explain_claims(struct page *page)
 }
 
 /* The last page has room left, as problems have none of their own. The items borrow their texts. */
-static void add_problems(struct page *page)
+static void add_problems(struct page *page, const struct problem_list *problems)
 {
-    const struct problem_list *problems = hardware_problems(page->pool);
     size_t bytes = 0;
 
     for (size_t i = 0; problems != NULL && i < problems->count && bytes < PROBLEM_BYTES; i++) {
@@ -410,10 +416,12 @@ static void finish_page(struct wire_message *message)
     vector_finish(&message->problems);
 }
 
-/* Fills one section; the next page is the rest of it, or the section after it. */
-static void fill_section(struct page *page, uint32_t section)
+/* Fills one section, if it is wanted; the next page is the rest of it, or the section after it. */
+static void fill_section(struct page *page, uint32_t section, uint32_t wanted)
 {
-    switch (section) {
+    bool is_wanted = wanted == 0 || (wanted & (1U << section)) != 0;
+
+    switch (is_wanted ? section : WIRE_SECTION_END) {
     case WIRE_SECTION_DEVICES:
         add_devices(page);
         break;
@@ -425,7 +433,7 @@ static void fill_section(struct page *page, uint32_t section)
         explain_claims(page);
         break;
     default:
-        return;
+        break;
     }
     page->message->section = page->full ? section : section + 1;
     page->message->after = page->full ? page->last : 0;
@@ -447,19 +455,23 @@ void message_look(struct connection *connection, struct wire_message *message)
     uint32_t section =
         message->section == WIRE_SECTION_END ? WIRE_SECTION_DEVICES : message->section;
 
-    if (section == WIRE_SECTION_DEVICES)
+    /* Who follows has said how often. */
+    if (section == WIRE_SECTION_DEVICES && message->sections == 0)
         hardware_watched(pool);
     /* What is short comes in one page. */
-    do {
-        fill_section(&page, section);
+    while (!page.full && section >= WIRE_SECTION_DEVICES && section <= WIRE_SECTION_QUEUE) {
+        fill_section(&page, section, message->sections);
         section = answer.section;
         page.after = 0;
         page.position = 0;
-    } while (!page.full && section >= WIRE_SECTION_DEVICES && section <= WIRE_SECTION_QUEUE);
+    }
     if (answer.section > WIRE_SECTION_QUEUE)
         answer.section = WIRE_SECTION_END;
-    if (answer.section == WIRE_SECTION_END)
-        add_problems(&page);
+    if (answer.section == WIRE_SECTION_END) {
+        add_problems(&page, hardware_problems(pool));
+        add_problems(&page, recorder_problems(pool));
+        answer.tally = news_tally(pool);
+    }
     connection_send(connection, &answer);
     finish_page(&answer);
 }

@@ -16,6 +16,7 @@
 #include "daemon/hardware.h"
 #include "daemon/helpers.h"
 #include "daemon/jobs.h"
+#include "daemon/news.h"
 #include "daemon/settle.h"
 #include "daemon/variables.h"
 
@@ -208,6 +209,7 @@ static struct quantity_text in_words(int64_t duration)
 /* Tells whoever holds the lease. `left` 0: nothing will happen by itself. */
 static void warn(struct pool *pool, const struct job *job, enum wire_end end, int64_t left)
 {
+    news_note(pool, WIRE_NEWS_LEASE);
     log_line(&pool->log, pool_now(pool), "warning", "id=%" PRIu64 " uid=%u reason=\"%s\"",
              job->by_id.id, job->holder->uid, wire_end_describe(end));
     if (job->connection != NULL)
@@ -344,14 +346,30 @@ static enum device_use use_of(const struct pool *pool, const struct job *job, ui
     return notice_use_of(device, has_process, sees_all);
 }
 
-/* Whether nothing speaks for the lease being used. */
-static bool is_unused(const struct pool *pool, const struct job *job, const struct lease_view *view)
+/* Whether the lease is used: one device that is says so, and all that are not. */
+static enum device_use use_of_lease(const struct pool *pool, const struct job *job,
+                                    const struct lease_view *view)
 {
-    for (uint32_t i = 0; i < view->slot_count; i++) {
-        if (use_of(pool, job, view->slots[i]) != DEVICE_UNUSED)
-            return false;
+    enum device_use all = DEVICE_UNUSED;
+
+    for (uint32_t i = 0; i < view->slot_count && all != DEVICE_USED; i++) {
+        enum device_use use = use_of(pool, job, view->slots[i]);
+
+        if (use != DEVICE_UNUSED)
+            all = use;
     }
-    return true;
+    return all;
+}
+
+/* What was found counts for the time since the last look. */
+static void add_up(struct guard *guard, enum device_use use, int64_t since, int64_t now)
+{
+    if (use != DEVICE_USE_UNKNOWN && since < now) {
+        guard->judged_time += (uint64_t)(now - since);
+        if (use == DEVICE_UNUSED)
+            guard->idle_time += (uint64_t)(now - since);
+    }
+    guard->judged_at = now;
 }
 
 static void warn_of_idleness(struct pool *pool, struct job *job, int64_t idle)
@@ -394,14 +412,18 @@ static void judge(struct pool *pool, struct job *job, const struct lease_view *v
     const struct configuration *rules = &pool->rules;
     struct guard *guard = job_guard(pool, job);
     int64_t now = pool_now(pool);
+    enum device_use use;
     int64_t idle;
 
     if (guard == NULL)
         return;
+    use = use_of_lease(pool, job, view);
+    add_up(guard, use,
+           guard->judged_at == 0 ? first_used_at(pool, view) : guard->judged_at + unseen, now);
     if (guard->used_at == 0)
         guard->used_at = first_used_at(pool, view);
     guard->used_at = guard->used_at + unseen > now ? now : guard->used_at + unseen;
-    guard->is_idle = is_unused(pool, job, view);
+    guard->is_idle = use == DEVICE_UNUSED;
     if (!guard->is_idle) {
         guard->used_at = now;
         guard->idle_warned = false;

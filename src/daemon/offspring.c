@@ -36,10 +36,12 @@ static int become(const struct offspring_order *order, pid_t parent)
     const char *home;
     int number = order->persona == NULL ? 0 : persona_become(order->persona, &home);
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* Had it died before that, nobody would tell us. */
-    if (getppid() != parent)
-        _exit(NEVER_SEEN);
+    if (!order->outlives) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        /* Had it died before that, nobody would tell us. */
+        if (getppid() != parent)
+            _exit(NEVER_SEEN);
+    }
     errno = number;
     return number == 0 ? 0 : -1;
 }
@@ -180,7 +182,8 @@ int offspring_start(struct offspring *offspring, const struct offspring_order *o
     }
     number = open_input(order->input, &input);
     if (number == 0)
-        number = start_with(offspring, order, input, output, report);
+        number = start_with(offspring, order,
+                            order->connection == NULL ? input : *order->connection, output, report);
     if (input >= 0)
         close(input);
     if (number != 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A program as a child of the daemon: started without waiting for anything, in a session of its
- * own, with a pipe as output and a few words as input or none. It is killed when the daemon dies.
+ * own, with a pipe as output and a few words as input or none. It is killed when the daemon dies,
+ * unless it is to outlive it.
  */
 #ifndef DAEMON_OFFSPRING_H
 #define DAEMON_OFFSPRING_H
@@ -29,6 +30,8 @@ struct offspring_order {
     char *const *environment;      /* ended by NULL */
     const struct persona *persona; /* whom it is run as; NULL: as us, with our rights */
     const char *input;             /* what it reads, less than a page; NULL: nothing */
+    const int *connection;         /* what it reads from instead: a descriptor; NULL: none */
+    bool outlives;                 /* it ends by itself when we have, and is not killed then */
     const char *awaited; /* a file that it is not begun without, for a second; NULL: none */
 };
 

@@ -29,9 +29,11 @@
 #include "daemon/listener.h"
 #include "daemon/mps.h"
 #include "daemon/names.h"
+#include "daemon/news.h"
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/privileges.h"
+#include "daemon/recorder.h"
 #include "daemon/restore.h"
 #include "daemon/rules.h"
 #include "daemon/settle.h"
@@ -104,6 +106,7 @@ static void before_waiting(void *context)
     int64_t next;
 
     users_serve(pool);
+    news_tell(pool);
     connections_sweep(pool);
     pool->has_granted = false;
     if (journal_file_is_behind(&pool->journal)) {
@@ -250,6 +253,8 @@ static int restore(struct pool *pool, struct berth_error *error)
     mps_review(pool);
     engine_resume(pool->engine);
     engine_close_restored(pool->engine);
+    if (pool->job_count > 0)
+        recorder_want(pool);
     pool_settle(pool);
     return 0;
 }
@@ -289,6 +294,8 @@ static int start(struct pool *pool, struct berth_error *error)
     if (code == 0)
         code = notices_init(pool, error);
     if (code == 0)
+        code = recorder_init(pool, error);
+    if (code == 0)
         code = restore(pool, error);
     if (code == 0)
         code = listener_open(pool, error);
@@ -316,6 +323,8 @@ static void finish(struct pool *pool)
         engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
     }
     jobs_finish(pool);
+    recorder_finish(pool);
+    news_finish(pool);
     notices_finish(pool);
     helpers_finish(pool);
     mps_finish(pool);
@@ -338,6 +347,7 @@ static void finish(struct pool *pool)
     loop_finish(&pool->loop);
     free(pool->packet);
     free(pool->journal_path);
+    free(pool->history_path);
     free(pool->name);
     free(pool);
 }
@@ -363,6 +373,8 @@ int pool_run(const struct pool_settings *settings, struct berth_error *error)
     pool->journal_timer.fire = journal_is_due;
     pool->test_timer.fire = tests_are_due;
     code = jobs_init(pool, error);
+    if (news_init(pool, error) < 0)
+        code = BERTH_ERROR_MEMORY;
     if (users_init(pool, error) < 0)
         code = BERTH_ERROR_MEMORY;
     if (loop_init(&pool->loop, error) < 0)

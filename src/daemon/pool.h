@@ -18,7 +18,11 @@
  *     mps.c         control daemons of MPS (mps_control.h lists its files)
  *     persona.c     children that become a user
  *     notices.c     what people should know in time
+ *     news.c        what has changed, for those who follow
+ *     past.c        leases that are over, for those who follow
+ *     recorder.c    the program that writes them down; history_file.c says where
  *     remains.c     processes that a lease left behind
+ *     mark.c        what a process says of the lease that it is of
  *     strangers.c   processes that are of no lease
  *     names.c       kernel-wide names of devices, between two pools
  *     postponed.c   messages that wait for an answer from elsewhere
@@ -76,12 +80,14 @@ struct connection {
     bool groups_known;
     uint64_t started;           /* when its process began; 0: not known yet */
     struct user *user;          /* NULL: nothing holds it back */
+    bool is_recorder;           /* it is our own recorder's, and no client */
     struct list_link in_queue;  /* of its user, while it waits for its turn to be read from */
     struct list_link in_silent; /* until it has said something */
     int64_t silent_since;
     struct list jobs;     /* that it is told about */
     struct list watchers; /* what it waits to be told */
     size_t watcher_count;
+    int64_t told_news_at; /* in the loop's time; 0: not yet */
     size_t job_count;
     struct text out;            /* packets that found no room, each after its length (u32) */
     size_t sent;                /* of those */
@@ -106,10 +112,22 @@ struct users {
     struct timer loose_timer;
 };
 
-/* Somebody who wants to know when a claim or lease is over, or when a request would be granted. */
+/* What somebody who follows the pool knows already, and wants to know. */
+struct following {
+    bool knows;       /* something of this daemon */
+    uint64_t after;   /* the mark up to which it does */
+    uint64_t ended;   /* how many leases had ended then */
+    uint32_t kinds;   /* bits of enum wire_news */
+    int64_t interval; /* from one answer to the next, at least */
+};
+
+/* Somebody who wants to know when a claim or lease is over, when a request would be granted, or
+ * whatever happens. */
 struct watcher {
     struct list_link in_pool;
     struct list_link in_connection;
+    struct list_link in_followers; /* of those that follow */
+    struct following follows;
     struct connection *connection;
     uint64_t number;
     uint64_t id;                   /* of WIRE_WATCH; 0: it tests */
@@ -167,7 +185,7 @@ struct job {
     struct holder *holder;
     struct guard *guard; /* of the holder's process and of ending; NULL: none needed */
     int64_t since;
-    int16_t exit_code; /* that its holder reported, or NO_EXIT_CODE */
+    int16_t exit_code; /* that its holder reported or ended with, or NO_EXIT_CODE */
     enum job_state state : 8;
     enum wire_hold hold : 8;
     enum wire_end end : 8;  /* why it is being ended; 0: it is not */
@@ -193,7 +211,10 @@ struct guard {
     int64_t used_at;              /* when it was last seen to be used; 0: nobody looked yet */
     bool is_idle;                 /* it was not at the last look */
     bool idle_warned;
-    char *refusal; /* why there will be no lease, when its end does not say so; NULL */
+    int64_t judged_at;    /* when it was looked at last; 0: not yet */
+    uint64_t judged_time; /* for which it is known whether it was used */
+    uint64_t idle_time;   /* of that: when it was not */
+    char *refusal;        /* why there will be no lease, when its end does not say so; NULL */
 };
 
 /* What is known of one that is over. */
@@ -302,6 +323,10 @@ struct pool {
     struct check *checks; /* by slot */
     struct mps *mps;
     struct notices *notices;
+    struct news *news;
+    struct past *past;
+    struct recorder *recorder;
+    char *history_path;        /* the file of past leases; NULL: none is kept */
     struct hardware *hardware; /* NULL: the devices are an inventory's */
     struct names *names;
     struct strangers strangers;

@@ -16,6 +16,7 @@
 #include "daemon/keep.h"
 #include "daemon/mps.h"
 #include "daemon/notices.h"
+#include "daemon/past.h"
 #include "daemon/process.h"
 #include "daemon/remains.h"
 #include "daemon/settle.h"
@@ -478,6 +479,8 @@ int restore_holders(struct pool *pool, struct berth_error *error)
     list_for_each (link, &pool->jobs) {
         struct job *job = container_of(link, struct job, in_pool);
 
+        if (job->by_lease.id != 0 && !job_is_preparing(job))
+            past_lease(pool, job);
         if (job->by_lease.id != 0)
             restore_lease(pool, job);
         waits = waits || job->restored;

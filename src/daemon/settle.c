@@ -16,8 +16,11 @@
 #include "daemon/messages.h"
 #include "daemon/mps.h"
 #include "daemon/names.h"
+#include "daemon/news.h"
 #include "daemon/notices.h"
+#include "daemon/past.h"
 #include "daemon/process.h"
+#include "daemon/recorder.h"
 #include "daemon/users.h"
 #include "model/tiles.h"
 
@@ -50,6 +53,7 @@ void pool_tell(void *context, const struct engine_event *event)
     if (pool->journaling)
         keep_event(pool, event);
     pool->changed = true;
+    news_note_event(pool, event);
     /* Who was granted at once knows it by its call. */
     if ((EVENT_BIT(event->type) & DEALT_WITH) == 0 ||
         (event->type == EVENT_GRANTED && !event->waited))
@@ -212,7 +216,10 @@ void settle_told(struct pool *pool, struct job *job)
     if (job->unprepared) {
         job->unprepared = false;
         keep_job(pool, job);
+        news_note(pool, WIRE_NEWS_LEASE);
     }
+    past_lease(pool, job);
+    recorder_want(pool);
     notice_limit(pool, job);
     settle_send_grant(pool, job);
     /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
@@ -256,6 +263,10 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
         log_text(&pool->log, "reason", wire_end_describe(end));
         log_end(&pool->log);
     }
+    if (job->by_lease.id != 0 && !job_is_preparing(job))
+        past_ended(pool, job, end);
+    else
+        tally_gone(pool, end);
     if (ended.exit_code.known)
         keep_ended(pool, &ended);
     ended_remember(pool, &ended);

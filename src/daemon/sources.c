@@ -10,6 +10,7 @@
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/hardware.h"
+#include "daemon/recorder.h"
 #include "daemon/restore.h"
 #include "daemon/rules.h"
 #include "daemon/squatters.h"
@@ -134,6 +135,7 @@ void sources_reload(struct pool *pool)
         engine_resume(pool->engine);
         users_apply_rules(pool);
         asked_forget_spare(pool);
+        recorder_apply_rules(pool);
     }
     if (code < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=reload reason=%s",
