@@ -41,6 +41,20 @@ int session_open(struct session *session, const struct pool_address *address, en
     return session_open_for(session, address, how, dial_settings.refusal_patience, error);
 }
 
+int session_open_on(struct session *session, const struct pool_address *address, int descriptor,
+                    struct berth_error *error)
+{
+    struct session opened = {.address = address, .socket = descriptor};
+
+    opened.in = malloc(WIRE_MESSAGE_MOST);
+    if (opened.in == NULL) {
+        close(descriptor);
+        return error_set_memory(error);
+    }
+    *session = opened;
+    return 0;
+}
+
 void session_close(struct session *session)
 {
     hang_up(session);

@@ -34,6 +34,11 @@ int session_open(struct session *session, const struct pool_address *address, en
 /* The same with another time, in nanoseconds, for a socket that refuses. */
 int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
                      int64_t patience, struct berth_error *error);
+
+/* Over a connection that is there already, which it consumes, also on failure. `address` is for
+ * messages only. Fails with BERTH_ERROR_MEMORY. */
+int session_open_on(struct session *session, const struct pool_address *address, int descriptor,
+                    struct berth_error *error);
 void session_close(struct session *session);
 
 /* A number that this session has not used yet. */
