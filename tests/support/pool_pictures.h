@@ -9,6 +9,7 @@
 #include "support/check_lines.h"
 #include "support/failing_allocator.h"
 #include "support/pool_views.h"
+#include "view/pool_json.h"
 
 static const struct terminal narrow = {.width = 80, .unicode = true};
 static const struct terminal wide __attribute__((unused)) = {.width = 140, .unicode = true};
@@ -22,7 +23,7 @@ static inline struct text picture_of(struct pool_view *view, struct terminal ter
 {
     struct user_names users = {0};
     struct status_picture picture = {
-        .view = view, .address = &address, .users = &users, .terminal = terminal};
+        .now = VIEW_NOW, .view = view, .address = &address, .users = &users, .terminal = terminal};
     struct text out = {0};
 
     assert_int_equal(pool_view_index(view, NULL), 0);
@@ -45,11 +46,11 @@ static inline void check_picture(struct pool_view view, struct terminal terminal
 static inline struct text json_of(struct pool_view *view, enum json_layout layout)
 {
     struct user_names users = {0};
-    struct status_picture picture = {.view = view, .address = &address, .users = &users};
     struct text out = {0};
 
+    view->about.socket = strdup(address.socket);
     assert_int_equal(pool_view_index(view, NULL), 0);
-    status_write_json(&picture, layout, &out);
+    pool_write_json(view, &users, layout, &out);
     assert_false(text_failed(&out));
     user_names_finish(&users);
     pool_view_finish(view);
@@ -76,8 +77,11 @@ static inline void check_without_memory(struct pool_view make(void))
         for (unsigned long n = 1; refused; n++) {
             struct pool_view view = make();
             struct user_names users = {0};
-            struct status_picture picture = {
-                .view = &view, .address = &address, .users = &users, .terminal = terminals[i % 2]};
+            struct status_picture picture = {.now = VIEW_NOW,
+                                             .view = &view,
+                                             .address = &address,
+                                             .users = &users,
+                                             .terminal = terminals[i % 2]};
             struct text out = {0};
             int code;
 
@@ -87,7 +91,7 @@ static inline void check_without_memory(struct pool_view make(void))
             failing_allocator_start(n);
             code = pool_view_index(&view, NULL);
             if (code == 0 && i == 2)
-                status_write_json(&picture, JSON_INDENTED, &out);
+                pool_write_json(&view, &users, JSON_INDENTED, &out);
             else if (code == 0)
                 status_write(&picture, &out);
             refused = failing_allocator_stop();

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
-#include "cli/pool_view.h"
+#include "view/pool_view.h"
 
 /* 2026-11-16T12:00:00Z */
 #define VIEW_NOW (INT64_C(1794830400) * DURATION_SECOND)

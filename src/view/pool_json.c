@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "view/pool_json.h"
+
 #include "base/choice.h"
 #include "base/quantity.h"
-#include "cli/devices_output.h"
-#include "cli/status_output.h"
+#include "view/device_json.h"
+#include "view/reading.h"
 
 static void write_unsigned(struct json *json, const char *key, uint64_t number)
 {
@@ -19,19 +21,18 @@ static void write_bool(struct json *json, const char *key, bool value)
 static void write_time(struct json *json, const char *key, struct optional_number time)
 {
     json_string_member(json, key,
-                       time.known ? quantity_format_time(status_time(time.value)).text : NULL);
+                       time.known ? quantity_format_time(view_time(time.value)).text : NULL);
 }
 
-static void write_pool(struct json *json, const struct status_picture *picture)
+static void write_about(struct json *json, const struct pool_view *view)
 {
-    const struct wire_message *about = &picture->view->about;
-    const struct wire_message *look = &picture->view->look;
+    const struct wire_message *about = &view->about;
+    const struct wire_message *look = &view->look;
 
     json_object_begin(json);
     write_unsigned(json, "capacity", look->capacity);
     write_unsigned(json, "pending", look->pending);
-    json_string_member(json, "socket",
-                       about->socket != NULL ? about->socket : picture->address->socket);
+    json_string_member(json, "socket", about->socket);
     json_string_member(json, "inventory", about->inventory);
     json_string_member(json, "time", quantity_format_time(look->time).text);
     json_object_end(json);
@@ -57,46 +58,43 @@ static void write_process(struct json *json, const struct device_process *proces
 }
 
 /* Those that squat, or else those that linger. */
-static void write_processes(struct json *json, const char *key,
-                            const struct status_picture *picture, const struct wire_slot *slot,
-                            bool squatters)
+static void write_processes(struct json *json, const char *key, const struct pool_view *view,
+                            const struct wire_slot *slot, bool squatters, struct user_names *users)
 {
     const struct device_process *process;
 
     json_key(json, key);
     json_array_begin(json);
     vector_for_each (process, &slot->device->processes) {
-        if (squatters ? process->squats : status_lingers(picture->view, slot, process))
-            write_process(json, process, picture->users);
+        if (squatters ? process->squats : view_lingers(view, slot, process))
+            write_process(json, process, users);
     }
     json_array_end(json);
 }
 
-static void write_drain(struct json *json, const struct status_picture *picture,
-                        const struct wire_slot *slot)
+static void write_drain(struct json *json, const struct wire_slot *slot, struct user_names *users)
 {
     json_key(json, "drain");
-    if (!status_is_drained(slot)) {
+    if (!view_is_drained(slot)) {
         json_null(json);
         return;
     }
     json_object_begin(json);
     json_string_member(json, "reason", slot->reason);
-    json_string_member(json, "user", user_names_find_known(picture->users, slot->reason_uid));
+    json_string_member(json, "user", user_names_find_known(users, slot->reason_uid));
     write_start(json, slot->reason_time);
     json_object_end(json);
 }
 
-static void write_device(struct json *json, const struct status_picture *picture, size_t slot,
-                         size_t *use)
+static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use,
+                         struct user_names *users)
 {
-    const struct pool_view *view = picture->view;
     const struct wire_slot *item = &view->look.slots.items[slot];
     size_t last = SIZE_MAX;
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
     json_object_begin(json);
-    devices_write_members(json, item->device, optional_number_of(slot), true, picture->users);
+    device_write_members(json, item->device, optional_number_of(slot), true, users);
     write_bool(json, "leased", leased);
     json_string_member(json, "sharing",
                        leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
@@ -112,9 +110,9 @@ static void write_device(struct json *json, const struct status_picture *picture
         last = lease;
     }
     json_array_end(json);
-    write_processes(json, "squatters", picture, item, true);
-    write_processes(json, "lingering", picture, item, false);
-    write_drain(json, picture, item);
+    write_processes(json, "squatters", view, item, true, users);
+    write_processes(json, "lingering", view, item, false, users);
+    write_drain(json, item, users);
     json_object_end(json);
 }
 
@@ -123,7 +121,7 @@ static void write_seconds(struct json *json, const char *key, struct optional_nu
 {
     json_key(json, key);
     if (duration.known)
-        json_decimal(json, status_time(duration.value) / (DURATION_SECOND / 1000), 3);
+        json_decimal(json, view_time(duration.value) / (DURATION_SECOND / 1000), 3);
     else
         json_null(json);
 }
@@ -153,7 +151,7 @@ static const char *priority_name(enum priority priority)
                        (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
 }
 
-static void write_lease(struct json *json, const struct wire_lease *lease, struct user_names *users)
+void pool_write_lease(struct json *json, const struct wire_lease *lease, struct user_names *users)
 {
     json_object_begin(json);
     write_unsigned(json, "id", lease->id);
@@ -201,45 +199,73 @@ static void write_claim(struct json *json, const struct wire_claim *claim, struc
     json_object_end(json);
 }
 
-void status_write_json(const struct status_picture *picture, enum json_layout layout,
-                       struct text *out)
+void pool_write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
 {
-    const struct wire_message *look = &picture->view->look;
-    const struct wire_lease *lease;
-    const struct wire_claim *claim;
-    const struct problem *problem;
     size_t use = 0;
+
+    json_array_begin(json);
+    for (size_t slot = 0; slot < view->look.slots.count; slot++)
+        write_device(json, view, slot, &use, users);
+    json_array_end(json);
+}
+
+static void write_leases(struct json *json, const struct pool_view *view, struct user_names *users)
+{
+    const struct wire_lease *lease;
+
+    json_array_begin(json);
+    vector_for_each (lease, &view->look.leases)
+        pool_write_lease(json, lease, users);
+    json_array_end(json);
+}
+
+void pool_write_queue(struct json *json, const struct pool_view *view, struct user_names *users)
+{
+    const struct wire_claim *claim;
+
+    json_array_begin(json);
+    vector_for_each (claim, &view->look.claims)
+        write_claim(json, claim, users);
+    json_array_end(json);
+}
+
+void pool_write_problems(struct json *json, const struct pool_view *view)
+{
+    const struct problem *problem;
+
+    json_array_begin(json);
+    vector_for_each (problem, &view->look.problems) {
+        json_object_begin(json);
+        json_string_member(json, "backend", problem->backend);
+        json_string_member(json, "message", problem->message);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+void pool_write_members(struct json *json, const struct pool_view *view, struct user_names *users)
+{
+    json_key(json, "pool");
+    write_about(json, view);
+    json_key(json, "devices");
+    pool_write_devices(json, view, users);
+    json_key(json, "leases");
+    write_leases(json, view, users);
+    json_key(json, "queue");
+    pool_write_queue(json, view, users);
+    json_key(json, "problems");
+    pool_write_problems(json, view);
+}
+
+void pool_write_json(const struct pool_view *view, struct user_names *users,
+                     enum json_layout layout, struct text *out)
+{
     struct json json;
 
     json_start(&json, out, layout);
     json_object_begin(&json);
     json_string_member(&json, "schema", "berth.status/1");
-    json_key(&json, "pool");
-    write_pool(&json, picture);
-    json_key(&json, "devices");
-    json_array_begin(&json);
-    for (size_t slot = 0; slot < look->slots.count; slot++)
-        write_device(&json, picture, slot, &use);
-    json_array_end(&json);
-    json_key(&json, "leases");
-    json_array_begin(&json);
-    vector_for_each (lease, &look->leases)
-        write_lease(&json, lease, picture->users);
-    json_array_end(&json);
-    json_key(&json, "queue");
-    json_array_begin(&json);
-    vector_for_each (claim, &look->claims)
-        write_claim(&json, claim, picture->users);
-    json_array_end(&json);
-    json_key(&json, "problems");
-    json_array_begin(&json);
-    vector_for_each (problem, &look->problems) {
-        json_object_begin(&json);
-        json_string_member(&json, "backend", problem->backend);
-        json_string_member(&json, "message", problem->message);
-        json_object_end(&json);
-    }
-    json_array_end(&json);
+    pool_write_members(&json, view, users);
     json_object_end(&json);
     json_finish(&json);
 }

@@ -2,8 +2,8 @@
  *
  * A whole look at a pool: its devices, leases and queue, as they were when it was taken.
  */
-#ifndef CLI_POOL_VIEW_H
-#define CLI_POOL_VIEW_H
+#ifndef VIEW_POOL_VIEW_H
+#define VIEW_POOL_VIEW_H
 
 #include <berth/error.h>
 #include <stddef.h>
@@ -57,10 +57,22 @@ int pool_view_ask(struct session *session, struct wire_message *question, enum w
 /* Fills in the uses of a view whose look is complete. For tests, too. */
 int pool_view_index(struct pool_view *view, struct berth_error *error);
 
-/* Adds the items of a page to the look. Fails with BERTH_ERROR_SYNTAX or _MEMORY. The page keeps
- * what was not added. */
+/* Where in a look a page begins, and how many there were before it. */
+struct pool_view_place {
+    uint32_t section;
+    uint64_t after;
+    size_t pages;
+};
+
+/* Adds the items of a page to the look; the page keeps what was not added. Returns whether another
+ * page follows, whose place *place is then. Fails with BERTH_ERROR_SYNTAX, also when that page was
+ * there already, _LIMIT when there are too many, or _MEMORY. */
 int pool_view_add_page(struct pool_view *view, struct wire_message *page,
-                       struct berth_error *error);
+                       struct pool_view_place *place, struct berth_error *error);
+
+/* Fails with BERTH_ERROR_INVALID when the pool that was found is not the one of this inventory;
+ * NULL: any is right. */
+int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error);
 
 /* The first use of a slot; the count of uses when it has none. */
 size_t pool_view_first_use(const struct pool_view *view, size_t slot);

@@ -3,8 +3,8 @@
  * The names of users by their numbers, each looked up once. Zeroed memory knows nobody yet. Not for
  * use by two threads at once.
  */
-#ifndef CLI_USER_NAMES_H
-#define CLI_USER_NAMES_H
+#ifndef VIEW_USER_NAMES_H
+#define VIEW_USER_NAMES_H
 
 #include <stdint.h>
 

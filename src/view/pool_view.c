@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/pool_view.h"
+#include "view/pool_view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,26 @@
         move_code;                                                         \
     })
 
-int pool_view_add_page(struct pool_view *view, struct wire_message *page, struct berth_error *error)
+/* Moves the place on to the next page. Sections that we do not know end the look. */
+static int turn_page(const struct wire_message *page, struct pool_view_place *place,
+                     struct berth_error *error)
+{
+    if (page->section == WIRE_SECTION_END || page->section > WIRE_SECTION_QUEUE)
+        return false;
+    if (page->section < place->section ||
+        (page->section == place->section && page->after <= place->after))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted the next page of the pool, found one that was there already");
+    if (++place->pages >= POOL_VIEW_PAGES_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT,
+                         "wanted at most %d pages of the pool, found more", POOL_VIEW_PAGES_MOST);
+    place->section = page->section;
+    place->after = page->after;
+    return true;
+}
+
+int pool_view_add_page(struct pool_view *view, struct wire_message *page,
+                       struct pool_view_place *place, struct berth_error *error)
 {
     struct wire_message *look = &view->look;
     const struct wire_slot *slot;
@@ -41,7 +60,7 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page, struct
         MOVE_ITEMS(&look->claims, &page->claims) < 0 ||
         MOVE_ITEMS(&look->problems, &page->problems) < 0)
         return error_set_memory(error);
-    return 0;
+    return turn_page(page, place, error);
 }
 
 void pool_view_finish(struct pool_view *view)

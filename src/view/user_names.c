@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/user_names.h"
+#include "view/user_names.h"
 
 #include <errno.h>
 #include <pwd.h>

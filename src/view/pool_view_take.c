@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
-#include "cli/pool_view.h"
+#include "view/pool_view.h"
 
 enum { ATTEMPTS = 5 };
 
@@ -64,42 +64,28 @@ int pool_view_ask(struct session *session, struct wire_message *question, enum w
     return ask(session, question, wanted, INT64_MAX, ret_answer, error);
 }
 
-/* Whether the next page comes after this one; sections that we do not know end the look. */
-static bool goes_on(const struct wire_message *question, const struct wire_message *page)
-{
-    return page->section > question->section ||
-           (page->section == question->section && page->after > question->after);
-}
-
 static int take_pages(struct session *session, int64_t until, struct pool_view *view,
                       struct berth_error *error)
 {
-    struct wire_message question = {.type = WIRE_LOOK, .section = WIRE_SECTION_DEVICES};
+    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    int more = true;
 
-    for (size_t pages = 0; pages < POOL_VIEW_PAGES_MOST; pages++) {
+    while (more > 0) {
+        struct wire_message question = {
+            .type = WIRE_LOOK, .section = place.section, .after = place.after};
         struct wire_message page;
         int code = ask(session, &question, WIRE_PAGE, until, &page, error);
-        bool more;
 
         if (code < 0)
             return code;
-        code = pool_view_add_page(view, &page, error);
-        more = page.section != WIRE_SECTION_END && page.section <= WIRE_SECTION_QUEUE;
-        if (code == 0 && more && !goes_on(&question, &page))
-            code = error_set(error, BERTH_ERROR_SYNTAX,
-                             "wanted the next page of the pool, found one that was there already");
-        question.section = page.section;
-        question.after = page.after;
+        more = pool_view_add_page(view, &page, &place, error);
         wire_message_finish(&page);
-        if (code < 0 || !more)
-            return code;
     }
-    return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d pages of the pool, found more",
-                     POOL_VIEW_PAGES_MOST);
+    return more;
 }
 
 /* With --inventory and BERTH_SOCKET both, somebody else's pool may answer. */
-static int check_inventory(const char *wanted, const char *found, struct berth_error *error)
+int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error)
 {
     if (wanted == NULL || (found != NULL && strcmp(wanted, found) == 0))
         return 0;
@@ -119,7 +105,7 @@ static int take(struct session *session, int64_t until, struct pool_view *ret_vi
     int code = ask(session, &question, WIRE_POOL, until, &view.about, error);
 
     if (code == 0)
-        code = check_inventory(session->address->inventory, view.about.inventory, error);
+        code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
     if (code == 0)
         code = take_pages(session, until, &view, error);
     if (code == 0)

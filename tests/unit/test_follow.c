@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A reader of the event stream, with a daemon that the test plays.
+ */
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "support/assert_error.h"
+#include "support/pool_views.h"
+#include "view/follow.h"
+
+/* The daemon's end, and who follows it. */
+struct stage {
+    int daemon;
+    struct follower follower;
+};
+
+static struct stage *begin(struct follow_settings settings)
+{
+    struct stage *stage = malloc(sizeof(*stage));
+    int ends[2];
+
+    assert_non_null(stage);
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    stage->daemon = ends[0];
+    assert_int_equal(follower_open_on(&stage->follower, ends[1], &settings, NULL), 0);
+    return stage;
+}
+
+static void end(struct stage *stage)
+{
+    if (stage->daemon >= 0)
+        close(stage->daemon);
+    follower_close(&stage->follower);
+    free(stage);
+}
+
+/* The next question, which is of this type. */
+static struct wire_message hear(struct stage *stage, enum wire_type type)
+{
+    static unsigned char bytes[WIRE_MESSAGE_MOST];
+    ssize_t length = recv(stage->daemon, bytes, sizeof(bytes), MSG_DONTWAIT);
+    struct wire_message message;
+
+    assert_true(length > 0);
+    assert_int_equal(wire_decode(bytes, (size_t)length, &message, NULL), 0);
+    assert_int_equal(message.type, type);
+    return message;
+}
+
+static bool hears_nothing(struct stage *stage)
+{
+    char byte;
+
+    return recv(stage->daemon, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+}
+
+static void say(struct stage *stage, const struct wire_message *message)
+{
+    struct text out = {0};
+
+    assert_int_equal(wire_encode(message, &out, NULL), 0);
+    assert_int_equal(send(stage->daemon, out.bytes, out.length, 0), (ssize_t)out.length);
+    text_finish(&out);
+}
+
+/* Answers the first questions: who we are. Returns the number of FOLLOW. */
+static uint64_t introduce(struct stage *stage)
+{
+    say(stage, &(struct wire_message){
+                   .type = WIRE_POOL,
+                   .number = hear(stage, WIRE_HELLO).number,
+                   .pool = (char *)"p",
+                   .epoch = 5,
+               });
+    return hear(stage, WIRE_FOLLOW).number;
+}
+
+static int step(struct stage *stage)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int news = follower_step(&stage->follower, &error);
+
+    if (news < 0)
+        fail_msg("%s", error.message);
+    return news;
+}
+
+static void tell(struct stage *stage, uint64_t follow, uint64_t epoch, uint64_t after,
+                 uint32_t kinds)
+{
+    say(stage, &(struct wire_message){
+                   .type = WIRE_NEWS,
+                   .number = follow,
+                   .epoch = epoch,
+                   .after = after,
+                   .kinds = kinds,
+               });
+}
+
+/* Answers a look with a view's items, as one page, and forgets the view. */
+static void show(struct stage *stage, uint64_t look, struct pool_view view)
+{
+    view.look.type = WIRE_PAGE;
+    view.look.number = look;
+    say(stage, &view.look);
+    pool_view_finish(&view);
+}
+
+/* A view with one lease and two claims. */
+static struct pool_view busy(void)
+{
+    struct pool_view view = view_of(2);
+
+    view_lease(&view, 7, 0, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct wire_claim *claim = vector_append(&view.look.claims);
+
+        assert_non_null(claim);
+        *claim = (struct wire_claim){.id = 8 + i, .position = 1 + i};
+    }
+    return view;
+}
+
+/* Everything is looked at once. Returns the number of the next FOLLOW. */
+static uint64_t settle(struct stage *stage)
+{
+    uint64_t follow = introduce(stage);
+    uint64_t look;
+
+    tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+    assert_int_equal(step(stage), 0);
+    look = hear(stage, WIRE_LOOK).number;
+    follow = hear(stage, WIRE_FOLLOW).number;
+    show(stage, look, busy());
+    assert_int_equal(step(stage), WIRE_NEWS_ALL);
+    assert_true(stage->follower.has_view);
+    return follow;
+}
+
+static void everything_is_looked_at_first(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+
+    (void)state;
+    assert_false(stage->follower.has_view);
+    settle(stage);
+    assert_int_equal(stage->follower.view.look.slots.count, 2);
+    assert_int_equal(stage->follower.view.look.leases.count, 1);
+    assert_int_equal(stage->follower.view.uses.count, 1);
+    assert_string_equal(stage->follower.view.about.pool, "p");
+    assert_int_equal(follower_state(&stage->follower), FOLLOW_LIVE);
+    assert_true(hears_nothing(stage));
+    end(stage);
+}
+
+static void only_what_changed_is_looked_at(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    uint64_t follow = settle(stage);
+    struct pool_view loads = view_of(2);
+    struct wire_message look;
+
+    (void)state;
+    tell(stage, follow, 5, 2, WIRE_NEWS_LOAD);
+    assert_int_equal(step(stage), 0);
+    look = hear(stage, WIRE_LOOK);
+    assert_int_equal(look.sections, 1U << WIRE_SECTION_DEVICES);
+    loads.look.slots.items[1].state = WIRE_STATE_SICK;
+    show(stage, look.number, loads);
+    assert_int_equal(step(stage), WIRE_NEWS_LOAD);
+    assert_int_equal(stage->follower.view.look.slots.items[1].state, WIRE_STATE_SICK);
+    /* What was not looked at is as it was, and belongs to the devices that are there now. */
+    assert_int_equal(stage->follower.view.look.leases.count, 1);
+    assert_int_equal(stage->follower.view.look.claims.count, 2);
+    assert_int_equal(stage->follower.view.uses.count, 1);
+    end(stage);
+}
+
+static void it_asks_on_from_where_it_is(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){
+        .kinds = WIRE_NEWS_LEASE, .interval = 9, .epoch = 4, .ended_known = 3});
+    struct wire_message follow;
+
+    (void)state;
+    hear(stage, WIRE_HELLO);
+    follow = hear(stage, WIRE_FOLLOW);
+    assert_int_equal(follow.epoch, 4);
+    assert_int_equal(follow.id, 3);
+    assert_int_equal(follow.duration, 9);
+    say(stage, &(struct wire_message){
+                   .type = WIRE_NEWS,
+                   .number = follow.number,
+                   .epoch = 4,
+                   .after = 77,
+                   .id = 6,
+                   .kinds = WIRE_NEWS_LEASE,
+               });
+    step(stage);
+    hear(stage, WIRE_LOOK);
+    follow = hear(stage, WIRE_FOLLOW);
+    assert_int_equal(follow.after, 77);
+    assert_int_equal(follow.id, 6);
+    end(stage);
+}
+
+static void what_changes_while_it_looks_is_looked_at_again(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    uint64_t follow = settle(stage);
+    struct wire_message look;
+
+    (void)state;
+    tell(stage, follow, 5, 2, WIRE_NEWS_QUEUE);
+    step(stage);
+    look = hear(stage, WIRE_LOOK);
+    assert_int_equal(look.sections, 1U << WIRE_SECTION_QUEUE);
+    tell(stage, hear(stage, WIRE_FOLLOW).number, 5, 3, WIRE_NEWS_LOAD);
+    assert_int_equal(step(stage), 0);
+    hear(stage, WIRE_FOLLOW);
+    assert_true(hears_nothing(stage));
+    show(stage, look.number, view_of(0));
+    assert_int_equal(step(stage), WIRE_NEWS_QUEUE);
+    assert_int_equal(stage->follower.view.look.claims.count, 0);
+    assert_int_equal(stage->follower.view.look.slots.count, 2);
+    /* What came meanwhile is told when it was looked at, and not before. */
+    look = hear(stage, WIRE_LOOK);
+    assert_int_equal(look.sections, 1U << WIRE_SECTION_DEVICES);
+    show(stage, look.number, view_of(3));
+    assert_int_equal(step(stage), WIRE_NEWS_LOAD);
+    assert_int_equal(stage->follower.view.look.slots.count, 3);
+    end(stage);
+}
+
+static void who_wants_to_know_now_need_not_wait_for_news(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){
+        .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_most = 1});
+    struct wire_histogram waited = {.counts = {[1] = 2}};
+    struct wire_tally tally = {.busy = 3, .waited = &waited};
+    struct wire_message first;
+    struct wire_message second;
+    struct pool_view counted = busy();
+    struct pool_view front = busy();
+
+    (void)state;
+    tell(stage, introduce(stage), 5, 1, WIRE_NEWS_LEASE);
+    step(stage);
+    show(stage, hear(stage, WIRE_LOOK).number, busy());
+    hear(stage, WIRE_FOLLOW);
+    step(stage);
+    assert_int_equal(stage->follower.seen, 1);
+    assert_int_equal(follower_refresh(&stage->follower, false), 2);
+    first = hear(stage, WIRE_LOOK);
+    /* Another one, who came later, sees something later, and all of the queue. */
+    assert_int_equal(follower_refresh(&stage->follower, true), 3);
+    assert_true(hears_nothing(stage));
+    counted.look.tally = &tally;
+    counted.look.type = WIRE_PAGE;
+    counted.look.number = first.number;
+    say(stage, &counted.look);
+    counted.look.tally = NULL;
+    pool_view_finish(&counted);
+    assert_int_equal(step(stage), WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
+    assert_int_equal(stage->follower.seen, 2);
+    assert_int_equal(stage->follower.tally.busy, 3);
+    assert_int_equal(stage->follower.tally.waited->counts[1], 2);
+    second = hear(stage, WIRE_LOOK);
+    front.look.section = WIRE_SECTION_QUEUE;
+    front.look.after = 2;
+    show(stage, second.number, front);
+    assert_int_equal(step(stage), 0);
+    second = hear(stage, WIRE_LOOK);
+    assert_int_equal(second.after, 2);
+    show(stage, second.number, view_of(0));
+    assert_int_equal(step(stage), WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
+    assert_int_equal(stage->follower.seen, 3);
+    assert_int_equal(stage->follower.view.look.claims.count, 2);
+    end(stage);
+}
+
+static void a_long_queue_is_cut(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .claims_most = 2});
+    uint64_t follow = introduce(stage);
+    struct pool_view first = busy();
+    struct pool_view last = view_of(0);
+    struct wire_message look;
+
+    (void)state;
+    tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+    step(stage);
+    first.look.section = WIRE_SECTION_QUEUE;
+    first.look.after = 2;
+    show(stage, hear(stage, WIRE_LOOK).number, first);
+    hear(stage, WIRE_FOLLOW);
+    assert_int_equal(step(stage), 0);
+    look = hear(stage, WIRE_LOOK);
+    assert_true(look.section == WIRE_SECTION_QUEUE && look.after == UINT32_MAX);
+    assert_int_equal(problem_list_add(&last.look.problems, "nvidia", "it hangs"), 0);
+    show(stage, look.number, last);
+    assert_int_equal(step(stage), WIRE_NEWS_ALL);
+    assert_int_equal(stage->follower.view.look.claims.count, 2);
+    assert_int_equal(stage->follower.view.look.problems.count, 1);
+    end(stage);
+}
+
+/* A lease that ended, told with `lost` others. */
+static void tell_ended(struct stage *stage, uint64_t follow)
+{
+    struct wire_lease lease = {.id = 3, .name = (char *)"over", .replicas = 1};
+    struct wire_ended ended = {.lease = &lease, .end = WIRE_END_DIED, .time = 9};
+    struct wire_histogram waited = {.counts = {[2] = 4}, .sum = 11};
+    struct wire_tally tally = {.granted = 4, .waited = &waited};
+
+    say(stage, &(struct wire_message){
+                   .type = WIRE_NEWS,
+                   .number = follow,
+                   .epoch = 5,
+                   .after = 1,
+                   .kinds = WIRE_NEWS_LEASE,
+                   .ended = {.items = &ended, .count = 1},
+                   .lost = 2,
+                   .tally = &tally,
+               });
+}
+
+static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
+{
+    struct stage *stage =
+        begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE, .keeps_ended = true});
+
+    (void)state;
+    tell_ended(stage, introduce(stage));
+    step(stage);
+    assert_int_equal(stage->follower.ended.count, 1);
+    assert_string_equal(stage->follower.ended.items[0].lease->name, "over");
+    assert_int_equal(stage->follower.ended.items[0].end, WIRE_END_DIED);
+    assert_int_equal(stage->follower.lost, 2);
+    assert_int_equal(stage->follower.tally.granted, 4);
+    assert_int_equal(stage->follower.tally.waited->counts[2], 4);
+    follower_forget_ended(&stage->follower);
+    assert_int_equal(stage->follower.ended.count + stage->follower.lost, 0);
+    end(stage);
+}
+
+static void who_does_not_want_them_has_none(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE});
+
+    (void)state;
+    tell_ended(stage, introduce(stage));
+    step(stage);
+    assert_int_equal(stage->follower.ended.count + stage->follower.lost, 0);
+    end(stage);
+}
+
+static void only_some_sections(void **state)
+{
+    struct stage *stage = begin(
+        (struct follow_settings){.kinds = WIRE_NEWS_LEASE, .sections = 1U << WIRE_SECTION_LEASES});
+    uint64_t follow = introduce(stage);
+
+    (void)state;
+    tell(stage, follow, 5, 1, WIRE_NEWS_LEASE);
+    step(stage);
+    assert_int_equal(hear(stage, WIRE_LOOK).sections, 1U << WIRE_SECTION_LEASES);
+    end(stage);
+}
+
+static void other_kinds_from_now_on(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE});
+    struct wire_message follow;
+
+    (void)state;
+    settle(stage);
+    follower_want(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
+    assert_int_equal(hear(stage, WIRE_LOOK).sections, 1U << WIRE_SECTION_DEVICES);
+    follow = hear(stage, WIRE_FOLLOW);
+    assert_int_equal(follow.kinds, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
+    assert_int_equal(follow.duration, DURATION_SECOND);
+    follower_want(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
+    assert_true(hears_nothing(stage));
+    end(stage);
+}
+
+static void a_connection_that_was_given_is_not_dialled_again(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    settle(stage);
+    close(stage->daemon);
+    stage->daemon = -1;
+    assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_IO, &error,
+                 "berthd: the daemon is gone");
+    assert_int_equal(follower_state(&stage->follower), FOLLOW_GONE);
+    assert_int_equal(follower_descriptor(&stage->follower), -1);
+    assert_int_equal(stage->follower.view.look.slots.count, 2);
+    end(stage);
+}
+
+static void an_older_daemon_says_no(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    say(stage, &(struct wire_message){
+                   .type = WIRE_REFUSED,
+                   .number = introduce(stage),
+                   .error = -BERTH_ERROR_INVALID,
+                   .text = (char *)"what is that?",
+               });
+    assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_INVALID, &error,
+                 "wanted to follow the pool, found that the daemon says: what is that?");
+    end(stage);
+}
+
+static void pages_that_come_again_and_answers_that_are_none(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+        uint64_t follow = introduce(stage);
+        uint64_t look;
+
+        tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+        step(stage);
+        look = hear(stage, WIRE_LOOK).number;
+        if (i == 0)
+            say(stage, &(struct wire_message){
+                           .type = WIRE_PAGE, .number = look, .section = WIRE_SECTION_DEVICES});
+        else
+            say(stage, &(struct wire_message){.type = WIRE_DONE, .number = look});
+        assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_SYNTAX, &error,
+                     i == 0 ? "wanted the next page of the pool, found one that was there already"
+                            : "wanted an answer of the pool, found 'done'");
+        end(stage);
+    }
+}
+
+/* Whoever looks at a long queue looks less often. */
+static void looking_is_a_small_part_of_the_time(void **state)
+{
+    static const struct {
+        int64_t look_time;
+        int64_t pace;
+    } rows[] = {
+        {0, DURATION_SECOND / 5},
+        {DURATION_SECOND / 100, DURATION_SECOND / 5},
+        {DURATION_SECOND / 10, DURATION_SECOND},
+        {DURATION_SECOND, 2 * DURATION_SECOND},
+        {INT64_MAX, 2 * DURATION_SECOND},
+    };
+    struct stage *stage =
+        begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .interval = DURATION_SECOND / 5});
+    uint64_t follow = settle(stage);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wire_message asked;
+
+        stage->follower.look_time = rows[i].look_time;
+        tell(stage, follow, 5, 2 + i, WIRE_NEWS_ALL);
+        assert_int_equal(step(stage), 0);
+        show(stage, hear(stage, WIRE_LOOK).number, busy());
+        asked = hear(stage, WIRE_FOLLOW);
+        assert_int_equal(asked.duration, rows[i].pace);
+        follow = asked.number;
+        stage->follower.look_began -= DURATION_MINUTE;
+        assert_int_equal(step(stage), WIRE_NEWS_ALL);
+        assert_true(stage->follower.look_time >= DURATION_MINUTE);
+    }
+    /* But for who must not miss what has ended. */
+    stage->follower.settings.keeps_ended = true;
+    tell(stage, follow, 5, 20, WIRE_NEWS_LOAD);
+    assert_int_equal(step(stage), 0);
+    hear(stage, WIRE_LOOK);
+    assert_int_equal(hear(stage, WIRE_FOLLOW).duration, DURATION_SECOND / 5);
+    end(stage);
+}
+
+/* Nothing has happened for ten seconds, and the daemon was heard of seven seconds ago. */
+static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct follower *follower = &stage->follower;
+    int64_t passed;
+
+    (void)state;
+    settle(stage);
+    follower->view.look.time = 1000 * DURATION_SECOND;
+    follower->seen_at = clock_now() - 10 * DURATION_SECOND;
+    follower->heard_at = follower->seen_at + 3 * DURATION_SECOND;
+    passed = follower_time(follower) - 1000 * DURATION_SECOND;
+    assert_true(passed >= 10 * DURATION_SECOND && passed < DURATION_HOUR);
+    follower->asked_at = clock_now() - FOLLOW_PATIENCE;
+    assert_int_equal(follower_time(follower), 1003 * DURATION_SECOND);
+    end(stage);
+}
+
+static void answers_to_nothing_are_passed_over(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+
+    (void)state;
+    settle(stage);
+    tell(stage, 4711, 9, 9, WIRE_NEWS_ALL);
+    say(stage, &(struct wire_message){.type = WIRE_DONE, .number = 4712});
+    assert_int_equal(step(stage), 0);
+    assert_int_equal(stage->follower.epoch, 5);
+    end(stage);
+}
+
+static void it_says_when_it_is_to_be_called(void **state)
+{
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+
+    (void)state;
+    settle(stage);
+    assert_true(follower_wait(&stage->follower) > 0);
+    assert_true(follower_wait(&stage->follower) > 3 * DURATION_SECOND);
+    stage->follower.is_fixed = false;
+    assert_true(follower_wait(&stage->follower) <= 3 * DURATION_SECOND);
+    /* Nothing was heard for some time: it asks whether anybody is there. */
+    stage->follower.heard_at -= 4 * DURATION_SECOND;
+    assert_int_equal(follower_wait(&stage->follower), 0);
+    assert_int_equal(step(stage), 0);
+    hear(stage, WIRE_HELLO);
+    assert_int_equal(follower_state(&stage->follower), FOLLOW_LIVE);
+    stage->follower.asked_at -= FOLLOW_PATIENCE;
+    assert_int_equal(follower_state(&stage->follower), FOLLOW_SILENT);
+    assert_int_equal(step(stage), 0);
+    assert_true(hears_nothing(stage));
+    end(stage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_looked_at_first),
+        cmocka_unit_test(only_what_changed_is_looked_at),
+        cmocka_unit_test(it_asks_on_from_where_it_is),
+        cmocka_unit_test(what_changes_while_it_looks_is_looked_at_again),
+        cmocka_unit_test(who_wants_to_know_now_need_not_wait_for_news),
+        cmocka_unit_test(a_long_queue_is_cut),
+        cmocka_unit_test(what_has_ended_is_kept_until_it_is_forgotten),
+        cmocka_unit_test(who_does_not_want_them_has_none),
+        cmocka_unit_test(only_some_sections),
+        cmocka_unit_test(other_kinds_from_now_on),
+        cmocka_unit_test(a_connection_that_was_given_is_not_dialled_again),
+        cmocka_unit_test(an_older_daemon_says_no),
+        cmocka_unit_test(pages_that_come_again_and_answers_that_are_none),
+        cmocka_unit_test(looking_is_a_small_part_of_the_time),
+        cmocka_unit_test(the_time_goes_on_as_long_as_the_daemon_answers),
+        cmocka_unit_test(answers_to_nothing_are_passed_over),
+        cmocka_unit_test(it_says_when_it_is_to_be_called),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
