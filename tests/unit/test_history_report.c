@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums over leases, and what programs and spreadsheets get.
+ */
+#include "support/unit.h"
+
+#include "base/count.h"
+#include "history/csv.h"
+#include "support/histories.h"
+#include "support/temporary_directory.h"
+
+#define HOURS(number) AT((number)*3600.0)
+
+static const struct written_lease some[] = {
+    /* Two devices for two hours, after one of waiting; a quarter of it idle. */
+    {1, "ann", "train", "nvidia0,nvidia1", HOURS(0), HOURS(1), HOURS(3), "released",
+     .judged = 4 * DURATION_HOUR, .idle = DURATION_HOUR},
+    /* Half a device for four hours. */
+    {2, "bob", NULL, "nvidia2", HOURS(1), HOURS(1), HOURS(5), "died", .share = 500000},
+    /* Within the first: it has no devices of its own. */
+    {3, "ann", "inner", "nvidia0", HOURS(1), HOURS(1), HOURS(3), "parent", .parent = 1},
+    /* Held, last seen after seven hours. */
+    {4, "ann", "train", "nvidia0", HOURS(3), HOURS(5), 0, NULL, .judged = DURATION_HOUR},
+    /* Two replicas on one device. */
+    {5, "eve", "train", "nvidia3,nvidia3", HOURS(2), HOURS(2), HOURS(3), "expired",
+     .share = 250000},
+};
+
+/* "key leases hours waited idle/judged" for each row, in hundredths of hours. */
+static char *describe(const struct history_report *report)
+{
+    const struct history_row *row;
+    struct text words = {0};
+
+    vector_for_each (row, report)
+        text_append_format(&words, "%s %d %d %d %d/%d; ", row->key == NULL ? "-" : row->key,
+                           (int)row->leases, (int)(row->gpu_time / (DURATION_HOUR / 100)),
+                           (int)(row->waited / (DURATION_HOUR / 100)),
+                           (int)(row->idle / (DURATION_HOUR / 100)),
+                           (int)(row->judged / (DURATION_HOUR / 100)));
+    row = &report->total;
+    text_append_format(&words, "%d %d %d", (int)row->leases,
+                       (int)(row->gpu_time / (DURATION_HOUR / 100)),
+                       (int)(row->waited / (DURATION_HOUR / 100)));
+    return text_take(&words);
+}
+
+static void check_report(struct history_query query, enum history_by by, const char *wanted)
+{
+    struct history *history = open_history();
+    struct history_report report;
+    struct berth_error error = BERTH_ERROR_INIT;
+    char *found;
+
+    if (query.now == 0)
+        query.now = HOURS(7);
+    if (history_report(history, &query, by, &report, &error) < 0)
+        fail_msg("%s", error.message);
+    found = describe(&report);
+    assert_string_equal(found, wanted);
+    free(found);
+    history_report_finish(&report);
+    history_close(history);
+}
+
+static int write_some(void **state)
+{
+    int code = temporary_directory_enter(state);
+
+    if (code == 0)
+        write_history(some, COUNT(some), HOURS(7));
+    return code;
+}
+
+static void everything_is_added_up(void **state)
+{
+    (void)state;
+    check_report((struct history_query){0}, HISTORY_BY_USER,
+                 "ann 2 600 300 100/500; bob 1 200 0 0/0; eve 1 50 0 0/0; 4 850 300");
+    check_report((struct history_query){0}, HISTORY_BY_NAME,
+                 "train 3 650 300 100/500; - 1 200 0 0/0; 4 850 300");
+    check_report((struct history_query){0}, HISTORY_BY_DEVICE,
+                 "nvidia0 2 400 300 100/500; nvidia1 1 200 100 100/400; nvidia2 1 200 0 0/0; "
+                 "nvidia3 1 50 0 0/0; 4 850 300");
+}
+
+static void only_the_part_inside_counts(void **state)
+{
+    (void)state;
+    /* An hour of the first, with a quarter idle, three quarters of its waiting before. */
+    check_report((struct history_query){.since = HOURS(2), .until = HOURS(4)}, HISTORY_BY_USER,
+                 "ann 1 200 0 50/200; bob 1 100 0 0/0; eve 1 50 0 0/0; 3 350 0");
+    check_report((struct history_query){.since = HOURS(0.75), .until = HOURS(1.5)}, HISTORY_BY_USER,
+                 "ann 1 100 25 25/100; bob 1 25 0 0/0; 2 125 25");
+    /* What two windows have is what both have together. */
+    check_report((struct history_query){.until = HOURS(4)}, HISTORY_BY_USER,
+                 "ann 1 400 100 100/400; bob 1 150 0 0/0; eve 1 50 0 0/0; 3 600 100");
+    check_report((struct history_query){.since = HOURS(4)}, HISTORY_BY_USER,
+                 "ann 1 200 100 0/100; bob 1 50 0 0/0; 2 250 100");
+    check_report((struct history_query){.since = HOURS(100), .until = HOURS(101)}, HISTORY_BY_USER,
+                 "ann 1 0 0 0/0; 1 0 0");
+}
+
+static void what_is_held_counts_until_it_was_seen(void **state)
+{
+    (void)state;
+    check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(6)},
+                 HISTORY_BY_USER, "ann 1 100 100 0/100; 1 100 100");
+    /* A minute later it may still be held; a day later nobody knows. */
+    check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(7.01)},
+                 HISTORY_BY_USER, "ann 1 201 100 0/100; 1 201 100");
+    check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(31)},
+                 HISTORY_BY_USER, "ann 1 200 100 0/100; 1 200 100");
+}
+
+static void conditions_are_kept(void **state)
+{
+    (void)state;
+    check_report((struct history_query){.name = "train", .device = "nvidia3", .most = 0},
+                 HISTORY_BY_USER, "eve 1 50 0 0/0; 1 50 0");
+    /* How many are listed is no question of sums. */
+    check_report((struct history_query){.most = 1}, HISTORY_BY_NAME,
+                 "train 3 650 300 100/500; - 1 200 0 0/0; 4 850 300");
+}
+
+static char *write_json(const struct history_query *query)
+{
+    struct history *history = open_history();
+    struct text out = {0};
+
+    assert_int_equal(history_write_json(history, query, JSON_COMPACT, &out, NULL), 0);
+    history_close(history);
+    return text_take(&out);
+}
+
+static void programs_get_json(void **state)
+{
+    char *json = write_json(&(struct history_query){.user = "eve", .now = HOURS(7)});
+    struct text empty = {0};
+
+    (void)state;
+    assert_string_equal(
+        json, "{\"schema\":\"berth.history/1\",\"leases\":[{\"id\":5,\"name\":\"train\","
+              "\"user\":\"eve\",\"uid\":1101,\"command\":\"python train.py\","
+              "\"devices\":[\"nvidia3\",\"nvidia3\"],\"share\":0.25,\"parent\":null,"
+              "\"waited_s\":0,\"held_s\":3600,\"claimed_at\":\"2026-11-01T02:00:00.000Z\","
+              "\"granted_at\":\"2026-11-01T02:00:00.000Z\","
+              "\"ended_at\":\"2026-11-01T03:00:00.000Z\",\"end\":\"expired\",\"exit_code\":null,"
+              "\"idle_share\":null,\"pool\":\"one\"}]}\n");
+    free(json);
+    json = write_json(&(struct history_query){.most = 1, .now = HOURS(6)});
+    assert_non_null(strstr(json, "\"held_s\":3600,"));
+    assert_non_null(strstr(json, "\"ended_at\":null,\"end\":null,\"exit_code\":null"));
+    assert_non_null(strstr(json, "\"idle_share\":0,"));
+    free(json);
+    history_write_json_empty(JSON_COMPACT, &empty);
+    assert_string_equal(text_string(&empty), "{\"schema\":\"berth.history/1\",\"leases\":[]}\n");
+    text_finish(&empty);
+}
+
+static void reports_are_json_too(void **state)
+{
+    struct history *history = open_history();
+    struct history_query query = {.until = HOURS(4), .now = HOURS(7)};
+    struct history_report report;
+    struct text out = {0};
+
+    (void)state;
+    assert_int_equal(history_report(history, &query, HISTORY_BY_NAME, &report, NULL), 0);
+    history_write_report_json(&report, HISTORY_BY_NAME, JSON_COMPACT, &out);
+    assert_string_equal(
+        text_string(&out),
+        "{\"schema\":\"berth.report/1\",\"by\":\"name\",\"rows\":["
+        "{\"key\":\"train\",\"leases\":2,\"gpu_hours\":4.5,\"waited_s\":3600,\"idle_share\":0.25},"
+        "{\"key\":null,\"leases\":1,\"gpu_hours\":1.5,\"waited_s\":0,\"idle_share\":null}],"
+        "\"total\":{\"leases\":3,\"gpu_hours\":6,\"waited_s\":3600,\"idle_share\":0.25}}\n");
+    text_finish(&out);
+    history_report_finish(&report);
+    history_close(history);
+}
+
+static void write_csv(const struct written_lease *written, struct text *out)
+{
+    struct history_lease lease = lease_as_put(written);
+
+    history_csv_lease(&lease, HOURS(7), out);
+    vector_finish(&lease.devices);
+}
+
+static void spreadsheets_get_csv(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *cell;
+    } rows[] = {
+        {"plain", "plain"},
+        {"a,b", "\"a,b\""},
+        {"say \"hi\"", "\"say \"\"hi\"\"\""},
+        {"=1+1", "'=1+1"},
+        {"+1", "'+1"},
+        {"-1", "'-1"},
+        {"@x", "'@x"},
+        {"=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""},
+        {"two\r\nlines", "two\xef\xbf\xbd\xef\xbf\xbdlines"},
+        {"\t=1", "'\xef\xbf\xbd=1"},
+        {"", ""},
+        {NULL, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct written_lease written = {5,        "eve",    rows[i].name, "nvidia3,nvidia4",
+                                        HOURS(2), HOURS(2), HOURS(3),     "expired",
+                                        250000,   7,        400,          .idle = 100};
+        struct text out = {0};
+        struct text wanted = {0};
+
+        write_csv(&written, &out);
+        text_append_format(&wanted,
+                           "5,%s,eve,1101,python train.py,nvidia3 nvidia4,0.25,7,0,3600,"
+                           "2026-11-01T02:00:00.000Z,2026-11-01T02:00:00.000Z,"
+                           "2026-11-01T03:00:00.000Z,expired,,0.25,\r\n",
+                           rows[i].cell);
+        assert_string_equal(text_string(&out), text_string(&wanted));
+        text_finish(&out);
+        text_finish(&wanted);
+    }
+}
+
+static void csv_has_a_header(void **state)
+{
+    const struct history_row row = {.key = (char *)"=ann", .leases = 2, .gpu_time = DURATION_HOUR};
+    const struct history_report report = {.items = (struct history_row *)&row, .count = 1};
+    struct text out = {0};
+    size_t commas = 0;
+
+    (void)state;
+    history_csv_report(&report, HISTORY_BY_USER, &out);
+    assert_string_equal(text_string(&out),
+                        "user,leases,gpu_hours,waited_s,idle_share\r\n'=ann,2,1,0,\r\n");
+    text_clear(&out);
+    /* As many cells as the rows have. */
+    history_csv_begin(&out);
+    write_csv(&some[1], &out);
+    for (const char *byte = text_string(&out); *byte != '\0'; byte++)
+        commas += *byte == ',';
+    assert_int_equal(commas, 2 * 16);
+    text_finish(&out);
+}
+
+#define ON_SOME(test) cmocka_unit_test_setup_teardown(test, write_some, temporary_directory_leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_SOME(everything_is_added_up),
+        ON_SOME(only_the_part_inside_counts),
+        ON_SOME(what_is_held_counts_until_it_was_seen),
+        ON_SOME(conditions_are_kept),
+        ON_SOME(programs_get_json),
+        ON_SOME(reports_are_json_too),
+        cmocka_unit_test(spreadsheets_get_csv),
+        cmocka_unit_test(csv_has_a_header),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
