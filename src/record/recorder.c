@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/choice.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "model/request.h"
+#include "record/backlog.h"
+#include "view/follow.h"
+#include "view/user_names.h"
+
+/* From one news to the next, and so about as much as is lost when everything is killed. */
+#define NEWS_INTERVAL (DURATION_SECOND / 4)
+/* While something is held, the file says at least so often that it is. */
+#define SEEN_INTERVAL (10 * DURATION_SECOND)
+/* A file that cannot be written is tried again after the first of these, then after twice as long
+ * each time. */
+#define RETRY_FIRST (DURATION_SECOND / 5)
+#define RETRY_LAST  (10 * DURATION_SECOND)
+/* One that somebody else writes is no problem before the pause is as long. */
+#define BUSY_PAUSE (4 * RETRY_FIRST)
+/* How often it is looked for leases that are to be forgotten, and the pause between two steps. */
+#define FORGET_MOST  DURATION_HOUR
+#define FORGET_LEAST DURATION_SECOND
+#define FORGET_PAUSE (DURATION_SECOND / 10)
+/* The longest wait that poll takes. */
+#define POLL_MOST (100000 * DURATION_SECOND)
+
+struct recorder {
+    const struct recorder_settings *settings;
+    struct follower follower;
+    struct history_record *record; /* NULL: it cannot be written */
+    int64_t retry_at;              /* when it is tried again; times are clock_now()'s */
+    int64_t retry_pause;
+    struct backlog backlog; /* what has ended and is not in the file */
+    uint64_t ended_known;   /* how many had ended, up to the last that is in the backlog */
+    struct {
+        VECTOR_OF(uint64_t);
+    } held;            /* ids in the file that are held, rising */
+    bool must_lose;    /* what the file takes for held may not be */
+    bool has_changed;  /* there is something to be written */
+    int64_t offset;    /* from clock_now() to the pool's time */
+    int64_t seen_at;   /* when the file was told what is held */
+    int64_t forget_at; /* when old leases are looked for */
+    struct user_names users;
+    char problem[BERTH_ERROR_MESSAGE_SIZE]; /* that was told last; "": none */
+};
+
+/* ---- What the daemon is told ---- */
+
+static void say(const struct recorder *recorder, const char *word, const char *words)
+{
+    char line[BERTH_ERROR_MESSAGE_SIZE + 32];
+    int length = snprintf(line, sizeof(line), "%s%s%s\n", word, *words == '\0' ? "" : " ", words);
+
+    /* A daemon that reads nothing misses something; it does not keep us from writing. */
+    if (recorder->settings->problems >= 0)
+        while (write(recorder->settings->problems, line, (size_t)length) < 0 && errno == EINTR)
+            ;
+}
+
+static void say_number(const struct recorder *recorder, const char *word, uint64_t number)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
+    say(recorder, word, digits);
+}
+
+/* Nothing can be written for now. */
+static void suffer(struct recorder *recorder, const struct berth_error *error)
+{
+    history_record_close(recorder->record);
+    recorder->record = NULL;
+    recorder->retry_pause = recorder->retry_pause == 0           ? RETRY_FIRST
+                            : recorder->retry_pause < RETRY_LAST ? 2 * recorder->retry_pause
+                                                                 : RETRY_LAST;
+    recorder->retry_at = clock_now() + recorder->retry_pause;
+    /* The one of the daemon before is about to end. */
+    if (error->code == BERTH_ERROR_BUSY && recorder->retry_pause < BUSY_PAUSE)
+        return;
+    if (strcmp(recorder->problem, error->message) == 0)
+        return;
+    snprintf(recorder->problem, sizeof(recorder->problem), "%s", error->message);
+    say(recorder, "problem", recorder->problem);
+}
+
+static void recover(struct recorder *recorder)
+{
+    recorder->retry_pause = 0;
+    if (recorder->problem[0] != '\0')
+        say(recorder, "good", "");
+    recorder->problem[0] = '\0';
+}
+
+/* ---- Writing ---- */
+
+/* Opens the file, if it is time for that. */
+static void open_file(struct recorder *recorder)
+{
+    const struct recorder_settings *settings = recorder->settings;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (recorder->record != NULL || clock_now() < recorder->retry_at)
+        return;
+    if (history_record_open(settings->file, settings->pool, settings->readers, &recorder->record,
+                            &error) < 0) {
+        recorder->record = NULL;
+        suffer(recorder, &error);
+        return;
+    }
+    /* What this file knows is not known yet. */
+    recorder->held.count = 0;
+    recorder->must_lose = true;
+    recorder->has_changed = true;
+}
+
+static struct history_lease lease_of(struct recorder *recorder, const struct wire_lease *lease)
+{
+    return (struct history_lease){
+        .id = lease->id,
+        .parent = lease->parent,
+        .name = lease->name,
+        .user = (char *)user_names_find(&recorder->users, lease->uid),
+        .uid = lease->uid,
+        .command = lease->command,
+        .devices = lease->devices,
+        .share = lease->sharing == SHARING_EXCLUSIVE ? SHARE_WHOLE : lease->share,
+        .claimed = lease->since,
+        .granted = lease->granted,
+        .judged_time = lease->judged_time,
+        .idle_time = lease->idle_time,
+    };
+}
+
+static int put_ended(struct recorder *recorder, const struct wire_ended *ended,
+                     struct berth_error *error)
+{
+    struct history_lease lease = lease_of(recorder, ended->lease);
+
+    lease.ended = ended->time;
+    lease.end = (char *)choice_name(wire_end_names, (int)ended->end);
+    lease.exit_code = ended->exit_code;
+    return history_record_put(recorder->record, &lease, error);
+}
+
+/* Writes those that are held and were not when it was looked last. */
+static int put_held(struct recorder *recorder, struct berth_error *error)
+{
+    const struct wire_lease *lease;
+    size_t known = 0;
+    int code = 0;
+
+    vector_for_each (lease, &recorder->follower.view.look.leases) {
+        struct history_lease row;
+
+        while (known < recorder->held.count && recorder->held.items[known] < lease->id)
+            known++;
+        if (known < recorder->held.count && recorder->held.items[known] == lease->id)
+            continue;
+        /* One whose holder was not told may still go back to the queue. */
+        if (lease->preparing)
+            continue;
+        row = lease_of(recorder, lease);
+        code = history_record_put(recorder->record, &row, error);
+        if (code < 0)
+            break;
+    }
+    return code;
+}
+
+/* After the commit: those are in the file. */
+static int remember_held(struct recorder *recorder, struct berth_error *error)
+{
+    const struct wire_lease *lease;
+
+    recorder->held.count = 0;
+    vector_for_each (lease, &recorder->follower.view.look.leases) {
+        uint64_t *id;
+
+        if (lease->preparing)
+            continue;
+        id = vector_append(&recorder->held);
+        if (id == NULL)
+            return error_set_memory(error);
+        *id = lease->id;
+    }
+    return 0;
+}
+
+static int lose_missing(struct recorder *recorder, struct berth_error *error)
+{
+    struct berth_error ignored = BERTH_ERROR_INIT;
+
+    if (!recorder->must_lose || !recorder->follower.has_view)
+        return 0;
+    if (remember_held(recorder, &ignored) < 0)
+        return error_set_memory(error);
+    return history_record_lose(recorder->record, recorder->held.items, recorder->held.count, error);
+}
+
+static int write_batch(struct recorder *recorder, struct berth_error *error)
+{
+    struct history_place place = {
+        .epoch = recorder->follower.epoch,
+        .known = recorder->ended_known,
+        .seen = clock_now() + recorder->offset,
+    };
+    const struct wire_ended *ended;
+    int code = history_record_begin(recorder->record, error);
+
+    if (code == 0)
+        code = put_held(recorder, error);
+    vector_for_each (ended, &recorder->backlog) {
+        if (code == 0)
+            code = put_ended(recorder, ended, error);
+    }
+    if (code == 0)
+        code = lose_missing(recorder, error);
+    if (code == 0)
+        code = history_record_commit(recorder->record, &place, error);
+    if (code == 0)
+        code = remember_held(recorder, error);
+    return code;
+}
+
+/* Writes what there is, as one transaction. */
+static void write_down(struct recorder *recorder)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    uint64_t dropped = recorder->backlog.dropped;
+
+    if (recorder->record != NULL && !history_record_is_there(recorder->record)) {
+        history_record_close(recorder->record);
+        recorder->record = NULL;
+        recorder->retry_at = 0;
+    }
+    open_file(recorder);
+    if (recorder->record == NULL)
+        return;
+    if (write_batch(recorder, &error) < 0) {
+        suffer(recorder, &error);
+        return;
+    }
+    if (recorder->follower.has_view)
+        recorder->must_lose = false;
+    recorder->has_changed = false;
+    recorder->seen_at = clock_now();
+    backlog_clear(&recorder->backlog);
+    /* Before the daemon has told anything, that is what an earlier one had counted. */
+    if (recorder->follower.has_view)
+        say_number(recorder, "known", recorder->ended_known);
+    if (dropped > 0)
+        say_number(recorder, "missing", dropped);
+    recover(recorder);
+}
+
+/* ---- Reading ---- */
+
+/* Takes over what has ended. */
+static void take_ended(struct recorder *recorder)
+{
+    struct follower *follower = &recorder->follower;
+    struct wire_ended *ended;
+
+    if (follower->ended.count == 0 && follower->lost == 0)
+        return;
+    vector_for_each (ended, &follower->ended)
+        backlog_add(&recorder->backlog, ended);
+    /* They are not the follower's any more. */
+    follower->ended.count = 0;
+    recorder->backlog.dropped += follower->lost;
+    recorder->must_lose = recorder->must_lose || follower->lost > 0;
+    recorder->has_changed = true;
+    follower_forget_ended(follower);
+}
+
+static int take_news(struct recorder *recorder, struct berth_error *error)
+{
+    struct follower *follower = &recorder->follower;
+    int news = follower_step(follower, error);
+
+    take_ended(recorder);
+    recorder->ended_known = follower->ended_count;
+    if (news <= 0)
+        return news;
+    recorder->offset = follower->view.look.time - clock_now();
+    recorder->has_changed = true;
+    return 0;
+}
+
+/* ---- Forgetting ---- */
+
+static int64_t forget_interval(const struct recorder *recorder)
+{
+    int64_t interval = recorder->settings->keep / 8;
+
+    return interval < FORGET_LEAST ? FORGET_LEAST : interval > FORGET_MOST ? FORGET_MOST : interval;
+}
+
+/* A step of it: the daemon may have something to tell meanwhile. */
+static void forget(struct recorder *recorder)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int64_t now = clock_now();
+    bool more = false;
+
+    if (recorder->record == NULL || now < recorder->forget_at)
+        return;
+    if (history_record_forget(recorder->record,
+                              clock_read(CLOCK_REALTIME) - recorder->settings->keep, &more,
+                              &error) < 0)
+        suffer(recorder, &error);
+    recorder->forget_at = now + (more ? FORGET_PAUSE : forget_interval(recorder));
+}
+
+/* ---- The loop ---- */
+
+static bool is_due(const struct recorder *recorder)
+{
+    if (recorder->has_changed)
+        return recorder->record != NULL || clock_now() >= recorder->retry_at;
+    return recorder->follower.view.look.leases.count > 0 &&
+           clock_now() >= recorder->seen_at + SEEN_INTERVAL;
+}
+
+static int64_t earlier(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* How long there is nothing to do. */
+static int64_t wait_of(const struct recorder *recorder)
+{
+    int64_t now = clock_now();
+    int64_t wait = follower_wait(&recorder->follower);
+
+    if (recorder->record == NULL && recorder->has_changed)
+        wait = earlier(wait, recorder->retry_at - now);
+    if (recorder->record != NULL)
+        wait = earlier(wait, recorder->forget_at - now);
+    if (recorder->follower.view.look.leases.count > 0)
+        wait = earlier(wait, recorder->seen_at + SEEN_INTERVAL - now);
+    return wait < 0 ? 0 : earlier(wait, POLL_MOST);
+}
+
+static int go_on(struct recorder *recorder, struct berth_error *error)
+{
+    for (;;) {
+        struct pollfd waiting = {
+            .fd = follower_descriptor(&recorder->follower),
+            .events = POLLIN,
+        };
+        int code;
+
+        if (poll(&waiting, 1, (int)(wait_of(recorder) / 1000000) + 1) < 0 && errno != EINTR)
+            return error_set_errno(error, errno, "poll");
+        code = take_news(recorder, error);
+        if (code < 0)
+            return code;
+        if (is_due(recorder))
+            write_down(recorder);
+        forget(recorder);
+    }
+}
+
+static int follow(struct recorder *recorder, struct berth_error *error)
+{
+    struct history_place place = {0};
+    struct follow_settings wanted = {
+        .kinds = WIRE_NEWS_LEASE,
+        .interval = NEWS_INTERVAL,
+        .sections = 1U << WIRE_SECTION_LEASES,
+        .keeps_ended = true,
+    };
+    int code;
+
+    if (recorder->record != NULL)
+        place = history_record_place(recorder->record);
+    wanted.epoch = place.epoch;
+    wanted.ended_known = place.known;
+    recorder->ended_known = place.known;
+    code = follower_open_on(&recorder->follower, recorder->settings->connection, &wanted, error);
+    if (code < 0)
+        return code;
+    code = go_on(recorder, error);
+    /* The daemon is gone; that is no failure of ours. */
+    if (recorder->follower.session.socket < 0 || code == BERTH_ERROR_IO)
+        code = 0;
+    recorder->retry_at = 0;
+    recorder->has_changed = true;
+    write_down(recorder);
+    if (code == 0 && recorder->backlog.count > 0)
+        code = error_set(error, BERTH_ERROR_IO, "%zu leases could not be written: %s",
+                         recorder->backlog.count, recorder->problem);
+    follower_close(&recorder->follower);
+    return code;
+}
+
+int recorder_run(const struct recorder_settings *settings, struct berth_error *error)
+{
+    struct recorder recorder = {
+        .settings = settings,
+        .offset = clock_read(CLOCK_REALTIME) - clock_now(),
+    };
+    int code;
+
+    open_file(&recorder);
+    code = follow(&recorder, error);
+    history_record_close(recorder.record);
+    backlog_clear(&recorder.backlog);
+    vector_finish(&recorder.held);
+    user_names_finish(&recorder.users);
+    return code;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Past leases: what berth says of them, and what is in the file."""
+import json
+import os
+import sqlite3
+
+import processes
+from programs import TIMEOUT
+from waiting import until
+
+
+def configure(pool, text):
+    """The rules of the sandbox's own daemon, which it reads when it starts."""
+    directory = pool.sandbox.home / ".config/berth"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "berth.yaml").write_text(text)
+
+
+def history(pool, *options):
+    """What `berth history --json` says, the last lease first."""
+    done = pool.berth("history", "--json", *options)
+    assert (done.code, done.stderr) == (0, ""), done
+    document = json.loads(done.stdout)
+    assert document["schema"] == "berth.history/1"
+    return document["leases"]
+
+
+def report(pool, *options):
+    done = pool.berth("report", "--json", *options)
+    assert (done.code, done.stderr) == (0, ""), done
+    document = json.loads(done.stdout)
+    assert document["schema"] == "berth.report/1"
+    return document
+
+
+def until_past(pool, count, *options, timeout=TIMEOUT):
+    """The leases, once so many of them are over."""
+
+    def found():
+        leases = history(pool, *options)
+        return leases if sum(lease["ended_at"] is not None for lease in leases) >= count else None
+
+    return until(found, lambda: f"{count} leases that are over in {history(pool, *options)}", timeout)
+
+
+def recorders(pool):
+    """The process ids of this pool's recorders."""
+    found = []
+    for pid, zombie in processes.descendants(os.getpid()):
+        words = processes.command_line(pid).split(" ")
+        if not zombie and words[0].endswith("berth-recorder") and str(pool.sandbox.directory) in " ".join(words):
+            found.append(pid)
+    return found
+
+
+def the_recorder(pool):
+    """The one recorder, once there is one."""
+    return until(lambda: recorders(pool), "a recorder")[0]
+
+
+def file_of(pool):
+    return pool.directory / "berth.history"
+
+
+def rows(path, question="SELECT * FROM lease ORDER BY id"):
+    """Rows as dictionaries. The file is opened as anybody's program would."""
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+    database.row_factory = sqlite3.Row
+    try:
+        return [dict(row) for row in database.execute(question)]
+    finally:
+        database.close()
+
+
+def check_sound(path):
+    """That the file is whole, and no lease is in it twice."""
+    assert rows(path, "PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+    assert rows(path, "SELECT pool, id, count(*) AS times FROM lease GROUP BY pool, id HAVING times > 1") == []
+
+
+def problems(pool):
+    """What `berth status` says is wrong with the history."""
+    done = pool.berth("status", "--json")
+    assert done.code == 0, done
+    return [entry["message"] for entry in json.loads(done.stdout)["problems"] if entry["backend"] == "history"]
