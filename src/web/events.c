@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/choice.h"
+#include "base/json.h"
+#include "base/quantity.h"
+#include "view/pool_json.h"
+#include "view/reading.h"
+
+static const struct choice state_names[] = {
+    {"live", FOLLOW_LIVE},
+    {"silent", FOLLOW_SILENT},
+    {"gone", FOLLOW_GONE},
+    {0},
+};
+
+/* The writer escapes every line break, so that what follows is one line. */
+static void begin(struct json *json, const char *name, const char *schema, struct text *out)
+{
+    text_append(out, "event: ");
+    text_append(out, name);
+    text_append(out, "\ndata: ");
+    json_start(json, out, JSON_COMPACT);
+    json_object_begin(json);
+    if (schema != NULL)
+        json_string_member(json, "schema", schema);
+}
+
+static void end(struct json *json)
+{
+    json_object_end(json);
+    json_finish(json);
+    text_append_char(json->text, '\n');
+}
+
+static void write_time(struct json *json, const char *key, int64_t time)
+{
+    json_string_member(json, key, quantity_format_time(time).text);
+}
+
+static void write_bool(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}
+
+/* The view with the front of its queue. */
+static struct pool_view front_of(const struct pool_view *view)
+{
+    struct pool_view front = *view;
+
+    if (front.look.claims.count > EVENTS_CLAIMS_MOST)
+        front.look.claims.count = EVENTS_CLAIMS_MOST;
+    return front;
+}
+
+void events_write_hello(const struct pool_view *view, const struct recent *recent,
+                        enum follow_state state, struct user_names *users, struct text *out)
+{
+    struct pool_view front = front_of(view);
+    struct json json;
+
+    begin(&json, "hello", "berth.hello/1", out);
+    json_string_member(&json, "version", BERTH_VERSION);
+    write_time(&json, "time", view->look.time);
+    pool_write_members(&json, &front, users);
+    json_key(&json, "recent");
+    recent_write(recent, view->look.time, &json);
+    json_string_member(&json, "state", choice_name(state_names, (int)state));
+    end(&json);
+}
+
+static void write_figure(struct json *json, const char *key, const struct figure *figure)
+{
+    json_key(json, key);
+    if (figure->known)
+        json_decimal(json, figure->value, 3);
+    else
+        json_null(json);
+}
+
+static void write_device_load(struct json *json, const struct wire_slot *slot, bool leased)
+{
+    const struct device *device = slot->device;
+    const struct load *load = &device->load;
+    struct optional_number used = view_memory_used(device);
+    int64_t sampled_at;
+
+    json_object_begin(json);
+    json_string_member(json, "id", device_id_format(device->id).text);
+    write_bool(json, "leased", leased);
+    json_string_member(json, "state", choice_name(wire_state_names, (int)slot->state));
+    write_figure(json, "utilization", &load->utilization);
+    json_number_member(json, "memory_used", used.known, used.value);
+    json_number_member(json, "memory_total", device->memory_total.known,
+                       device->memory_total.value);
+    write_figure(json, "temperature_c", &load->temperature);
+    write_figure(json, "power_w", &load->power);
+    json_string_member(json, "sampled_at",
+                       load_sampled_at(load, &sampled_at) ? quantity_format_time(sampled_at).text
+                                                          : NULL);
+    json_string_member(json, "health", choice_name(health_names, (int)device->health));
+    write_bool(json, "asleep", device->asleep);
+    write_bool(json, "old", device->old);
+    json_object_end(json);
+}
+
+void events_write_load(const struct pool_view *view, struct text *out)
+{
+    struct json json;
+    size_t use = 0;
+
+    begin(&json, "load", "berth.load/1", out);
+    write_time(&json, "time", view->look.time);
+    json_key(&json, "devices");
+    json_array_begin(&json);
+    for (size_t slot = 0; slot < view->look.slots.count; slot++) {
+        bool leased = use < view->uses.count && view->uses.items[use].slot == slot;
+
+        write_device_load(&json, &view->look.slots.items[slot], leased);
+        while (use < view->uses.count && view->uses.items[use].slot == slot)
+            use++;
+    }
+    json_array_end(&json);
+    end(&json);
+}
+
+static void write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
+{
+    json_key(json, "devices");
+    pool_write_devices(json, view, users);
+    json_key(json, "problems");
+    pool_write_problems(json, view);
+}
+
+void events_write_devices(const struct pool_view *view, struct user_names *users, struct text *out)
+{
+    struct json json;
+
+    begin(&json, "devices", "berth.devices-event/1", out);
+    write_devices(&json, view, users);
+    end(&json);
+}
+
+/* The device without what changes all the time. */
+static void still_device(struct device *device, struct device_process *processes)
+{
+    device->load = (struct load){0};
+    if (device->processes.count > 0)
+        memcpy(processes, device->processes.items, device->processes.count * sizeof(*processes));
+    device->processes.items = processes;
+    for (size_t i = 0; i < device->processes.count; i++)
+        processes[i].memory = (struct optional_number){0};
+}
+
+void events_write_devices_facts(const struct pool_view *view, struct user_names *users,
+                                struct text *out)
+{
+    size_t count = view->look.slots.count;
+    struct pool_view still = *view;
+    struct wire_slot *slots = calloc(count + 1, sizeof(*slots));
+    struct device *devices = calloc(count + 1, sizeof(*devices));
+    struct device_process *processes;
+    struct json json;
+    size_t all = 0;
+
+    for (size_t i = 0; i < count; i++)
+        all += view->look.slots.items[i].device->processes.count;
+    processes = calloc(all + 1, sizeof(*processes));
+    if (slots == NULL || devices == NULL || processes == NULL) {
+        out->failed = true;
+    } else {
+        all = 0;
+        for (size_t i = 0; i < count; i++) {
+            slots[i] = view->look.slots.items[i];
+            devices[i] = *slots[i].device;
+            slots[i].device = &devices[i];
+            still_device(&devices[i], processes + all);
+            all += devices[i].processes.count;
+        }
+        still.look.slots.items = slots;
+        json_start(&json, out, JSON_COMPACT);
+        json_object_begin(&json);
+        write_devices(&json, &still, users);
+        json_object_end(&json);
+        json_finish(&json);
+    }
+    free(processes);
+    free(devices);
+    free(slots);
+}
+
+static void write_lease(const char *what, const struct wire_lease *lease,
+                        const struct wire_ended *ended, struct user_names *users, struct text *out)
+{
+    struct json json;
+
+    begin(&json, "lease", "berth.lease/1", out);
+    json_string_member(&json, "what", what);
+    json_key(&json, "lease");
+    pool_write_lease(&json, lease, users);
+    json_string_member(&json, "end",
+                       ended != NULL ? choice_name(wire_end_names, (int)ended->end) : NULL);
+    json_string_member(&json, "ended_at",
+                       ended != NULL ? quantity_format_time(ended->time).text : NULL);
+    json_number_member(&json, "exit_code", ended != NULL && ended->exit_code.known,
+                       ended != NULL ? ended->exit_code.value : 0);
+    end(&json);
+}
+
+void events_write_lease(const char *what, const struct wire_lease *lease, struct user_names *users,
+                        struct text *out)
+{
+    write_lease(what, lease, NULL, users, out);
+}
+
+void events_write_ended(const struct wire_ended *ended, struct user_names *users, struct text *out)
+{
+    const char *what = "released";
+
+    if (ended->end == WIRE_END_EXPIRED)
+        what = "expired";
+    else if (ended->end == WIRE_END_REVOKED || ended->end == WIRE_END_STOPPED ||
+             ended->end == WIRE_END_IDLE)
+        what = "revoked";
+    write_lease(what, ended->lease, ended, users, out);
+}
+
+void events_write_queue(const struct pool_view *view, struct user_names *users, struct text *out)
+{
+    struct pool_view front = front_of(view);
+    struct json json;
+
+    begin(&json, "queue", "berth.queue/1", out);
+    json_number_member(&json, "pending", true, view->look.pending);
+    json_key(&json, "queue");
+    pool_write_queue(&json, &front, users);
+    end(&json);
+}
+
+void events_write_state(enum follow_state state, int64_t since, const char *reason,
+                        struct text *out)
+{
+    struct json json;
+
+    begin(&json, "state", "berth.state/1", out);
+    json_string_member(&json, "state", choice_name(state_names, (int)state));
+    write_time(&json, "since", since);
+    json_string_member(&json, "reason", reason);
+    end(&json);
+}
+
+void events_write_tick(int64_t now, struct text *out)
+{
+    struct json json;
+
+    begin(&json, "tick", NULL, out);
+    write_time(&json, "time", now);
+    end(&json);
+}

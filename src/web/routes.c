@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is at which path.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/quantity.h"
+#include "view/pool_json.h"
+#include "web/assets.h"
+#include "web/state.h"
+
+#define NO_STORE "Cache-Control: no-store\r\n"
+
+static const int64_t wrong_token_delay = DURATION_SECOND;
+
+struct route {
+    const char *path;
+    void (*answer)(struct web *web, struct connection *connection,
+                   const struct http_request *request);
+    bool is_post;
+    bool is_open; /* tells nothing of the pool: needs no token */
+};
+
+static void answer_json(struct connection *connection, struct text *document)
+{
+    if (text_failed(document))
+        connection_answer_line(connection, 503, "out of memory");
+    else
+        connection_answer(connection, &(struct answer){.status = 200,
+                                                       .type = "application/json",
+                                                       .headers = NO_STORE,
+                                                       .bytes = text_string(document),
+                                                       .length = document->length});
+    text_finish(document);
+}
+
+/* Whether the pool answers; else this answers that it does not. */
+static bool is_live(struct web *web, struct connection *connection)
+{
+    const char *reason = web->follower.reason.message;
+
+    switch (readers_state(&web->readers)) {
+    case FOLLOW_LIVE:
+        if (web->follower.has_view)
+            return true;
+        reason = "it has not answered yet";
+        break;
+    case FOLLOW_SILENT:
+        reason = "it does not answer";
+        break;
+    case FOLLOW_GONE:
+        break;
+    }
+    connection_answer_line(connection, 503, "the pool is gone: %s",
+                           reason[0] == '\0' ? "it is being dialled again" : reason);
+    return false;
+}
+
+/* ---- What is told of the pool ---- */
+
+/* A request whose answer waits for a look at the pool. */
+struct waiter {
+    struct list_link link;
+    uint64_t look;
+    struct connection *connection;
+    void (*answer)(struct web *web, struct connection *connection);
+};
+
+static void on_waiter_closed(void *context)
+{
+    struct waiter *waiter = context;
+
+    list_unlink(&waiter->link);
+    free(waiter);
+}
+
+/* Answers with what is when it is asked for, and not with what was last told: scripts that have
+ * just changed something want to see that. */
+static void answer_fresh(struct web *web, struct connection *connection, bool whole,
+                         void (*answer)(struct web *web, struct connection *connection))
+{
+    static const struct stream_events events = {.closed = on_waiter_closed};
+    uint64_t look = web_look(web, whole);
+    struct waiter *waiter = look == 0 ? NULL : calloc(1, sizeof(*waiter));
+
+    if (waiter == NULL) {
+        answer(web, connection);
+        return;
+    }
+    *waiter = (struct waiter){.look = look, .connection = connection, .answer = answer};
+    list_append(&web->waiting, &waiter->link);
+    connection_wait(connection, &events, waiter);
+}
+
+void web_answer_waiting(struct web *web, bool all)
+{
+    struct list_link *link;
+
+    /* Whoever came later waits for a later look. */
+    while ((link = list_first(&web->waiting)) != NULL) {
+        struct waiter *waiter = container_of(link, struct waiter, link);
+
+        if (!all && waiter->look > web->follower.seen)
+            return;
+        list_unlink(&waiter->link);
+        waiter->answer(web, waiter->connection);
+        free(waiter);
+    }
+}
+
+static void write_status(struct web *web, struct connection *connection)
+{
+    struct text document = {0};
+
+    if (!is_live(web, connection))
+        return;
+    pool_write_json(&web->follower.view, &web->users, JSON_INDENTED, &document);
+    answer_json(connection, &document);
+}
+
+static void answer_status(struct web *web, struct connection *connection,
+                          const struct http_request *request)
+{
+    (void)request;
+    answer_fresh(web, connection, true, write_status);
+}
+
+static void write_metrics(struct web *web, struct connection *connection)
+{
+    struct text text = {0};
+
+    if (!is_live(web, connection))
+        return;
+    if (web->scrape == NULL) {
+        metrics_write(&web->metrics, &web->follower.view, &web->follower.tally, &text);
+        web->scrape = shared_text_create(&text);
+    }
+    if (web->scrape == NULL)
+        connection_answer_line(connection, 503, "out of memory");
+    else
+        connection_answer(connection, &(struct answer){.status = 200,
+                                                       .type = METRICS_TYPE,
+                                                       .headers = NO_STORE,
+                                                       .shared = web->scrape});
+}
+
+static void answer_metrics(struct web *web, struct connection *connection,
+                           const struct http_request *request)
+{
+    (void)request;
+    answer_fresh(web, connection, false, write_metrics);
+}
+
+static void answer_events(struct web *web, struct connection *connection,
+                          const struct http_request *request)
+{
+    /* A stream has no end whose length could be told. */
+    if (request->method == HTTP_HEAD)
+        connection_answer(connection, &(struct answer){.status = 200,
+                                                       .type = "text/event-stream; charset=utf-8",
+                                                       .headers = NO_STORE});
+    else
+        readers_add(&web->readers, connection);
+}
+
+static void answer_past(struct web *web, struct connection *connection,
+                        const struct http_request *request, bool is_report)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct past_question question;
+
+    if (past_read_question(request->query, is_report, &question, &error) < 0)
+        connection_answer_line(connection, 400, "%s", error.message);
+    else
+        past_answer(&web->past, web->follower.view.about.history, &question, connection);
+}
+
+static void answer_history(struct web *web, struct connection *connection,
+                           const struct http_request *request)
+{
+    answer_past(web, connection, request, false);
+}
+
+static void answer_report(struct web *web, struct connection *connection,
+                          const struct http_request *request)
+{
+    answer_past(web, connection, request, true);
+}
+
+static void answer_health(struct web *web, struct connection *connection,
+                          const struct http_request *request)
+{
+    (void)request;
+    if (is_live(web, connection))
+        connection_answer(connection, &(struct answer){.status = 200,
+                                                       .headers = NO_STORE,
+                                                       .bytes = "ok\n",
+                                                       .length = 3,
+                                                       .is_static = true});
+}
+
+/* ---- The token ---- */
+
+static void answer_home(struct connection *connection, struct text *headers)
+{
+    text_append(headers, NO_STORE "Location: /\r\n");
+    if (text_failed(headers))
+        connection_answer_line(connection, 503, "out of memory");
+    else
+        connection_answer(connection,
+                          &(struct answer){.status = 303, .headers = text_string(headers)});
+    text_finish(headers);
+}
+
+static void answer_no_token(struct connection *connection, enum token_judgement judgement)
+{
+    static const char line[] = "wanted the token (Authorization: Bearer, or typed into the page)\n";
+
+    connection_answer(
+        connection,
+        &(struct answer){.status = 401,
+                         .headers = NO_STORE "WWW-Authenticate: Bearer realm=\"berth\"\r\n",
+                         .bytes = line,
+                         .length = sizeof(line) - 1,
+                         .is_static = true,
+                         .delay = judgement == TOKEN_WRONG ? wrong_token_delay : 0});
+}
+
+static void answer_login(struct web *web, struct connection *connection,
+                         const struct http_request *request)
+{
+    struct text found = {0};
+    struct text headers = {0};
+    bool good = web->token.length == 0;
+
+    if (!good && http_form_find(request->body, "token", &found))
+        good = token_equals(&web->token, (struct span){text_string(&found), found.length});
+    if (found.bytes != NULL)
+        explicit_bzero(found.bytes, found.length);
+    text_finish(&found);
+    if (!good) {
+        answer_no_token(connection, TOKEN_WRONG);
+        return;
+    }
+    if (web->token.length > 0)
+        token_append_cookie(&web->token, &headers);
+    answer_home(connection, &headers);
+}
+
+static void answer_logout(struct web *web, struct connection *connection,
+                          const struct http_request *request)
+{
+    struct text headers = {0};
+
+    (void)web;
+    (void)request;
+    token_append_no_cookie(&headers);
+    answer_home(connection, &headers);
+}
+
+/* ---- The page ---- */
+
+static const struct asset *find_asset(struct span name)
+{
+    for (const struct asset *asset = assets; asset->name != NULL; asset++) {
+        if (span_equals(name, asset->name))
+            return asset;
+    }
+    return NULL;
+}
+
+static void answer_asset(struct connection *connection, const struct asset *asset,
+                         const struct http_request *request)
+{
+    char headers[128];
+
+    /* It is asked each time whether it is still the same: a page of one version must never meet the
+     * scripts of another. */
+    snprintf(headers, sizeof(headers), "Cache-Control: no-cache\r\nETag: %s\r\n", asset->tag);
+    connection_answer(
+        connection,
+        &(struct answer){.status = http_tag_matches(request->if_none_match, asset->tag) ? 304 : 200,
+                         .type = asset->type,
+                         .headers = headers,
+                         .bytes = asset->bytes,
+                         .length = asset->length,
+                         .is_static = true});
+}
+
+static void answer_page(struct web *web, struct connection *connection,
+                        const struct http_request *request)
+{
+    const struct asset *asset = find_asset((struct span){"index.html", strlen("index.html")});
+
+    (void)web;
+    if (asset != NULL)
+        answer_asset(connection, asset, request);
+    else
+        connection_answer_line(connection, 404, "Not Found");
+}
+
+/* ---- Which is which ---- */
+
+static const struct route routes[] = {
+    {.path = "/", .answer = answer_page, .is_open = true},
+    {.path = "/api/events", .answer = answer_events},
+    {.path = "/api/history", .answer = answer_history},
+    {.path = "/api/report", .answer = answer_report},
+    {.path = "/api/status", .answer = answer_status},
+    {.path = "/healthz", .answer = answer_health},
+    {.path = "/login", .answer = answer_login, .is_post = true, .is_open = true},
+    {.path = "/logout", .answer = answer_logout, .is_post = true, .is_open = true},
+    {.path = "/metrics", .answer = answer_metrics},
+};
+
+/* NULL: there is none. */
+static const struct route *find_route(struct span path)
+{
+    for (size_t i = 0; i < COUNT(routes); i++) {
+        if (span_equals(path, routes[i].path))
+            return &routes[i];
+    }
+    return NULL;
+}
+
+/* Browsers say whose page sends a form: ours, or, where somebody typed the address, none. */
+static bool is_our_page(const struct http_request *request)
+{
+    return request->fetch_site.bytes == NULL || span_equals(request->fetch_site, "same-origin") ||
+           span_equals(request->fetch_site, "none");
+}
+
+static void answer_method(struct connection *connection, const char *allowed)
+{
+    static const char line[] = "Method Not Allowed\n";
+    char headers[64];
+
+    snprintf(headers, sizeof(headers), "Allow: %s\r\n", allowed);
+    connection_answer(connection, &(struct answer){.status = 405,
+                                                   .headers = headers,
+                                                   .bytes = line,
+                                                   .length = sizeof(line) - 1,
+                                                   .is_static = true});
+}
+
+void web_answer(void *context, struct connection *connection, const struct http_request *request)
+{
+    struct web *web = context;
+    const struct route *route = find_route(request->path);
+    bool reads = request->method == HTTP_GET || request->method == HTTP_HEAD;
+    struct span path = request->path;
+    const struct asset *asset = NULL;
+    enum token_judgement judgement;
+
+    if (request->has_host &&
+        !listen_accepts_host(server_address(web->server), &web->hosts, request->host)) {
+        connection_answer_line(connection, 421,
+                               "wanted a Host of this server's (--host NAME adds one), found "
+                               "another");
+        return;
+    }
+    if (route == NULL && span_take_beginning(&path, "/assets/"))
+        asset = find_asset(path);
+    if (route == NULL && asset == NULL) {
+        connection_answer_line(connection, 404, "Not Found");
+        return;
+    }
+    if (asset != NULL || !route->is_post ? !reads : request->method != HTTP_POST) {
+        answer_method(connection, asset != NULL || !route->is_post ? "GET, HEAD" : "POST");
+        return;
+    }
+    if (asset != NULL) {
+        answer_asset(connection, asset, request);
+        return;
+    }
+    if (route->is_post && !is_our_page(request)) {
+        connection_answer_line(connection, 403, "wanted our own page, found another site's");
+        return;
+    }
+    judgement = route->is_open ? TOKEN_GOOD : token_judge(&web->token, request);
+    if (judgement != TOKEN_GOOD)
+        answer_no_token(connection, judgement);
+    else
+        route->answer(web, connection, request);
+}

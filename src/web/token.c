@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+/* Thirty days. */
+#define COOKIE_SECONDS "2592000"
+#define COOKIE_RULES   "; Path=/; HttpOnly; SameSite=Strict; Max-Age="
+
+static int check_file(int descriptor, const char *path, struct berth_error *error)
+{
+    struct stat status;
+
+    if (fstat(descriptor, &status) != 0)
+        return error_set_errno(error, errno, "%s", path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a regular file, found another kind", path);
+    if ((status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a file that others cannot read or change, found mode %04o "
+                         "(chmod 600 helps)",
+                         path, (unsigned)(status.st_mode & 07777));
+    return 0;
+}
+
+static int take(const char *path, const struct text *content, struct token *ret_token,
+                struct berth_error *error)
+{
+    struct span line = {text_string(content), content->length};
+    struct token token = {0};
+
+    span_take_end(&line, "\n");
+    span_take_end(&line, "\r");
+    if (line.length < TOKEN_SHORTEST || line.length > TOKEN_LONGEST)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a token of %d to %d characters in one line, found %zu", path,
+                         TOKEN_SHORTEST, TOKEN_LONGEST, line.length);
+    for (size_t i = 0; i < line.length; i++) {
+        if (line.bytes[i] <= ' ' || line.bytes[i] > '~')
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "%s: wanted one token of printable characters without blanks, found "
+                             "something else at character %zu",
+                             path, i + 1);
+    }
+    memcpy(token.text, line.bytes, line.length);
+    token.length = line.length;
+    *ret_token = token;
+    return 0;
+}
+
+int token_read(const char *path, struct token *ret_token, struct berth_error *error)
+{
+    struct text content = {0};
+    /* One that is no file, a pipe say, is not waited for. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int code;
+
+    if (descriptor < 0)
+        return error_set_errno(error, errno, "%s", path);
+    code = check_file(descriptor, path, error);
+    if (code == 0)
+        code = file_read_open(descriptor, path, 4096, &content, error);
+    if (code == 0)
+        code = take(path, &content, ret_token, error);
+    close(descriptor);
+    if (content.bytes != NULL)
+        explicit_bzero(content.bytes, content.length);
+    text_finish(&content);
+    return code;
+}
+
+bool token_equals(const struct token *token, struct span found)
+{
+    volatile unsigned char difference = token->length != found.length;
+
+    for (size_t i = 0; i < found.length; i++) {
+        unsigned char wanted = i < token->length ? (unsigned char)token->text[i] : 0;
+
+        difference |= (unsigned char)(wanted ^ (unsigned char)found.bytes[i]);
+    }
+    return difference == 0 && token->length > 0;
+}
+
+static void append_hexadecimal(const char *bytes, size_t length, struct text *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < length; i++) {
+        text_append_char(out, digits[(unsigned char)bytes[i] >> 4]);
+        text_append_char(out, digits[(unsigned char)bytes[i] & 15]);
+    }
+}
+
+/* A cookie has the token in hexadecimal digits, since not every character may stand in one. */
+static bool cookie_equals(const struct token *token, struct span found)
+{
+    struct text wanted = {0};
+    unsigned char difference;
+    bool equals;
+
+    append_hexadecimal(token->text, token->length, &wanted);
+    difference = text_failed(&wanted) || found.length != wanted.length;
+    for (size_t i = 0; i < found.length && i < wanted.length; i++)
+        difference |= (unsigned char)(wanted.bytes[i] ^ found.bytes[i]);
+    equals = difference == 0;
+    text_finish(&wanted);
+    return equals;
+}
+
+enum token_judgement token_judge(const struct token *token, const struct http_request *request)
+{
+    static const char scheme[] = "Bearer ";
+    struct span found = request->authorization;
+
+    if (token->length == 0)
+        return TOKEN_GOOD;
+    if (found.length > 0) {
+        if (found.length < sizeof(scheme) - 1 ||
+            strncasecmp(found.bytes, scheme, sizeof(scheme) - 1) != 0)
+            return TOKEN_WRONG;
+        found.bytes += sizeof(scheme) - 1;
+        found.length -= sizeof(scheme) - 1;
+        return token_equals(token, span_trim(found)) ? TOKEN_GOOD : TOKEN_WRONG;
+    }
+    if (!http_cookie_find(request->cookie, TOKEN_COOKIE, &found))
+        return TOKEN_MISSING;
+    return cookie_equals(token, found) ? TOKEN_GOOD : TOKEN_WRONG;
+}
+
+void token_append_cookie(const struct token *token, struct text *out)
+{
+    text_append(out, "Set-Cookie: " TOKEN_COOKIE "=");
+    append_hexadecimal(token->text, token->length, out);
+    text_append(out, COOKIE_RULES COOKIE_SECONDS "\r\n");
+}
+
+void token_append_no_cookie(struct text *out)
+{
+    text_append(out, "Set-Cookie: " TOKEN_COOKIE "=" COOKIE_RULES "0\r\n");
+}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth web: what is at which path, how it begins and ends."""
+import itertools
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+import wire
+from waiting import until, until_pending
+from web_server import Web, serving
+
+DATA = ("/api/events", "/api/history", "/api/report", "/api/status", "/healthz", "/metrics")
+
+
+def test_the_page_has_no_outside_resources(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox) as web:
+        page = web.ask("/")
+        assert page.status == 200
+        assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert not re.search(r"(src|href)=[\"']?(https?:)?//", page.text)
+        policy = page.headers["Content-Security-Policy"]
+        for rule in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"):
+            assert rule in policy
+        assert "unsafe" not in policy
+        assert page.headers["X-Content-Type-Options"] == "nosniff"
+        assert page.headers["Referrer-Policy"] == "no-referrer"
+        assert "Access-Control-Allow-Origin" not in page.headers
+
+
+def test_assets_are_asked_for_once(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox) as web:
+        first = web.ask("/assets/index.html")
+        assert first.status == 200 and first.body == web.ask("/").body
+        again = web.ask("/assets/index.html", headers={"If-None-Match": f'"other", {first.headers["ETag"]}'})
+        assert (again.status, again.body) == (304, b"")
+        assert web.ask("/assets/index.html", headers={"If-None-Match": '"other"'}).status == 200
+        assert web.ask("/assets/none.js").status == 404
+        assert web.ask("/assets/../web.c").status == 404
+
+
+def test_status_is_what_the_verb_says(pool_of, sandbox):
+    pool = pool_of(2)
+    holder = pool.hold("-n", "1", "--name", "train")
+    with serving(sandbox) as web:
+        answer = web.ask("/api/status")
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.headers["Cache-Control"] == "no-store"
+        found, wanted = answer.json, json.loads(pool.berth("status", "--json").stdout)
+        for document in (found, wanted):
+            del document["pool"]["time"]
+        assert found == wanted
+    pool.let_go(holder)
+
+
+def test_status_is_fresh_although_nobody_looked(pool_of, sandbox):
+    """Devices that change by nobody's lease are looked at when somebody asks."""
+    pool = pool_of(2)
+    with serving(sandbox) as web:
+        assert pool.berth("drain", "nvidia1").code == 0
+        assert [device["state"] for device in web.ask("/api/status").json["devices"]] == ["free", "drained"]
+
+
+def test_status_is_fresh_although_somebody_looked_before(pool_of, sandbox):
+    pool = pool_of(2)
+    with serving(sandbox) as web:
+        for verb, state in [("drain", "drained"), ("undrain", "free")] * 3:
+            assert pool.berth(verb, "nvidia1").code == 0
+            assert web.ask("/api/status").json["devices"][1]["state"] == state
+            assert web.ask("/metrics").status == 200
+
+
+def test_a_long_queue(pool_of, sandbox):
+    """Those who read the stream are told its front, as often as it changes; who asks once is told everything."""
+    pool = pool_of(1)
+    holder = pool.hold()
+    with wire.connect(str(pool.socket)) as client:
+        for _ in range(520):
+            client.send_claim({"least": 1})
+        until_pending(pool, 520)
+        with serving(sandbox) as web, web.events() as events:
+            hello = events.wait("hello")
+            assert (hello["pool"]["pending"], len(hello["queue"])) == (520, 500)
+            found, wanted = web.ask("/api/status").json, json.loads(pool.berth("status", "--json").stdout)
+            assert [claim["id"] for claim in found["queue"]] == [claim["id"] for claim in wanted["queue"]]
+            assert len(found["queue"]) == 520
+            pool.let_go(holder)
+            queue = events.wait("queue", lambda data: data["pending"] < 520)
+            assert len(queue["queue"]) == 500
+
+
+def test_a_daemon_that_does_not_answer(pool_of, sandbox):
+    """What is known then is old: the stream says so, and all else says nothing."""
+    paths = ("/healthz", "/metrics", "/api/status")
+    pool = pool_of(1)
+    with serving(sandbox) as web, web.events() as events:
+        assert (web.ask("/healthz").status, web.ask("/healthz").text) == (200, "ok\n")
+        events.wait("state")
+        [daemon] = pool.daemons()
+        os.kill(daemon, signal.SIGSTOP)
+        events.seen.clear()
+        try:
+            web.ask("/api/status")  # it is asked, too, and does not answer
+            silent = events.wait("state", timeout=30)
+            assert silent["state"] == "silent" and silent["reason"]
+            assert [web.ask(path).status for path in paths] == [503, 503, 503]
+            assert web.ask("/").status == 200
+            if "tick" not in [name for name, _ in events.seen]:
+                events.wait("tick", timeout=30)
+            with web.events() as late:
+                assert late.next()[1]["state"] == "silent"
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        assert events.wait("state", timeout=30)["state"] == "live"
+        assert [web.ask(path).status for path in paths] == [200, 200, 200]
+
+
+def test_head_has_no_content(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox) as web:
+        for path in DATA:
+            answer = web.ask(path, "HEAD")
+            assert (answer.status, answer.body) == (200, b""), path
+
+
+OTHERS = [
+    ("/nowhere", "GET", 404, None),
+    ("/api", "GET", 404, None),
+    ("/api/status/", "GET", 404, None),
+    ("/api/status", "POST", 405, "GET, HEAD"),
+    ("/", "DELETE", 405, "GET, HEAD"),
+    ("/assets/index.html", "PUT", 405, "GET, HEAD"),
+    ("/login", "GET", 405, "POST"),
+    ("/logout", "HEAD", 405, "POST"),
+]
+
+
+def test_other_paths_and_methods(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox) as web:
+        for path, method, status, allowed in OTHERS:
+            answer = web.ask(path, method)
+            assert (answer.status, answer.headers["Allow"]) == (status, allowed), (method, path)
+            assert method == "HEAD" or answer.text.count("\n") == 1, (method, path)
+
+
+def test_history_and_report(pool_of, sandbox):
+    pool = pool_of(2)
+    with serving(sandbox) as web:
+        assert web.ask("/api/history").json == {"schema": "berth.history/1", "leases": []}
+        assert pool.berth("run", "-n", "2", "--name", "train", "--", "true").code == 0
+
+        # An answer is kept for a moment, so every time something else is asked.
+        hours = itertools.cycle(range(1, 169))
+
+        def ended():
+            return [lease for lease in web.ask(f"/api/history?hours={next(hours)}").json["leases"] if lease["ended_at"]]
+
+        [lease] = until(ended, "a lease that is over")
+        assert (lease["name"], lease["devices"]) == ("train", ["nvidia0", "nvidia1"])
+        report = until(lambda: web.ask("/api/report?by=name&hours=168").json["rows"], "a row")
+        assert [row["key"] for row in report] == ["train"]
+        assert web.ask("/api/report").json["by"] == "user"
+
+
+WRONG_QUESTIONS = ["/api/history?hours=0", "/api/history?hours=169", "/api/history?hours=x", "/api/history?hours=-1",
+                   "/api/report?by=nobody", "/api/report?by=", "/api/report?hours=99999999999999999999"]  # fmt: skip
+
+
+def test_wrong_questions_about_the_past(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox) as web:
+        for path in WRONG_QUESTIONS:
+            answer = web.ask(path)
+            assert answer.status == 400 and answer.text.count("\n") == 1 and "wanted" in answer.text, path
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ends_when_it_is_told(pool_of, sandbox, number):
+    pool_of(1)
+    with sandbox.start(["berth", "web", "--listen", "127.0.0.1:0"]) as program:
+        web = Web(program)
+        with web.events() as events:
+            events.wait("hello")
+            assert web.end(number) == 0
+            with pytest.raises(EOFError):
+                events.wait("nothing")
+        assert program.text("stderr") == ""
+
+
+def test_port_in_use(pool_of, sandbox):
+    pool_of(1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        done = sandbox.run(["berth", "web", "--listen", address])
+        assert (done.code, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"berth: web: {address}: wanted a free port, found one that is in use (port 0 takes any)\n"
+        )
+
+
+def test_ipv6(pool_of, sandbox):
+    try:
+        socket.socket(socket.AF_INET6).bind(("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    pool_of(1)
+    with serving(sandbox, "--listen", "[::1]:0") as web:
+        assert web.url.startswith("http://[::1]:")
+        assert web.ask("/healthz").status == 200
+
+
+WRONG_USAGE = [
+    (["--listen", "7411"], "--listen: wanted ADDRESS:PORT"),
+    (["--listen", "example.org:80"], "--listen: wanted ADDRESS:PORT"),
+    (["--listen", "127.0.0.1:65536"], "--listen: wanted ADDRESS:PORT"),
+    (["--listen", "::1:80"], "--listen: wanted ADDRESS:PORT"),
+    (["--listen", "203.0.113.7:0", "--token", "TOKEN"], "--listen: 203.0.113.7:0: "),
+    (["--listen", "0.0.0.0:0"], "--listen 0.0.0.0:0: wanted --token FILE"),
+    (["--listen", "[::]:0"], "--listen [::]:0: wanted --token FILE"),
+    (["--host", ""], "--host: wanted a name"),
+    (["--host", "two words"], "--host: wanted a name"),
+    (["--host", "http://gpu.example/"], "--host: wanted a name"),
+    (["--host", "gpu.example:8080"], "--host: wanted a name or an address without a port"),
+    (["--job-mapping", "none"], "--job-mapping: wanted a directory to write to: none: "),
+    (["--token", "none"], "--token: none: No such file"),
+    (["--inventory", "none.yaml"], "inventory: none.yaml: "),
+    (["nonsense"], "wanted only options"),
+]
+
+
+def test_wrong_usage(pool_of, sandbox):
+    pool_of(1)
+    token = sandbox.directory / "TOKEN"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o600)
+    for options, wanted in WRONG_USAGE:
+        listen = [] if "--listen" in options else ["--listen", "127.0.0.1:0"]
+        done = sandbox.run(["berth", "web", *listen, *options])
+        assert done.stderr.startswith(f"berth: web: {wanted}") and done.stderr.count("\n") == 1, done.stderr
+        assert (done.code, done.stdout) == (2, ""), options
+
+
+def test_nobody_listens(sandbox):
+    path = sandbox.directory / "none.sock"
+    done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0"], env={"BERTH_SOCKET": path})
+    assert done == (125, "", f"berth: web: {path}: wanted a running daemon, found no socket\n")

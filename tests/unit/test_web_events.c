@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Server-sent events: framing, and what is in them.
+ */
+#include "support/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "support/pool_views.h"
+#include "web/events.h"
+
+static void index_view(struct pool_view *view)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    assert_int_equal(pool_view_index(view, &error), 0);
+}
+
+/* That the text is one event of that name: two lines and an empty one. */
+static void check_frame(const struct text *text, const char *name)
+{
+    const char *string = text_string(text);
+    const char *data;
+
+    assert_false(text_failed(text));
+    assert_int_equal(strncmp(string, "event: ", 7), 0);
+    assert_int_equal(strncmp(string + 7, name, strlen(name)), 0);
+    data = string + 7 + strlen(name);
+    assert_int_equal(strncmp(data, "\ndata: {", 8), 0);
+    data = strchr(data + 1, '\n');
+    assert_string_equal(data, "\n\n");
+    assert_null(strchr(string, '\r'));
+}
+
+#define assert_has(text, part) assert_non_null(strstr(text_string(text), part))
+
+static struct pool_view hostile_view(void)
+{
+    struct pool_view view = view_of(2);
+    struct wire_lease *lease = view_lease(&view, 12, 0, 1);
+
+    lease->name = view_text("a\nb\r\ndata: x\n\n<script>\xe2\x80\xa8");
+    lease->command = view_text("\xff\xfe");
+    view_claim(&view, 13, "1\n\ndevice", "event: evil\n");
+    index_view(&view);
+    return view;
+}
+
+static void everything_is_one_line(void **state)
+{
+    struct pool_view view = hostile_view();
+    struct user_names users = {0};
+    const struct wire_ended ended = {.lease = &view.look.leases.items[0], .end = WIRE_END_DIED};
+    struct text text = {0};
+
+    (void)state;
+    events_write_hello(&view, &(struct recent){0}, FOLLOW_LIVE, &users, &text);
+    check_frame(&text, "hello");
+    assert_has(&text, "\"state\":\"live\"");
+    assert_has(&text, "\"version\":\"" BERTH_VERSION "\"");
+    text_clear(&text);
+    events_write_load(&view, &text);
+    check_frame(&text, "load");
+    text_clear(&text);
+    events_write_devices(&view, &users, &text);
+    check_frame(&text, "devices");
+    text_clear(&text);
+    events_write_lease("granted", ended.lease, &users, &text);
+    check_frame(&text, "lease");
+    assert_has(&text, "\"end\":null,\"ended_at\":null,\"exit_code\":null");
+    text_clear(&text);
+    events_write_ended(&ended, &users, &text);
+    check_frame(&text, "lease");
+    text_clear(&text);
+    events_write_queue(&view, &users, &text);
+    check_frame(&text, "queue");
+    assert_has(&text, "\"pending\":1");
+    text_clear(&text);
+    events_write_state(FOLLOW_GONE, VIEW_NOW, "no\nreason", &text);
+    check_frame(&text, "state");
+    assert_has(&text, "\"state\":\"gone\",\"since\":\"2026-11-16T12:00:00.000Z\"");
+    text_clear(&text);
+    events_write_tick(VIEW_NOW, &text);
+    check_frame(&text, "tick");
+    text_finish(&text);
+    user_names_finish(&users);
+    pool_view_finish(&view);
+}
+
+static void loads(void **state)
+{
+    struct pool_view view = view_of(2);
+    struct load *load = &view.look.slots.items[0].device->load;
+    struct text text = {0};
+
+    (void)state;
+    load->utilization = figure_sampled(970, VIEW_NOW);
+    load->memory_free = figure_sampled(INT64_C(20) << 30, VIEW_NOW);
+    load->temperature = figure_sampled(45500, VIEW_NOW);
+    load->power = figure_sampled(250000, VIEW_NOW);
+    view_lease(&view, 12, 0, 1);
+    index_view(&view);
+    events_write_load(&view, &text);
+    assert_has(&text,
+               "{\"id\":\"nvidia0\",\"leased\":true,\"state\":\"leased\",\"utilization\":0.97,"
+               "\"memory_used\":64424509440,\"memory_total\":85899345920,\"temperature_c\":45.5,"
+               "\"power_w\":250,\"sampled_at\":\"2026-11-16T12:00:00.000Z\",\"health\":null,"
+               "\"asleep\":false,\"old\":false}");
+    assert_has(&text,
+               "{\"id\":\"nvidia1\",\"leased\":false,\"state\":\"free\",\"utilization\":null,"
+               "\"memory_used\":null,");
+    text_finish(&text);
+    pool_view_finish(&view);
+}
+
+static void what_ends_are_called(void **state)
+{
+    static const struct {
+        enum wire_end end;
+        const char *what;
+        const char *name;
+    } cases[] = {
+        {WIRE_END_RELEASED, "released", "\"released\""},
+        {WIRE_END_DIED, "released", "\"died\""},
+        {WIRE_END_PARENT, "released", "\"parent\""},
+        {WIRE_END_EXPIRED, "expired", "\"expired\""},
+        {WIRE_END_REVOKED, "revoked", "\"revoked\""},
+        {WIRE_END_STOPPED, "revoked", "\"stopped\""},
+        {WIRE_END_IDLE, "revoked", "\"idle\""},
+        {(enum wire_end)99, "released", "null"},
+    };
+    struct user_names users = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct wire_lease lease = {.id = 7};
+        struct wire_ended ended = {.lease = &lease,
+                                   .end = cases[i].end,
+                                   .time = VIEW_NOW,
+                                   .exit_code = optional_number_of(3)};
+        struct text text = {0};
+        char wanted[64];
+
+        events_write_ended(&ended, &users, &text);
+        snprintf(wanted, sizeof(wanted), "\"what\":\"%s\"", cases[i].what);
+        assert_has(&text, wanted);
+        snprintf(wanted, sizeof(wanted), "\"end\":%s,\"ended_at\":\"2026-", cases[i].name);
+        assert_has(&text, wanted);
+        assert_has(&text, "\"exit_code\":3");
+        text_finish(&text);
+    }
+    user_names_finish(&users);
+}
+
+/* The text by which it is known whether there is something new of the devices. */
+static struct text facts_of(const struct pool_view *view)
+{
+    struct user_names users = {0};
+    struct text text = {0};
+
+    events_write_devices_facts(view, &users, &text);
+    user_names_finish(&users);
+    return text;
+}
+
+static bool differs(const struct text *before, const struct pool_view *view)
+{
+    struct text now = facts_of(view);
+    bool found = strcmp(text_string(before), text_string(&now)) != 0;
+
+    text_finish(&now);
+    return found;
+}
+
+static void what_is_new_of_devices(void **state)
+{
+    struct pool_view view = view_of(2);
+    struct device *device = view.look.slots.items[1].device;
+    struct device_process *process = vector_append(&device->processes);
+    struct text before;
+
+    (void)state;
+    assert_non_null(process);
+    process->pid = 7;
+    index_view(&view);
+    before = facts_of(&view);
+    device->load.utilization = figure_sampled(1, VIEW_NOW);
+    process->memory = optional_number_of(99);
+    view.look.time++;
+    assert_false(differs(&before, &view));
+    /* What is written leaves the view as it is. */
+    assert_true(device->load.utilization.known && process->memory.known);
+    process->squats = true;
+    assert_true(differs(&before, &view));
+    process->squats = false;
+    device->health = HEALTH_SICK;
+    assert_true(differs(&before, &view));
+    device->health = HEALTH_UNKNOWN;
+    view.look.slots.items[0].state = WIRE_STATE_DRAINED;
+    assert_true(differs(&before, &view));
+    text_finish(&before);
+    pool_view_finish(&view);
+}
+
+static void long_queues_are_cut(void **state)
+{
+    struct pool_view view = view_of(1);
+    struct user_names users = {0};
+    struct text text = {0};
+    size_t found = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < EVENTS_CLAIMS_MOST + 10; i++)
+        view_claim(&view, 100 + i, "1 device", "busy");
+    events_write_queue(&view, &users, &text);
+    for (const char *at = text_string(&text); (at = strstr(at, "\"position\":")) != NULL; at++)
+        found++;
+    assert_int_equal(found, EVENTS_CLAIMS_MOST);
+    assert_has(&text, "\"pending\":510");
+    text_finish(&text);
+    user_names_finish(&users);
+    pool_view_finish(&view);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_one_line), cmocka_unit_test(loads),
+        cmocka_unit_test(what_ends_are_called),   cmocka_unit_test(what_is_new_of_devices),
+        cmocka_unit_test(long_queues_are_cut),
+    };
+
+    return cmocka_run_group_tests_name("web events", tests, NULL, NULL);
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server, with times that are short: who is waited for, and for how long. And readers of the
+ * event stream, of a pool that never was.
+ */
+#include "support/unit.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "support/pool_views.h"
+#include "web/readers.h"
+#include "web/server.h"
+
+#define SHORT (DURATION_SECOND / 10)
+#define LONG  (20 * DURATION_SECOND)
+
+/* What the handler does. */
+enum act { ACT_ANSWER, ACT_LONG_ANSWER, ACT_WAIT, ACT_DELAY, ACT_READ };
+
+struct scene {
+    struct event_base *base;
+    struct server *server;
+    enum act act;
+    size_t closed;
+    struct connection *waiting;
+    struct follower follower;
+    struct user_names users;
+    struct readers readers;
+};
+
+static char much[4 << 20];
+
+static void on_closed(void *context)
+{
+    struct scene *scene = context;
+
+    scene->closed++;
+    scene->waiting = NULL;
+}
+
+static void handle(void *context, struct connection *connection, const struct http_request *request)
+{
+    static const struct stream_events events = {.closed = on_closed};
+    struct scene *scene = context;
+
+    (void)request;
+    switch (scene->act) {
+    case ACT_ANSWER:
+        connection_answer_line(connection, 200, "%s", "here");
+        break;
+    case ACT_LONG_ANSWER:
+        connection_answer(connection, &(struct answer){.status = 200,
+                                                       .bytes = much,
+                                                       .length = sizeof(much),
+                                                       .is_static = true});
+        break;
+    case ACT_WAIT:
+        scene->waiting = connection;
+        connection_wait(connection, &events, scene);
+        break;
+    case ACT_DELAY:
+        connection_answer(connection, &(struct answer){.status = 401, .delay = SHORT});
+        break;
+    case ACT_READ:
+        readers_add(&scene->readers, connection);
+        break;
+    }
+}
+
+static void begin(struct scene *scene, enum act act, struct server_times times)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct server_settings settings = {
+        .headers = "X-Ours: yes\r\n", .handler = handle, .context = scene, .times = times};
+
+    *scene = (struct scene){.act = act, .base = event_base_new()};
+    assert_non_null(scene->base);
+    scene->follower.reason = (struct berth_error)BERTH_ERROR_INIT;
+    readers_init(&scene->readers, &scene->follower, &scene->users);
+    assert_int_equal(listen_parse("127.0.0.1:0", &settings.address, &error), 0);
+    assert_int_equal(server_create(scene->base, &settings, &scene->server, &error), 0);
+}
+
+static void end(struct scene *scene)
+{
+    server_destroy(scene->server);
+    readers_finish(&scene->readers);
+    user_names_finish(&scene->users);
+    event_base_free(scene->base);
+}
+
+static int reach(struct scene *scene)
+{
+    const struct listen_address *address = server_address(scene->server);
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int small = 4096;
+
+    assert_true(descriptor >= 0);
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    assert_int_equal(connect(descriptor, &address->any, address->length), 0);
+    assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
+    return descriptor;
+}
+
+static int ask(struct scene *scene)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    int descriptor = reach(scene);
+
+    assert_int_equal(send(descriptor, request, sizeof(request) - 1, MSG_NOSIGNAL),
+                     sizeof(request) - 1);
+    return descriptor;
+}
+
+/* Lets the server work for a moment. */
+static void turn(struct scene *scene)
+{
+    struct timeval moment = {.tv_usec = 2000};
+
+    event_base_loopexit(scene->base, &moment);
+    event_base_dispatch(scene->base);
+}
+
+/* Reads what there is. Returns false when the other side has hung up. */
+static bool take(int descriptor, struct text *out)
+{
+    char bytes[4096];
+
+    for (;;) {
+        ssize_t length = recv(descriptor, bytes, sizeof(bytes), 0);
+
+        if (length < 0 && errno == EAGAIN)
+            return true;
+        if (length <= 0)
+            return false;
+        text_append_bytes(out, bytes, (size_t)length);
+    }
+}
+
+/* Waits until the text holds this, or, with NULL, until the other side hangs up. */
+static void await(struct scene *scene, int descriptor, const char *wanted, struct text *out)
+{
+    int64_t deadline = clock_now() + LONG;
+
+    for (;;) {
+        bool goes_on = take(descriptor, out);
+
+        if (wanted != NULL ? strstr(text_string(out), wanted) != NULL : !goes_on)
+            return;
+        assert_true(goes_on);
+        assert_true(clock_now() < deadline);
+        turn(scene);
+    }
+}
+
+static void an_answer_and_the_next(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client;
+
+    (void)state;
+    begin(&scene, ACT_ANSWER, (struct server_times){.idle = SHORT});
+    client = ask(&scene);
+    await(&scene, client, "\r\n\r\nhere\n", &text);
+    assert_non_null(strstr(text_string(&text), "HTTP/1.1 200 OK\r\n"));
+    assert_non_null(strstr(text_string(&text), "X-Ours: yes\r\n"));
+    assert_non_null(strstr(text_string(&text), "Date: "));
+    text_clear(&text);
+    assert_int_equal(send(client, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+    await(&scene, client, NULL, &text);
+    assert_non_null(strstr(text_string(&text), "Connection: close\r\n"));
+    close(client);
+    /* One that asks nothing more is not waited for. */
+    client = ask(&scene);
+    await(&scene, client, NULL, &text);
+    close(client);
+    text_finish(&text);
+    end(&scene);
+}
+
+static void half_a_request(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client;
+
+    (void)state;
+    begin(&scene, ACT_ANSWER, (struct server_times){.head = SHORT});
+    client = reach(&scene);
+    assert_int_equal(send(client, "GET", 3, 0), 3);
+    await(&scene, client, NULL, &text);
+    assert_int_equal(text.length, 0);
+    close(client);
+    /* Nor one who says nothing at all. */
+    client = reach(&scene);
+    await(&scene, client, NULL, &text);
+    close(client);
+    end(&scene);
+}
+
+/* It counts from the beginning, however much comes. */
+static void a_request_that_never_ends(void **state)
+{
+    int64_t deadline = clock_now() + LONG;
+    struct scene scene;
+    struct text text = {0};
+    int client;
+
+    (void)state;
+    begin(&scene, ACT_ANSWER, (struct server_times){.head = SHORT});
+    client = reach(&scene);
+    assert_int_equal(send(client, "GET / HTTP/1.1\r\n", 16, 0), 16);
+    while (take(client, &text)) {
+        assert_true(clock_now() < deadline);
+        send(client, "A", 1, MSG_NOSIGNAL);
+        turn(&scene);
+    }
+    assert_int_equal(text.length, 0);
+    close(client);
+    end(&scene);
+}
+
+/* Neither one who takes nothing of an answer, nor one who takes it too slowly. */
+static void answers_that_are_not_taken(void **state)
+{
+    const struct server_times times[] = {{.stalled = SHORT}, {.answer = SHORT}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct scene scene;
+        struct text text = {0};
+        int64_t deadline = clock_now() + LONG;
+        int client;
+
+        begin(&scene, ACT_LONG_ANSWER, times[i]);
+        client = ask(&scene);
+        /* It has hung up when sending fails. */
+        while (send(client, "x", 1, MSG_NOSIGNAL) >= 0 || errno == EAGAIN) {
+            assert_true(clock_now() < deadline);
+            turn(&scene);
+        }
+        text_finish(&text);
+        close(client);
+        end(&scene);
+    }
+}
+
+static void answers_that_come_later(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int64_t begun = clock_now();
+    int client;
+
+    (void)state;
+    begin(&scene, ACT_DELAY, (struct server_times){0});
+    client = ask(&scene);
+    await(&scene, client, "HTTP/1.1 401 Unauthorized\r\n", &text);
+    assert_true(clock_now() - begun >= SHORT);
+    close(client);
+    text_clear(&text);
+    scene.act = ACT_WAIT;
+    client = ask(&scene);
+    while (scene.waiting == NULL)
+        turn(&scene);
+    connection_answer_line(scene.waiting, 200, "%s", "late");
+    await(&scene, client, "late\n", &text);
+    assert_int_equal(scene.closed, 0);
+    close(client);
+    text_finish(&text);
+    end(&scene);
+}
+
+static void answers_that_never_come(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client;
+
+    (void)state;
+    begin(&scene, ACT_WAIT, (struct server_times){.wait = SHORT});
+    client = ask(&scene);
+    await(&scene, client, "HTTP/1.1 503 ", &text);
+    assert_int_equal(scene.closed, 1);
+    close(client);
+    client = ask(&scene);
+    while (scene.waiting == NULL)
+        turn(&scene);
+    end(&scene);
+    assert_int_equal(scene.closed, 2);
+    close(client);
+    text_finish(&text);
+}
+
+/* ---- Readers ---- */
+
+static void show(struct scene *scene, struct pool_view view)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    assert_int_equal(pool_view_index(&view, &error), 0);
+    if (scene->follower.has_view)
+        pool_view_finish(&scene->follower.view);
+    scene->follower.view = view;
+    scene->follower.has_view = true;
+}
+
+/* Sends the end of a lease with the next news. */
+static void show_ended(struct scene *scene, struct wire_lease *lease)
+{
+    struct wire_ended *ended = vector_append(&scene->follower.ended);
+
+    assert_non_null(ended);
+    *ended = (struct wire_ended){.lease = lease, .end = WIRE_END_RELEASED, .time = VIEW_NOW};
+}
+
+static int begin_reading(struct scene *scene, struct server_times times, struct text *text)
+{
+    int client;
+
+    begin(scene, ACT_READ, times);
+    show(scene, view_of(4));
+    client = ask(scene);
+    await(scene, client, "event: state\n", text);
+    text_clear(text);
+    return client;
+}
+
+static void end_reading(struct scene *scene, int client, struct text *text)
+{
+    close(client);
+    text_finish(text);
+    vector_finish(&scene->follower.ended);
+    end(scene);
+    assert_int_equal(scene->readers.count, 0);
+    pool_view_finish(&scene->follower.view);
+}
+
+static void leases_that_are_too_short_to_be_seen(void **state)
+{
+    struct wire_lease lease = {.id = 7};
+    struct scene scene;
+    struct text text = {0};
+    int client = begin_reading(&scene, (struct server_times){0}, &text);
+
+    (void)state;
+    show_ended(&scene, &lease);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    await(&scene, client, "\"what\":\"released\"", &text);
+    assert_non_null(strstr(text_string(&text), "\"what\":\"granted\""));
+    assert_null(strstr(text_string(&text), "event: hello"));
+    end_reading(&scene, client, &text);
+}
+
+/* Its end is not told with the next news either: then everything is told. */
+static void leases_that_vanish(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    struct pool_view view = view_of(4);
+
+    (void)state;
+    view_lease(&view, 7, 0, 1);
+    show(&scene, view);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    await(&scene, client, "\"what\":\"granted\"", &text);
+    await(&scene, client, "event: load", &text);
+    text_clear(&text);
+    show(&scene, view_of(4));
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    await(&scene, client, "event: load", &text);
+    assert_null(strstr(text_string(&text), "event: hello"));
+    /* Somebody looks again, before there are news. */
+    text_clear(&text);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
+    await(&scene, client, "event: load", &text);
+    assert_null(strstr(text_string(&text), "event: hello"));
+    scene.follower.news_count++;
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    await(&scene, client, "event: hello", &text);
+    end_reading(&scene, client, &text);
+}
+
+/* It is over, and something of it is left: that is told once. */
+static void leases_that_linger(void **state)
+{
+    struct wire_lease over = {.id = 7};
+    struct scene scene;
+    struct text text = {0};
+    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    struct pool_view view = view_of(4);
+
+    (void)state;
+    view_lease(&view, 7, 0, 1);
+    show(&scene, view);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    view = view_of(4);
+    view_lease(&view, 7, 0, 1)->draining = true;
+    show(&scene, view);
+    show_ended(&scene, &over);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    scene.follower.ended.count = 0;
+    await(&scene, client, "\"what\":\"released\"", &text);
+    text_clear(&text);
+    show(&scene, view_of(4));
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    readers_tick(&scene.readers);
+    await(&scene, client, "event: tick", &text);
+    assert_null(strstr(text_string(&text), "event: lease"));
+    assert_null(strstr(text_string(&text), "event: hello"));
+    end_reading(&scene, client, &text);
+}
+
+static void many_leases_at_once(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    struct pool_view view = view_of(4);
+
+    (void)state;
+    for (uint64_t id = 1; id <= 300; id++)
+        view_lease(&view, id, 0, 1);
+    show(&scene, view);
+    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    await(&scene, client, "event: load", &text);
+    assert_null(strstr(text_string(&text), "event: lease"));
+    assert_non_null(strstr(text_string(&text), "event: hello"));
+    end_reading(&scene, client, &text);
+}
+
+static void readers_that_sleep_are_closed(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int64_t deadline = clock_now() + LONG;
+    int client = begin_reading(&scene, (struct server_times){.stalled = SHORT}, &text);
+
+    (void)state;
+    show(&scene, view_of(500));
+    while (scene.readers.count > 0) {
+        assert_true(clock_now() < deadline);
+        readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+        turn(&scene);
+    }
+    end_reading(&scene, client, &text);
+}
+
+static void slow_readers_skip(void **state)
+{
+    struct scene scene;
+    struct text text = {0};
+    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    struct pool_view view = view_of(4);
+    size_t told = 200;
+
+    (void)state;
+    show(&scene, view_of(300));
+    for (size_t i = 0; i < told; i++) {
+        readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+        turn(&scene);
+    }
+    view_lease(&view, 77, 0, 1)->name = view_text("the newest");
+    show(&scene, view);
+    readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+    await(&scene, client, "the newest", &text);
+    await(&scene, client, "event: state", &text);
+    for (const char *at = text_string(&text); (at = strstr(at, "event: hello")) != NULL; at++)
+        told--;
+    assert_true(told > 100);
+    end_reading(&scene, client, &text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_and_the_next),
+        cmocka_unit_test(half_a_request),
+        cmocka_unit_test(a_request_that_never_ends),
+        cmocka_unit_test(answers_that_are_not_taken),
+        cmocka_unit_test(answers_that_come_later),
+        cmocka_unit_test(answers_that_never_come),
+        cmocka_unit_test(leases_that_are_too_short_to_be_seen),
+        cmocka_unit_test(leases_that_vanish),
+        cmocka_unit_test(leases_that_linger),
+        cmocka_unit_test(many_leases_at_once),
+        cmocka_unit_test(readers_that_sleep_are_closed),
+        cmocka_unit_test(slow_readers_skip),
+    };
+
+    return cmocka_run_group_tests_name("web server", tests, NULL, NULL);
+}
