@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What keys do. No terminal and no daemon in here: what is wanted of those is said to the caller.
+ */
+#ifndef TOP_CONTROL_H
+#define TOP_CONTROL_H
+
+#include "base/terminal.h"
+#include "base/text.h"
+#include "top/model.h"
+
+enum control_key_kind {
+    CONTROL_CHARACTER,
+    CONTROL_UP,
+    CONTROL_DOWN,
+    CONTROL_LEFT,
+    CONTROL_RIGHT,
+    CONTROL_PAGE_UP,
+    CONTROL_PAGE_DOWN,
+    CONTROL_HOME,
+    CONTROL_END,
+    CONTROL_TAB,
+    CONTROL_BACK_TAB,
+    CONTROL_ENTER,
+    CONTROL_ESCAPE,
+    CONTROL_BACKSPACE,
+    CONTROL_ERASE_LINE,
+    CONTROL_HELP,
+    CONTROL_REDRAW,
+    CONTROL_INTERRUPT,
+    CONTROL_SUSPEND,
+    CONTROL_UNKNOWN,
+};
+
+struct control_key {
+    enum control_key_kind kind;
+    uint32_t character; /* of CONTROL_CHARACTER */
+};
+
+enum control_mode {
+    CONTROL_WATCHING,
+    CONTROL_FILTERING, /* a filter is being typed */
+    CONTROL_HELPING,
+    CONTROL_ASKING, /* whether the deed is to be done */
+};
+
+/* What is to be done to a lease or claim. */
+struct control_deed {
+    enum wire_type type; /* WIRE_STOP or WIRE_CANCEL; 0: nothing */
+    uint64_t id;
+};
+
+struct control {
+    struct model model;
+    enum control_mode mode;
+    bool paused;
+    size_t help_first;
+    struct control_deed deed; /* that is asked about, or to be done */
+    struct text prompt;       /* "": none */
+    struct text message;      /* "": none */
+    enum style message_style;
+    unsigned said; /* messages so far */
+};
+
+/* What a key wants of those who can. */
+enum control_wish {
+    CONTROL_NOTHING,
+    CONTROL_DO, /* the deed */
+    CONTROL_QUIT,
+    CONTROL_STOP,  /* until somebody lets us go on */
+    CONTROL_ANEW,  /* the screen is in disorder */
+    CONTROL_PAUSE, /* or go on: `paused` has changed */
+};
+
+/* `filter` may be longer than a filter can be: it is cut. NULL: none. */
+void control_init(struct control *control, enum view_column column, const char *filter);
+void control_finish(struct control *control);
+
+/* There is a new view: makes the rows anew, and asks no more about what is over. Fails with
+ * BERTH_ERROR_MEMORY. */
+int control_update(struct control *control, const struct pool_view *view, struct user_names *users);
+
+/* A key was pressed; `view` is that of the last update, `uid` who we are. Returns a control_wish,
+ * or BERTH_ERROR_MEMORY. */
+int control_press(struct control *control, struct control_key key, const struct pool_view *view,
+                  struct user_names *users, uint32_t uid);
+
+/* Says something in the last line, until the next key. */
+void control_say(struct control *control, enum style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

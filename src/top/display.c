@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wide characters are declared only to those who ask. */
+#define NCURSES_WIDECHAR 1
+#include "top/display.h"
+
+#include <curses.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <term.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+
+/* What a lone Escape waits for the rest of a key's sequence, in milliseconds. */
+enum { ESCAPE_PATIENCE = 50, USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
+
+static struct {
+    SCREEN *screen;
+    bool unicode;
+    bool colour;
+    attr_t styles[STYLE_BAD + 1];
+} ours;
+
+/* Where the user's locale is not installed, the characters may be shown all the same. */
+static void find_locale(bool wants_unicode)
+{
+    const char *codeset;
+
+    if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0) {
+        if (wants_unicode)
+            setlocale(LC_CTYPE, "C.UTF-8");
+    }
+    codeset = nl_langinfo(CODESET);
+    ours.unicode = wants_unicode && strcmp(codeset, "UTF-8") == 0;
+}
+
+/* A style without colours is told by weight; words say the rest. */
+static void choose_styles(void)
+{
+    static const short colours[] = {
+        [STYLE_GOOD] = COLOR_GREEN, [STYLE_WARNING] = COLOR_YELLOW, [STYLE_BAD] = COLOR_RED};
+
+    ours.styles[STYLE_PLAIN] = A_NORMAL;
+    ours.styles[STYLE_STRONG] = A_BOLD;
+    ours.styles[STYLE_FAINT] = ours.colour ? A_DIM : A_NORMAL;
+    ours.styles[STYLE_GOOD] = A_NORMAL;
+    ours.styles[STYLE_WARNING] = A_BOLD;
+    ours.styles[STYLE_BAD] = A_BOLD;
+    if (!ours.colour)
+        return;
+    start_color();
+    for (short style = STYLE_GOOD; style <= STYLE_BAD; style++) {
+        /* The user's own background, light or dark. */
+        init_pair(style, colours[style], use_default_colors() == OK ? -1 : COLOR_BLACK);
+        ours.styles[style] = (attr_t)COLOR_PAIR(style) | (style == STYLE_GOOD ? 0 : A_BOLD);
+    }
+}
+
+int display_check(struct berth_error *error)
+{
+    const char *kind = getenv("TERM");
+    bool can_do_it;
+    int result;
+
+    if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
+        return error_set(
+            error, BERTH_ERROR_INVALID,
+            "wanted a terminal for input and output, found none ('berth status' prints "
+            "the same anywhere)");
+    if (kind == NULL || kind[0] == '\0')
+        return error_set(error, BERTH_ERROR_INVALID, "TERM: wanted a kind of terminal, found none");
+    if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "TERM: wanted a terminal that ncurses knows, found %s", quote(kind).text);
+    can_do_it = tigetstr("cup") != NULL && tigetstr("clear") != NULL;
+    del_curterm(cur_term);
+    if (!can_do_it)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "TERM: wanted a terminal with a cursor that moves, found %s",
+                         quote(kind).text);
+    return 0;
+}
+
+/* ncurses handles what has no handler; we hear signals in our own way, and whoever ends us by one
+ * is to see that it did. */
+static void take_signals_back(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        struct sigaction action;
+
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+    }
+}
+
+int display_open(struct berth_error *error)
+{
+    struct terminal terminal = terminal_of(STDOUT_FILENO);
+
+    find_locale(terminal.unicode);
+    ours.screen = newterm(NULL, stdout, stdin);
+    if (ours.screen == NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a terminal that can show a full screen, found one that cannot");
+    take_signals_back();
+    ours.colour = terminal.colour && has_colors();
+    choose_styles();
+    /* Also Ctrl-C and the like are keys: nothing is done to the terminal behind our back. */
+    raw();
+    noecho();
+    nonl();
+    nodelay(stdscr, TRUE);
+    keypad(stdscr, TRUE);
+    set_escdelay(ESCAPE_PATIENCE);
+    curs_set(0);
+    return 0;
+}
+
+void display_close(void)
+{
+    if (ours.screen == NULL)
+        return;
+    endwin();
+    delscreen(ours.screen);
+    ours.screen = NULL;
+}
+
+void display_leave(void)
+{
+    endwin();
+}
+
+void display_return(void)
+{
+    /* It may have been used by others in the meantime. */
+    clearok(curscr, TRUE);
+    doupdate();
+}
+
+bool display_is_unicode(void)
+{
+    return ours.unicode;
+}
+
+void display_measure(size_t *ret_width, size_t *ret_height)
+{
+    struct winsize size = {0};
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0) {
+        size.ws_col = COLS > 0 ? (unsigned short)COLS : USUAL_WIDTH;
+        size.ws_row = LINES > 0 ? (unsigned short)LINES : USUAL_HEIGHT;
+    }
+    if (is_term_resized(size.ws_row, size.ws_col))
+        resizeterm(size.ws_row, size.ws_col);
+    *ret_width = size.ws_col;
+    *ret_height = size.ws_row;
+}
+
+/* The character as the C library measures it; one that it measures otherwise than we did would
+ * shift all that follows. */
+static wchar_t shown_character(uint32_t character)
+{
+    unsigned width = utf8_character_width(character);
+
+    if (character < 0x80)
+        return (wchar_t)character;
+    return wcwidth((wchar_t)character) == (int)width ? (wchar_t)character : L'?';
+}
+
+static void show_cell(const struct grid_cell *cell, int x, int y)
+{
+    attr_t attributes = ours.styles[cell->style] | (cell->reverse ? A_REVERSE : 0);
+    wchar_t characters[GRID_MARKS_MOST + 2] = {shown_character(cell->character)};
+    size_t count = 1;
+    cchar_t shown;
+
+    for (size_t i = 0; i < GRID_MARKS_MOST && cell->marks[i] != 0; i++) {
+        if (wcwidth((wchar_t)cell->marks[i]) == 0)
+            characters[count++] = (wchar_t)cell->marks[i];
+    }
+    if (setcchar(&shown, characters, attributes & ~(attr_t)A_COLOR,
+                 (short)PAIR_NUMBER((int)attributes), NULL) == OK)
+        mvadd_wch(y, x, &shown);
+    else
+        mvaddch(y, x, '?');
+}
+
+void display_show(const struct grid *grid, bool anew)
+{
+    erase();
+    for (size_t y = 0; y < grid->height; y++) {
+        for (size_t x = 0; x < grid->width; x++) {
+            const struct grid_cell *cell = &grid->cells[y * grid->width + x];
+
+            if (cell->character == 0 ||
+                (cell->character == ' ' && !cell->reverse && cell->marks[0] == 0))
+                continue;
+            show_cell(cell, (int)x, (int)y);
+        }
+    }
+    if (anew)
+        clearok(stdscr, TRUE);
+    refresh();
+}
+
+/* Keys that are no characters, and control characters. */
+static enum control_key_kind kind_of(int result, wint_t found)
+{
+    static const struct {
+        wint_t found;
+        bool is_key;
+        enum control_key_kind kind;
+    } rows[] = {
+        {KEY_UP, true, CONTROL_UP},
+        {KEY_DOWN, true, CONTROL_DOWN},
+        {KEY_LEFT, true, CONTROL_LEFT},
+        {KEY_RIGHT, true, CONTROL_RIGHT},
+        {KEY_PPAGE, true, CONTROL_PAGE_UP},
+        {KEY_NPAGE, true, CONTROL_PAGE_DOWN},
+        {KEY_HOME, true, CONTROL_HOME},
+        {KEY_END, true, CONTROL_END},
+        {KEY_BTAB, true, CONTROL_BACK_TAB},
+        {KEY_ENTER, true, CONTROL_ENTER},
+        {KEY_BACKSPACE, true, CONTROL_BACKSPACE},
+        {KEY_F(1), true, CONTROL_HELP},
+        {'\t', false, CONTROL_TAB},
+        {'\r', false, CONTROL_ENTER},
+        {'\n', false, CONTROL_ENTER},
+        {0x1b, false, CONTROL_ESCAPE},
+        {0x7f, false, CONTROL_BACKSPACE},
+        {'\b', false, CONTROL_BACKSPACE},
+        {0x15, false, CONTROL_ERASE_LINE},
+        {0x0c, false, CONTROL_REDRAW},
+        {0x03, false, CONTROL_INTERRUPT},
+        {0x1c, false, CONTROL_INTERRUPT},
+        {0x1a, false, CONTROL_SUSPEND},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (rows[i].found == found && rows[i].is_key == (result == KEY_CODE_YES))
+            return rows[i].kind;
+    }
+    if (result == KEY_CODE_YES || found > 0x10FFFF || (found >= 0xD800 && found <= 0xDFFF) ||
+        utf8_is_control((uint32_t)found))
+        return CONTROL_UNKNOWN;
+    return CONTROL_CHARACTER;
+}
+
+bool display_next_key(struct control_key *ret_key)
+{
+    wint_t found;
+    int result;
+
+    /* ncurses puts a key of its own before those that are pressed when it learns of another size,
+     * which is nobody's answer to a question. */
+    do {
+        result = get_wch(&found);
+    } while (result == KEY_CODE_YES && found == KEY_RESIZE);
+    if (result == ERR)
+        return false;
+    *ret_key = (struct control_key){.kind = kind_of(result, found)};
+    if (ret_key->kind == CONTROL_CHARACTER)
+        ret_key->character = (uint32_t)found;
+    return true;
+}
+
+bool display_is_gone(void)
+{
+    int waiting = 0;
+
+    return ioctl(STDIN_FILENO, FIONREAD, &waiting) < 0 || waiting == 0;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole picture: the first line, what is to be said below it, charts, panes, and the last line.
+ */
+#include "top/draw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/count.h"
+#include "base/utf8.h"
+#include "top/draw_parts.h"
+
+/* The lines above and below the help's own, and columns beside it that are worth it. */
+enum { HELP_FRAME = 2, HELP_BESIDE = 16 };
+
+static const char *const help_lines[] = {
+    "Up Down j k         select the row above or below",
+    "PgUp PgDn Home End  select further away",
+    "Tab 1 2 3           go to devices, leases, queue",
+    "s or >, <           sort by the next column, or the one before",
+    "r                   reverse the order",
+    "/                   show only rows with these words: user, name, id, state",
+    "Esc                 show all rows again",
+    "x                   release the selected lease, after asking",
+    "c                   cancel the selected claim, after asking",
+    "p or Space          pause, and go on",
+    "Ctrl-L              draw everything anew",
+    "h ?                 this help",
+    "q Ctrl-C            quit",
+    "",
+    "[|||   ] 45% is the load, HISTORY how it was before.",
+    "- is what nobody knows.",
+};
+
+size_t draw_help_first(size_t wanted, size_t height)
+{
+    size_t shown = height > HELP_FRAME ? height - HELP_FRAME : 1;
+    size_t most = COUNT(help_lines) > shown ? COUNT(help_lines) - shown : 0;
+
+    return wanted > most ? most : wanted;
+}
+
+struct quantity_text draw_clock(int64_t time)
+{
+    time_t seconds = (time_t)(time / DURATION_SECOND);
+    struct quantity_text clock = {.text = ""};
+    struct tm parts;
+
+    if (localtime_r(&seconds, &parts) != NULL)
+        strftime(clock.text, sizeof(clock.text), "%H:%M:%S", &parts);
+    return clock;
+}
+
+/* How the devices stand, in many words or in few. */
+static void append_census(struct text *out, struct view_census census, bool brief)
+{
+    if (brief) {
+        text_append_format(out, "%zu/%zu free", census.free, census.devices);
+        return;
+    }
+    text_append_format(out, "%zu device%s: %zu free, %zu leased", census.devices,
+                       census.devices == 1 ? "" : "s", census.free, census.leased);
+    if (census.shared > 0)
+        text_append_format(out, ", %zu shared", census.shared);
+    if (census.others > 0)
+        text_append_format(out, ", %zu out of use", census.others);
+}
+
+static void append_waiting(struct text *out, size_t count, bool brief)
+{
+    if (count == 0)
+        text_append(out, brief ? "" : ", nobody waits");
+    else
+        text_append_format(out, ", %zu%s", count, brief ? " wait" : " waiting");
+}
+
+/* Which pool it is, as far as there is room: a path is told by its end. Appends nothing where there
+ * is none for that. */
+static void append_pool(const struct top_picture *picture, const struct grid *grid, size_t room,
+                        struct text *out)
+{
+    struct text pool = {0};
+    const char *path;
+    const char *name;
+
+    view_append_pool(picture->view, picture->address, &pool);
+    path = strchr(text_string(&pool), '/');
+    name = strrchr(text_string(&pool), '/');
+    text_append(out, text_string(&pool));
+    for (int tries = 0; tries < 2 && path != NULL && utf8_width(text_string(out)) > room; tries++) {
+        text_clear(out);
+        if (tries == 0)
+            text_append_bytes(out, text_string(&pool), (size_t)(path - text_string(&pool)));
+        text_append(out, grid->unicode ? "…" : "~");
+        text_append(out, name);
+    }
+    if (utf8_width(text_string(out)) > room)
+        text_clear(out);
+    out->failed |= pool.failed;
+    text_finish(&pool);
+}
+
+/* As much as there is room for, in words that are fewer the less there is. */
+static void draw_header(const struct top_picture *picture, size_t y, struct grid *grid)
+{
+    struct view_census census = view_count(picture->view);
+    struct quantity_text clock = draw_clock(picture->now);
+    size_t room = grid->width;
+    struct text counts = {0};
+    struct text pool = {0};
+    size_t used;
+
+    for (int brief = 0; brief < 2; brief++) {
+        text_clear(&counts);
+        append_census(&counts, census, brief == 1);
+        append_waiting(&counts, picture->view->look.claims.count, brief == 1);
+        if (utf8_width(text_string(&counts)) + strlen(clock.text) + 2 <= room)
+            break;
+    }
+    used = grid_put(grid, 0, y, room, STYLE_STRONG, text_string(&counts)) + 2;
+    if (used + strlen(clock.text) <= room) {
+        grid_put_right(grid, used, y, room - used, STYLE_PLAIN, clock.text);
+        room -= strlen(clock.text) + 2;
+    }
+    append_pool(picture, grid, used < room ? room - used : 0, &pool);
+    grid_put(grid, used, y, grid->width, STYLE_FAINT, text_string(&pool));
+    text_finish(&counts);
+    text_finish(&pool);
+}
+
+/* What is to be known about all that is shown; nothing when it is what it seems. */
+static enum style append_note(const struct top_picture *picture, struct text *out)
+{
+    const struct problem_list *problems = &picture->view->look.problems;
+    struct quantity_text clock = draw_clock(picture->now);
+
+    if (picture->paused) {
+        text_append_format(out, "paused at %s: p goes on", clock.text);
+        return STYLE_STRONG;
+    }
+    if (picture->state == FOLLOW_SILENT)
+        text_append_format(out, "as of %s: the daemon does not answer", clock.text);
+    else if (picture->state == FOLLOW_GONE)
+        text_append_format(out, "as of %s: the daemon is gone, dialling again", clock.text);
+    if (picture->state == FOLLOW_GONE && picture->reason != NULL && picture->reason[0] != '\0')
+        text_append_format(out, " (%s)", picture->reason);
+    if (picture->state != FOLLOW_LIVE)
+        return STYLE_BAD;
+    if (problems->count > 0)
+        text_append_format(out, "%s: %s", problems->items[0].backend, problems->items[0].message);
+    if (problems->count > 1)
+        text_append_format(out, " (and %zu more)", problems->count - 1);
+    return STYLE_WARNING;
+}
+
+/* The end of a text that there is room for, behind a mark. */
+static void put_end(struct grid *grid, size_t y, enum style style, const char *words)
+{
+    size_t length = strlen(words);
+    size_t width = utf8_width(words);
+    uint32_t character;
+    size_t i = 0;
+
+    while (i < length && width >= grid->width) {
+        i += utf8_decode_inert(words + i, length - i, &character);
+        width -= utf8_character_width(character);
+    }
+    grid_put(grid, 0, y, 1, style, grid->unicode ? "…" : "~");
+    grid_put(grid, 1, y, grid->width - 1, style, words + i);
+}
+
+static void draw_prompt(const struct top_picture *picture, size_t y, struct grid *grid)
+{
+    grid_fill(grid, 0, y, grid->width, STYLE_STRONG, ' ');
+    if (picture->typing && utf8_width(picture->prompt) > grid->width)
+        put_end(grid, y, STYLE_STRONG, picture->prompt);
+    else
+        grid_put(grid, 0, y, grid->width, STYLE_STRONG, picture->prompt);
+    grid_reverse(grid, 0, y, grid->width);
+}
+
+static void draw_footer(const struct top_picture *picture, size_t y, struct grid *grid)
+{
+    /* From the right they are left out where there is no room. */
+    static const char *const keys[] = {"q quit",   "h help",  "Tab pane",  "s sort",
+                                       "/ filter", "p pause", "x release", "c cancel"};
+    size_t x = 0;
+
+    if (picture->prompt != NULL) {
+        draw_prompt(picture, y, grid);
+    } else if (picture->message != NULL) {
+        grid_fill(grid, 0, y, grid->width, STYLE_PLAIN, ' ');
+        grid_put(grid, 0, y, grid->width, picture->message_style, picture->message);
+    } else {
+        for (size_t i = 0; i < COUNT(keys) && x + strlen(keys[i]) <= grid->width; i++) {
+            grid_put(grid, x, y, grid->width - x, STYLE_FAINT, keys[i]);
+            x += strlen(keys[i]) + 2;
+        }
+    }
+}
+
+static void draw_help(const struct top_picture *picture, struct grid *grid)
+{
+    size_t height = COUNT(help_lines) + HELP_FRAME;
+    size_t width = 0;
+    size_t x;
+    size_t y;
+
+    for (size_t i = 0; i < COUNT(help_lines); i++) {
+        if (strlen(help_lines[i]) + 4 > width)
+            width = strlen(help_lines[i]) + 4;
+    }
+    /* What would be seen beside it is too little to know what it is. */
+    if (width + HELP_BESIDE > grid->width)
+        width = grid->width;
+    height = height > grid->height ? grid->height : height;
+    x = (grid->width - width) / 2;
+    y = (grid->height - height) / 2;
+    for (size_t row = 0; row < height; row++) {
+        size_t line = picture->help_first + row - 1;
+
+        grid_fill(grid, x, y + row, width, STYLE_PLAIN, ' ');
+        if (row == 0 || row + 1 == height)
+            grid_reverse(grid, x, y + row, width);
+        else if (line < COUNT(help_lines))
+            grid_put(grid, x + 2, y + row, width < 2 ? 0 : width - 2, STYLE_PLAIN,
+                     help_lines[line]);
+    }
+    grid_put(grid, x, y, width, STYLE_STRONG, "  berth top: keys");
+    grid_put(grid, x, y + height - 1, width, STYLE_STRONG,
+             height < COUNT(help_lines) + HELP_FRAME ? "  Up Down: more  any other key: back"
+                                                     : "  any key: back");
+}
+
+/* How many bytes of whole words fit into a line; all that fit when a word is too long for one. */
+static size_t fitting(const char *words, size_t width)
+{
+    size_t length = strlen(words);
+    size_t used = 0;
+    size_t blank = 0;
+
+    for (size_t i = 0; i < length;) {
+        uint32_t character;
+        size_t taken = utf8_decode_inert(words + i, length - i, &character);
+
+        used += utf8_character_width(character);
+        if (used > width)
+            return blank > 0 ? blank : i;
+        i += taken;
+        if (character == ' ')
+            blank = i;
+    }
+    return length;
+}
+
+/* More than its line has room for of what is selected, in the two lines before the last. */
+static void draw_detail(const struct top_picture *picture, const struct model *model,
+                        struct layout_band band, struct grid *grid)
+{
+    struct text words = {0};
+    size_t taken = 0;
+
+    draw_append_detail(picture, model, &words);
+    for (size_t row = 0; row < band.height && taken < words.length; row++) {
+        bool last = row + 1 == band.height;
+        size_t length =
+            last ? words.length - taken : fitting(text_string(&words) + taken, grid->width);
+        char *line = strndup(text_string(&words) + taken, length);
+
+        if (line == NULL)
+            break;
+        grid_put(grid, 0, band.y + row, grid->width, STYLE_FAINT, line);
+        free(line);
+        taken += length;
+    }
+    text_finish(&words);
+}
+
+/* The body: charts and panes. */
+static int draw_body(const struct top_picture *picture, struct model *model,
+                     const struct layout *layout, struct grid *grid)
+{
+    size_t shown = 0;
+    int code = 0;
+
+    for (int pane = 0; pane < PANE_COUNT; pane++)
+        shown += layout->panes[pane].height > 0;
+    if (layout->map.height > 0)
+        draw_map(picture, model, layout->map.y, grid);
+    if (layout->charts.height > 0)
+        draw_charts(picture, model, layout->charts, grid);
+    for (int pane = 0; pane < PANE_COUNT && code == 0; pane++)
+        code = draw_pane(picture, model, pane, layout->panes[pane], shown == 1, grid);
+    return code;
+}
+
+int draw(const struct top_picture *picture, struct model *model, struct grid *grid)
+{
+    struct layout_wish wish = {
+        .height = grid->height, .pane = model->pane, .detail = picture->view != NULL};
+    struct text note = {0};
+    struct layout layout;
+    enum style style;
+    int code;
+
+    if (picture->view == NULL) {
+        grid_put(grid, 0, 0, grid->width, STYLE_PLAIN, "looking at the pool");
+        return 0;
+    }
+    style = append_note(picture, &note);
+    wish.notes = note.length > 0;
+    for (int pane = 0; pane < PANE_COUNT; pane++)
+        wish.rows[pane] = model->lists[pane].rows.count;
+    wish.charts = draw_chart_lines(picture, model, grid->width);
+    wish.map = draw_has_map(picture, model, grid->width);
+    layout = layout_decide(&wish);
+    code = draw_body(picture, model, &layout, grid);
+    if (layout.header.height > 0)
+        draw_header(picture, layout.header.y, grid);
+    if (layout.note.height > 0) {
+        grid_put(grid, 0, layout.note.y, grid->width, style, text_string(&note));
+        grid_reverse(grid, 0, layout.note.y, grid->width);
+    }
+    draw_detail(picture, model, layout.detail, grid);
+    if (picture->help)
+        draw_help(picture, grid);
+    /* What is asked or answered is seen on every screen; beside the help, keys do what it says. */
+    if ((layout.footer.height > 0 && !picture->help) || picture->prompt != NULL ||
+        picture->message != NULL)
+        draw_footer(picture, grid->height - 1, grid);
+    if (text_failed(&note))
+        code = BERTH_ERROR_MEMORY;
+    text_finish(&note);
+    return code;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The panes of the leases and of the queue.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "top/draw_parts.h"
+#include "top/words.h"
+
+static const struct pane_column lease_columns[] = {
+    {{.heading = "LEASE", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_LEASE},
+    {{.heading = "USER", .priority = 95, .least = 6}, VIEW_COLUMN_USER},
+    {{.heading = "GPUS", .priority = 60, .right = true}, VIEW_COLUMN_DEVICES},
+    {{.heading = "DEVICES", .priority = 90, .least = 8}, VIEW_COLUMN_NONE},
+    {{.heading = "SHARE", .priority = 50, .hide_unknown = true}, VIEW_COLUMN_NONE},
+    {{.heading = "HELD", .priority = 85, .right = true}, VIEW_COLUMN_HELD},
+    {{.heading = "LEFT", .priority = 80, .right = true, .hide_unknown = true}, VIEW_COLUMN_LEFT},
+    {{.heading = "IDLE", .priority = 70, .right = true}, VIEW_COLUMN_IDLE},
+    {{.heading = "JOB", .priority = 88, .least = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
+};
+
+static const struct pane_column queue_columns[] = {
+    {{.heading = "QUEUE", .priority = 40, .right = true}, VIEW_COLUMN_QUEUE},
+    {{.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_CLAIM},
+    {{.heading = "USER", .priority = 95, .least = 6}, VIEW_COLUMN_USER},
+    {{.heading = "WAITING", .priority = 85, .right = true}, VIEW_COLUMN_WAITING},
+    {{.heading = "STARTS", .priority = 80, .right = true}, VIEW_COLUMN_STARTS},
+    {{.heading = "WANTS", .priority = 90, .least = 8}, VIEW_COLUMN_NONE},
+    {{.heading = "JOB", .priority = 70, .least = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
+    {{.heading = "WHY", .priority = 75, .least = 16, .hide_unknown = true}, VIEW_COLUMN_NONE},
+};
+
+/* In a column that leases have and this row does not. */
+static void add_nothing(struct table *table, const struct pane_facts *facts)
+{
+    table_cell(table, facts->leases ? "" : NULL);
+}
+
+void draw_add_lease_id(struct table *table, const struct wire_lease *lease,
+                       const struct pane_facts *facts)
+{
+    if (lease == NULL)
+        add_nothing(table, facts);
+    else if (lease->parent != 0)
+        table_cell_format(table, "%" PRIu64 " in %" PRIu64, lease->id, lease->parent);
+    else
+        table_cell_format(table, "%" PRIu64, lease->id);
+}
+
+void draw_add_share(struct table *table, const struct wire_lease *lease,
+                    const struct pane_facts *facts)
+{
+    struct quantity_text share;
+
+    if (lease == NULL || lease->sharing == SHARING_EXCLUSIVE) {
+        table_cell(table, facts->shares ? "" : NULL);
+        return;
+    }
+    share = quantity_format_decimal(lease->share, SHARE_DECIMALS);
+    if (lease->memory.known)
+        table_cell_format(table, "%s, %s", share.text,
+                          quantity_format_size(lease->memory.value).text);
+    else
+        table_cell(table, share.text);
+}
+
+void draw_add_user(struct table *table, const struct wire_lease *lease, struct user_names *users,
+                   const struct pane_facts *facts)
+{
+    if (lease == NULL)
+        add_nothing(table, facts);
+    else
+        table_cell(table, user_names_find(users, lease->uid));
+}
+
+void draw_add_held(struct table *table, const struct wire_lease *lease, int64_t now,
+                   const struct pane_facts *facts)
+{
+    if (lease == NULL)
+        add_nothing(table, facts);
+    else
+        table_cell(table, view_duration(lease->granted, now).text);
+}
+
+void draw_add_left(struct table *table, const struct wire_lease *lease, int64_t now,
+                   const struct pane_facts *facts)
+{
+    int64_t left;
+
+    if (lease == NULL || !lease->expires.known) {
+        table_cell(table, facts->limits ? "" : NULL);
+        return;
+    }
+    left = view_span(now, view_time(lease->expires.value));
+    table_cell_styled(table, left < 5 * DURATION_MINUTE ? STYLE_WARNING : STYLE_PLAIN,
+                      view_duration(0, left).text);
+}
+
+static void add_remark(struct text *out, const char *remark)
+{
+    text_append(out, out->length == 0 ? "[" : ", ");
+    text_append(out, remark);
+}
+
+/* Returns whether somebody should look at it. */
+static bool append_remarks(struct text *out, const struct wire_lease *lease, const char *note)
+{
+    struct text ending = {0};
+
+    if (note != NULL)
+        add_remark(out, note);
+    if (lease->end != 0) {
+        text_append_format(&ending, "ending: %s", wire_end_describe(lease->end));
+        add_remark(out, text_string(&ending));
+        out->failed |= text_failed(&ending);
+        text_finish(&ending);
+    } else if (lease->draining) {
+        add_remark(out, "ended, processes are left");
+    }
+    if (lease->preparing)
+        add_remark(out, "preparing");
+    if (lease->opportunistic)
+        add_remark(out, "gives way");
+    if (lease->adopted)
+        add_remark(out, "adopted");
+    if (view_is_idle(lease) && lease->idle_warned)
+        add_remark(out, "idle too long");
+    return note != NULL || lease->end != 0 || lease->draining || lease->idle_warned;
+}
+
+void draw_add_job(struct table *table, const struct wire_lease *lease, const char *note,
+                  const struct pane_facts *facts)
+{
+    struct text job = {0};
+    bool urgent;
+
+    if (lease == NULL) {
+        add_nothing(table, facts);
+        return;
+    }
+    urgent = append_remarks(&job, lease, note);
+    if (job.length > 0)
+        text_append(&job, "] ");
+    text_append(&job, words_job(lease));
+    table->failed |= text_failed(&job);
+    table_cell_styled(table, urgent ? STYLE_WARNING : STYLE_PLAIN, text_string(&job));
+    text_finish(&job);
+}
+
+static void add_idle(struct table *table, const struct wire_lease *lease)
+{
+    if (lease->idle.known)
+        table_cell_styled(table, lease->idle_warned ? STYLE_WARNING : STYLE_PLAIN,
+                          view_duration(0, view_time(lease->idle.value)).text);
+    else
+        table_cell(table, NULL);
+}
+
+static void add_lease(struct table *table, const struct top_picture *picture,
+                      const struct model_row *row, const struct pane_facts *facts)
+{
+    const struct wire_lease *lease = &picture->view->look.leases.items[row->lease];
+    struct text devices = {0};
+
+    draw_add_lease_id(table, lease, facts);
+    draw_add_user(table, lease, picture->users, facts);
+    table_cell_format(table, "%zu", lease->devices.count);
+    words_append_devices(&devices, &lease->devices);
+    table->failed |= text_failed(&devices);
+    table_cell(table, text_string(&devices));
+    text_finish(&devices);
+    draw_add_share(table, lease, facts);
+    draw_add_held(table, lease, picture->now, facts);
+    draw_add_left(table, lease, picture->now, facts);
+    add_idle(table, lease);
+    draw_add_job(table, lease, NULL, facts);
+}
+
+static void add_claim(struct table *table, const struct top_picture *picture,
+                      const struct model_row *row, const struct pane_facts *facts)
+{
+    const struct wire_claim *claim = &picture->view->look.claims.items[row->claim];
+
+    /* Estimates were made when the view was. */
+    int64_t past = view_span(picture->view->look.time, picture->now);
+
+    (void)facts;
+    table_cell_format(table, "%u", claim->position);
+    table_cell_format(table, "%" PRIu64, claim->id);
+    table_cell(table, user_names_find(picture->users, claim->uid));
+    table_cell(table, view_duration(claim->since, picture->now).text);
+    table_cell(table, claim->estimate.known ? view_start(claim->estimate.value, past).text : NULL);
+    table_cell(table, claim->request);
+    table_cell(table, claim->name != NULL ? claim->name : claim->command);
+    table_cell(table, view_reason(claim));
+}
+
+static void append_lease_detail(const struct wire_lease *lease, struct text *out)
+{
+    text_append_format(out, "lease %" PRIu64, lease->id);
+    if (lease->name != NULL)
+        text_append_format(out, " (%s)", lease->name);
+    if (lease->pid > 0)
+        text_append_format(out, ", pid %d", lease->pid);
+    if (lease->command != NULL)
+        text_append_format(out, ": %s", lease->command);
+}
+
+static void append_claim_detail(const struct wire_claim *claim, struct text *out)
+{
+    text_append_format(out, "claim %" PRIu64 " wants %s", claim->id,
+                       claim->request == NULL ? "-" : claim->request);
+    if (view_reason(claim) != NULL)
+        text_append_format(out, ": %s", view_reason(claim));
+}
+
+void draw_append_detail(const struct top_picture *picture, const struct model *model,
+                        struct text *out)
+{
+    const struct model_row *row = model_selected(model, model->pane);
+    const struct wire_message *look = &picture->view->look;
+
+    if (row == NULL)
+        return;
+    if (row->claim != MODEL_NOTHING) {
+        append_claim_detail(&look->claims.items[row->claim], out);
+        return;
+    }
+    if (row->slot != MODEL_NOTHING) {
+        const struct wire_slot *slot = &look->slots.items[row->slot];
+
+        text_append_format(out, "%s: ", device_id_format(slot->device->id).text);
+        draw_append_device_note(out, picture, slot, row->lease != MODEL_NOTHING);
+        if (out->length > strlen(device_id_format(slot->device->id).text) + 2)
+            text_append(out, row->lease != MODEL_NOTHING ? "; " : "");
+        else if (row->lease == MODEL_NOTHING)
+            text_clear(out);
+    }
+    if (row->lease != MODEL_NOTHING)
+        append_lease_detail(&look->leases.items[row->lease], out);
+}
+
+const struct pane_kind pane_leases = {
+    .title = "Leases",
+    .nothing = "no leases",
+    .columns = lease_columns,
+    .column_count = COUNT(lease_columns),
+    .add = add_lease,
+};
+
+const struct pane_kind pane_queue = {
+    .title = "Queue",
+    .nothing = "nobody waits",
+    .columns = queue_columns,
+    .column_count = COUNT(queue_columns),
+    .add = add_claim,
+};

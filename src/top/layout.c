@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top/layout.h"
+
+enum {
+    FRAME = 2,        /* rows of a pane beside its own: title and headings */
+    SEVERAL = 20,     /* rows from which on panes share the screen */
+    OTHERS = 4,       /* rows of a pane that keys do not go to, where there is too little room */
+    OTHERS_PART = 6,  /* or this part of a large screen */
+    CHARTS_LEAST = 5, /* rows that charts are worth drawing in */
+    CHART_MOST = 12,  /* of one line of them, beyond which they do not tell more */
+    DETAIL = 2,
+    DETAIL_LEAST = 14, /* rows of a screen that has some to spare for details */
+    MAP_LEAST = 10,    /* and for a line about all devices */
+    FOOTER_LEAST = 5,  /* rows of a screen that has one to spare for the keys */
+};
+
+/* Takes rows from the top of what is left. */
+static struct layout_band take(struct layout_band *left, size_t height)
+{
+    struct layout_band band = {.y = left->y, .height = height};
+
+    if (band.height > left->height)
+        band.height = left->height;
+    left->y += band.height;
+    left->height -= band.height;
+    return band;
+}
+
+/* An empty pane says so in its title's next row. */
+static size_t need_of(const struct layout_wish *wish, int pane)
+{
+    return wish->rows[pane] == 0 ? FRAME : FRAME + wish->rows[pane];
+}
+
+/* The heights of the panes within so many rows. Returns what is left over. */
+static size_t share_out(const struct layout_wish *wish, size_t room, size_t heights[PANE_COUNT])
+{
+    size_t others = room / OTHERS_PART > OTHERS ? room / OTHERS_PART : OTHERS;
+    size_t left = room;
+
+    if (room < SEVERAL - 2) {
+        heights[wish->pane] = room;
+        return 0;
+    }
+    for (int pane = 0; pane < PANE_COUNT; pane++) {
+        size_t need = need_of(wish, pane);
+
+        heights[pane] = need < others ? need : others;
+        left -= heights[pane];
+    }
+    /* First whom the keys go to, then from the top. */
+    for (int turn = -1; turn < PANE_COUNT; turn++) {
+        int pane = turn < 0 ? (int)wish->pane : turn;
+        size_t more = need_of(wish, pane) - heights[pane];
+
+        if (more > left)
+            more = left;
+        heights[pane] += more;
+        left -= more;
+    }
+    return left;
+}
+
+/* With a map of the devices or without. */
+static struct layout decide(const struct layout_wish *wish, bool map)
+{
+    struct layout_band left = {.height = wish->height};
+    struct layout layout = {0};
+    size_t heights[PANE_COUNT] = {0};
+    size_t spare;
+
+    if (left.height >= FOOTER_LEAST) {
+        left.height--;
+        layout.footer = (struct layout_band){.y = left.height, .height = 1};
+    }
+    if (wish->detail && left.height >= DETAIL_LEAST) {
+        left.height -= DETAIL;
+        layout.detail = (struct layout_band){.y = left.height, .height = DETAIL};
+    }
+    layout.header = take(&left, left.height > 1 ? 1 : 0);
+    if (wish->notes)
+        layout.note = take(&left, left.height > 1 ? 1 : 0);
+    if (map)
+        layout.map = take(&left, 1);
+    spare = share_out(wish, left.height, heights);
+    if (wish->charts > 0 && spare >= CHARTS_LEAST)
+        layout.charts =
+            take(&left, spare / wish->charts > CHART_MOST ? wish->charts * CHART_MOST : spare);
+    for (int pane = 0; pane < PANE_COUNT; pane++)
+        layout.panes[pane] = take(&left, heights[pane]);
+    return layout;
+}
+
+struct layout layout_decide(const struct layout_wish *wish)
+{
+    struct layout layout = decide(wish, false);
+    size_t shown = layout.panes[PANE_DEVICES].height;
+
+    if (wish->map && wish->height >= MAP_LEAST && shown < need_of(wish, PANE_DEVICES))
+        layout = decide(wish, true);
+    return layout;
+}

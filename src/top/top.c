@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top/top.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "top/action.h"
+#include "top/display.h"
+#include "top/draw.h"
+#include "view/follow.h"
+
+/* More claims than anybody scrolls through; the header counts them all. */
+enum { CLAIMS_MOST = 5000 };
+
+/* What happens to leases and claims is seen this soon, unless devices are to be looked at less
+ * often than once a second: one pace is the pace of all news. */
+#define SHOWN_EVERY (DURATION_SECOND / 5)
+
+/* How long something that was done is told of. */
+#define MESSAGE_TIME (15 * DURATION_SECOND)
+
+struct top {
+    struct follower follower;
+    struct user_names users;
+    struct history history;
+    struct control control;
+    struct action action;
+    struct grid grid;
+    int signals;       /* a signalfd */
+    int ended_by;      /* the signal that ends us; 0: none */
+    bool quits;        /* somebody has had enough */
+    bool dirty;        /* something has changed since it was drawn */
+    bool anew;         /* the screen is in disorder */
+    int64_t step;      /* of the history: how often devices are looked at */
+    int64_t since;     /* when it began, by clock_now() */
+    unsigned said;     /* messages so far */
+    int64_t said_at;   /* when the last came, by clock_now() */
+    int64_t seen_time; /* of the view that rows were made of */
+    int64_t paused_at; /* the time that is shown while all stands still */
+};
+
+/* ---- What is shown ---- */
+
+static bool is_still(const struct top *top)
+{
+    return top->control.paused || follower_state(&top->follower) != FOLLOW_LIVE;
+}
+
+/* The daemon's time, unless all stands still. */
+static int64_t time_shown(const struct top *top)
+{
+    return top->control.paused ? top->paused_at : follower_time(&top->follower);
+}
+
+static const char *string_or_null(const struct text *text)
+{
+    return text->length == 0 ? NULL : text_string(text);
+}
+
+static int show(struct top *top, struct berth_error *error)
+{
+    const struct control *control = &top->control;
+    struct top_picture picture = {
+        .view = top->follower.has_view ? &top->follower.view : NULL,
+        .address = &top->follower.address,
+        .users = &top->users,
+        .history = &top->history,
+        .step = top->step,
+        .now = time_shown(top),
+        .state = follower_state(&top->follower),
+        .reason = top->follower.reason.message,
+        .paused = control->paused,
+        .help = control->mode == CONTROL_HELPING,
+        .prompt = string_or_null(&control->prompt),
+        .typing = control->mode == CONTROL_FILTERING,
+        .message = string_or_null(&control->message),
+        .message_style = control->message_style,
+    };
+    size_t width;
+    size_t height;
+    int code;
+
+    display_measure(&width, &height);
+    top->control.help_first = draw_help_first(control->help_first, height);
+    picture.help_first = control->help_first;
+    code = grid_start(&top->grid, width, height, display_is_unicode());
+    if (code == 0)
+        code = draw(&picture, &top->control.model, &top->grid);
+    if (code < 0)
+        return error_set_memory(error);
+    display_show(&top->grid, top->anew);
+    top->dirty = top->anew = false;
+    return 0;
+}
+
+/* ---- What happens ---- */
+
+static int take_view(struct top *top, int news, struct berth_error *error)
+{
+    const struct pool_view *view = &top->follower.view;
+    int64_t step = (clock_now() - top->since) / top->step;
+    int code;
+
+    top->dirty = true;
+    if (!top->follower.has_view)
+        return 0;
+    top->seen_time = view->look.time;
+    code = control_update(&top->control, view, &top->users);
+    if (code == 0 && (news & (WIRE_NEWS_LOAD | WIRE_NEWS_HELLO)) != 0)
+        code = history_note(&top->history, step, view);
+    return code < 0 ? error_set_memory(error) : 0;
+}
+
+static int follow(struct top *top, struct berth_error *error)
+{
+    enum follow_state before = follower_state(&top->follower);
+    int news;
+
+    if (top->control.paused)
+        return 0;
+    news = follower_step(&top->follower, error);
+    if (news < 0)
+        return news;
+    follower_forget_ended(&top->follower);
+    /* Rows are places in the view, which any step may have replaced. */
+    if (news != 0 || before != follower_state(&top->follower) ||
+        top->follower.view.look.time != top->seen_time)
+        return take_view(top, news, error);
+    return 0;
+}
+
+static const char *thing_of(struct control_deed deed)
+{
+    return deed.type == WIRE_STOP ? "lease" : "claim";
+}
+
+static void begin_deed(struct top *top)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct control_deed deed = top->control.deed;
+
+    if (top->action.deed.type != 0) {
+        control_say(&top->control, STYLE_WARNING,
+                    "one thing at a time: %s %" PRIu64 " is asked for", thing_of(top->action.deed),
+                    top->action.deed.id);
+        return;
+    }
+    if (action_begin(&top->action, &top->follower.address, deed, &error) < 0)
+        control_say(&top->control, STYLE_BAD, "%s %" PRIu64 ": %s", thing_of(deed), deed.id,
+                    error.message);
+    else
+        control_say(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": asking the daemon", thing_of(deed),
+                    deed.id);
+}
+
+static void go_on_with_deed(struct top *top)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct control_deed deed = top->action.deed;
+    int code = action_step(&top->action, &error);
+
+    if (code == ACTION_PENDING)
+        return;
+    top->dirty = true;
+    if (code < 0)
+        control_say(&top->control, STYLE_BAD, "%s %" PRIu64 " is as it was: %s", thing_of(deed),
+                    deed.id, error.message);
+    else
+        control_say(&top->control, STYLE_GOOD, "%s %" PRIu64 " is %s", thing_of(deed), deed.id,
+                    deed.type == WIRE_STOP ? "being ended" : "cancelled");
+}
+
+/* Stops, as SIGTSTP that is on its way wants it, unless nobody is there to let us go on. */
+static void stop(struct top *top)
+{
+    sigset_t only;
+
+    sigemptyset(&only);
+    sigaddset(&only, SIGTSTP);
+    display_leave();
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    sigprocmask(SIG_BLOCK, &only, NULL);
+    display_return();
+    top->dirty = top->anew = true;
+}
+
+/* Returns 0 or an error. */
+static int press_keys(struct top *top, struct berth_error *error)
+{
+    struct control_key key;
+
+    while (!top->quits && display_next_key(&key)) {
+        /* Before there is anything to see, one can only leave. */
+        int wish = top->follower.has_view ? control_press(&top->control, key, &top->follower.view,
+                                                          &top->users, (uint32_t)geteuid())
+                   : key.kind == CONTROL_INTERRUPT || key.character == 'q' ? CONTROL_QUIT
+                                                                           : CONTROL_NOTHING;
+
+        top->dirty = true;
+        if (wish < 0)
+            return error_set_memory(error);
+        if (wish == CONTROL_QUIT)
+            top->quits = true;
+        if (wish == CONTROL_QUIT && key.kind == CONTROL_INTERRUPT)
+            top->ended_by = SIGINT;
+        /* As the terminal would do, to all that it runs. */
+        if (wish == CONTROL_STOP && kill(0, SIGTSTP) == 0)
+            stop(top);
+        if (wish == CONTROL_ANEW)
+            top->anew = true;
+        if (wish == CONTROL_PAUSE)
+            top->paused_at = follower_time(&top->follower);
+        if (wish == CONTROL_DO)
+            begin_deed(top);
+    }
+    return 0;
+}
+
+static void hear_signals(struct top *top)
+{
+    struct signalfd_siginfo heard;
+
+    while (read(top->signals, &heard, sizeof(heard)) == sizeof(heard)) {
+        switch (heard.ssi_signo) {
+        case SIGWINCH:
+        case SIGCONT:
+            top->dirty = top->anew = true;
+            break;
+        case SIGTSTP:
+            raise(SIGTSTP);
+            stop(top);
+            break;
+        default:
+            top->ended_by = (int)heard.ssi_signo;
+            top->quits = true;
+        }
+    }
+}
+
+/* ---- The loop ---- */
+
+/* A message is not left standing when it is long past. */
+static void forget_message(struct top *top)
+{
+    struct control *control = &top->control;
+
+    if (top->said != control->said) {
+        top->said = control->said;
+        top->said_at = clock_now();
+    } else if (control->message.length > 0 && clock_now() - top->said_at >= MESSAGE_TIME) {
+        text_clear(&control->message);
+        top->dirty = true;
+    }
+}
+
+/* Nanoseconds until something moves by itself. */
+static int64_t time_to_wait(const struct top *top)
+{
+    int64_t wait = INT64_MAX;
+    int64_t left;
+
+    if (!top->control.paused)
+        wait = follower_wait(&top->follower);
+    if (!is_still(top)) {
+        /* The next second of the clock. */
+        left = DURATION_SECOND - time_shown(top) % DURATION_SECOND;
+        wait = left < wait ? left : wait;
+    }
+    if (top->action.deed.type != 0) {
+        left = top->action.deadline - clock_now();
+        left = left < 0 ? 0 : left;
+        wait = left < wait ? left : wait;
+    }
+    return wait;
+}
+
+static int turn(struct top *top, struct berth_error *error)
+{
+    struct pollfd waited[] = {
+        {.fd = STDIN_FILENO, .events = POLLIN},
+        {.fd = top->signals, .events = POLLIN},
+        {.fd = top->control.paused ? -1 : follower_descriptor(&top->follower), .events = POLLIN},
+        {.fd = action_descriptor(&top->action), .events = POLLIN},
+    };
+    int64_t wait = time_to_wait(top);
+    int64_t second = time_shown(top) / DURATION_SECOND;
+    struct timespec time = {wait / DURATION_SECOND, wait % DURATION_SECOND};
+    int code;
+
+    if (ppoll(waited, COUNT(waited), wait == INT64_MAX ? NULL : &time, NULL) < 0 && errno != EINTR)
+        return error_set_errno(error, errno, "poll");
+    /* Before we may be stopped: what was typed may be somebody else's by the time we go on. */
+    if ((waited[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ||
+        ((waited[0].revents & POLLIN) != 0 && display_is_gone()))
+        top->quits = true;
+    hear_signals(top);
+    go_on_with_deed(top);
+    code = top->quits ? 0 : follow(top, error);
+    if (code == 0 && !top->quits)
+        code = press_keys(top, error);
+    forget_message(top);
+    if (code == 0 && !top->quits && (top->dirty || time_shown(top) / DURATION_SECOND != second))
+        code = show(top, error);
+    return code;
+}
+
+/* From here on signals are heard when we listen. Returns the descriptor, or -1. */
+static int open_signals(sigset_t *ret_before)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
+    struct sigaction action;
+    sigset_t heard;
+
+    sigemptyset(&heard);
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        /* What the starter wanted ignored, nohup say, stays so. */
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&heard, numbers[i]);
+    }
+    sigprocmask(SIG_BLOCK, &heard, ret_before);
+    return signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int watch(struct top *top, struct berth_error *error)
+{
+    int code = display_open(error);
+
+    top->dirty = true;
+    while (code == 0 && !top->quits)
+        code = turn(top, error);
+    display_close();
+    return code;
+}
+
+static void finish(struct top *top)
+{
+    action_end(&top->action);
+    follower_close(&top->follower);
+    control_finish(&top->control);
+    history_finish(&top->history);
+    user_names_finish(&top->users);
+    grid_finish(&top->grid);
+    close(top->signals);
+}
+
+int top_run(const struct top_settings *settings, struct berth_error *error)
+{
+    const struct follow_settings following = {
+        .inventory = settings->inventory,
+        .kinds = WIRE_NEWS_ALL,
+        .interval = settings->interval <= DURATION_SECOND ? SHOWN_EVERY : settings->interval,
+        .claims_most = CLAIMS_MOST,
+    };
+    struct top top = {.step = settings->interval, .since = clock_now()};
+    sigset_t before;
+    int code;
+
+    code = display_check(error);
+    if (code == 0)
+        code = follower_open(&top.follower, &following, error);
+    if (code < 0)
+        return code;
+    top.signals = open_signals(&before);
+    if (top.signals < 0)
+        code = error_set_errno(error, errno, "signalfd");
+    control_init(&top.control, settings->column, settings->filter);
+    if (code == 0)
+        code = watch(&top, error);
+    finish(&top);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return code < 0 ? code : top.ended_by;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth top's screens of pools that never were, as text.
+ */
+#ifndef TESTS_TOP_SCREENS_H
+#define TESTS_TOP_SCREENS_H
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "support/pool_views.h"
+#include "top/control.h"
+#include "top/draw.h"
+
+/* A pool and all that a screen of it is made of. */
+struct top_stage {
+    struct pool_view view;
+    struct user_names users;
+    struct history history;
+    struct control control;
+    struct pool_address address;
+    struct grid grid;
+    struct top_picture picture;
+    struct text text;
+};
+
+/* Takes over the view. */
+static inline struct top_stage *stage_of(struct pool_view view)
+{
+    struct top_stage *stage = calloc(1, sizeof(*stage));
+
+    assert_non_null(stage);
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    stage->view = view;
+    stage->address = (struct pool_address){.socket = (char *)"/run/somewhere", .own = true};
+    assert_int_equal(pool_view_index(&stage->view, NULL), 0);
+    control_init(&stage->control, VIEW_COLUMN_NONE, NULL);
+    assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
+    assert_int_equal(history_note(&stage->history, 1, &stage->view), 0);
+    stage->picture = (struct top_picture){
+        .view = &stage->view,
+        .address = &stage->address,
+        .users = &stage->users,
+        .history = &stage->history,
+        .step = DURATION_SECOND,
+        .now = VIEW_NOW,
+    };
+    return stage;
+}
+
+static inline void stage_finish(struct top_stage *stage)
+{
+    control_finish(&stage->control);
+    history_finish(&stage->history);
+    user_names_finish(&stage->users);
+    pool_view_finish(&stage->view);
+    grid_finish(&stage->grid);
+    text_finish(&stage->text);
+    free(stage);
+}
+
+/* Draws, and returns the screen as lines; good until the next. */
+static inline const char *stage_draw(struct top_stage *stage, size_t width, size_t height,
+                                     bool unicode)
+{
+    struct control *control = &stage->control;
+
+    control->help_first = draw_help_first(control->help_first, height);
+    stage->picture.prompt = control->prompt.length > 0 ? text_string(&control->prompt) : NULL;
+    stage->picture.message = control->message.length > 0 ? text_string(&control->message) : NULL;
+    stage->picture.typing = control->mode == CONTROL_FILTERING;
+    stage->picture.help = control->mode == CONTROL_HELPING;
+    stage->picture.help_first = control->help_first;
+    stage->picture.paused = control->paused;
+    assert_int_equal(grid_start(&stage->grid, width, height, unicode), 0);
+    assert_int_equal(draw(&stage->picture, &stage->control.model, &stage->grid), 0);
+    text_clear(&stage->text);
+    for (size_t y = 0; y < height; y++) {
+        grid_append_row(&stage->grid, y, &stage->text);
+        text_append_char(&stage->text, '\n');
+    }
+    assert_false(text_failed(&stage->text));
+    return text_string(&stage->text);
+}
+
+/* Presses keys that are characters. Returns what the last one wants. */
+static inline int stage_type(struct top_stage *stage, const char *keys)
+{
+    int wish = CONTROL_NOTHING;
+
+    for (; *keys != '\0'; keys++)
+        wish = control_press(&stage->control,
+                             (struct control_key){CONTROL_CHARACTER, (unsigned char)*keys},
+                             &stage->view, &stage->users, 4000000000);
+    return wish;
+}
+
+static inline int stage_press(struct top_stage *stage, enum control_key_kind kind)
+{
+    return control_press(&stage->control, (struct control_key){.kind = kind}, &stage->view,
+                         &stage->users, 4000000000);
+}
+
+static inline void assert_shows(const char *screen, const char *wanted)
+{
+    assert_non_null(screen);
+    if (strstr(screen, wanted) == NULL)
+        fail_msg("no '%s' in\n%s", wanted, screen);
+}
+
+static inline void assert_hides(const char *screen, const char *unwanted)
+{
+    assert_non_null(screen);
+    if (strstr(screen, unwanted) != NULL)
+        fail_msg("'%s' in\n%s", unwanted, screen);
+}
+
+/* A device of a view whose load is known. */
+static inline void view_load(struct pool_view *view, size_t slot, int64_t thousandths)
+{
+    struct load *load = &view->look.slots.items[slot].device->load;
+
+    load->utilization = figure_sampled(thousandths, VIEW_NOW);
+    load->memory_free = figure_sampled((INT64_C(80) << 30) / 1000 * (1000 - thousandths), VIEW_NOW);
+    load->temperature = figure_sampled(30000 + 50 * thousandths, VIEW_NOW);
+    load->power = figure_sampled(50000 + 350 * thousandths, VIEW_NOW);
+}
+
+/* A pool with some of everything; at least 8 devices. */
+static inline struct pool_view view_of_everything(size_t count)
+{
+    struct pool_view view = view_of(count);
+    struct wire_slot *slots = view.look.slots.items;
+    struct device_process *process;
+    struct wire_lease *lease;
+
+    lease = view_lease(&view, 12, 0, 2);
+    lease->name = view_text("train");
+    lease->command = view_text("python train.py --epochs 90");
+    lease->expires = optional_number_of(VIEW_NOW + 110 * DURATION_MINUTE);
+    for (uint64_t id = 14; id <= 15; id++) {
+        lease = view_lease(&view, id, 2, 3);
+        lease->command = view_text("jupyter-lab");
+        lease->sharing = SHARING_TIME_SLICE;
+        lease->share = id == 14 ? 250000 : 500000;
+        lease->uid = 4000000001;
+    }
+    lease->idle = optional_number_of(45 * DURATION_MINUTE);
+    lease->idle_warned = true;
+    slots[2].state = WIRE_STATE_SHARED;
+    slots[2].sharing = SHARING_TIME_SLICE;
+    slots[3].state = WIRE_STATE_SICK;
+    slots[3].device->health = HEALTH_SICK;
+    slots[3].device->health_reason = view_text("Xid 79");
+    slots[4].state = WIRE_STATE_SQUATTED;
+    process = vector_append(&slots[4].device->processes);
+    assert_non_null(process);
+    *process =
+        (struct device_process){.pid = 4711, .uid = optional_number_of(4000000002), .squats = true};
+    process->command = view_text("python mine.py");
+    slots[5].state = WIRE_STATE_DRAINED;
+    slots[5].reason = view_text("fan is loud");
+    slots[5].reason_uid = optional_number_of(4000000003);
+    slots[5].reason_time = VIEW_NOW - 2 * DURATION_HOUR;
+    slots[6].state = WIRE_STATE_ELSEWHERE;
+    for (size_t i = 0; i < count; i++)
+        view_load(&view, i, (int64_t)(i * 130 % 1001));
+    slots[7].state = WIRE_STATE_ASLEEP;
+    slots[7].device->load = (struct load){0};
+    view_claim(&view, 17, "4 devices", "wanted 4 devices; 0 of 8 devices fit and are free")
+        ->estimate = optional_number_of(110 * DURATION_MINUTE);
+    view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device")->name =
+        view_text("eval");
+    return view;
+}
+
+#endif

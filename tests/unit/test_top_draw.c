@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth top's screens, as text, at all sizes.
+ */
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+#include "support/failing_allocator.h"
+#include "support/top_screens.h"
+
+static void all_is_there_where_there_is_room(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+    const char *screen = stage_draw(stage, 150, 40, true);
+
+    (void)state;
+    assert_shows(screen,
+                 "8 devices: 1 free, 2 leased, 1 shared, 4 out of use, 2 waiting  your own pool");
+    assert_shows(screen, "12:00:00");
+    assert_shows(screen, " 1 Devices 8 ");
+    assert_shows(screen, "nvidia0 0% ");
+    assert_shows(screen, "[|         ]  13%");
+    assert_shows(screen, "leased         12  4000000000  2h10m  1h50m         train");
+    assert_shows(screen, "time-slice     14  4000000001  2h10m         0.25   jupyter-lab");
+    assert_shows(screen, "15  4000000001  2h10m         0.5    [idle");
+    assert_shows(screen, "sick");
+    assert_shows(screen, "Xid 79");
+    assert_shows(screen, "squatted");
+    assert_shows(screen, "4000000002: python mine.py");
+    assert_shows(screen, "drained");
+    assert_shows(screen, "fan is loud");
+    assert_shows(screen, "elsewhere");
+    assert_shows(screen, "held by another pool");
+    assert_shows(screen, "asleep");
+    assert_shows(screen, " 2 Leases 3 ");
+    assert_shows(screen, "nvidia0,nvidia1");
+    assert_shows(screen, "45m");
+    assert_shows(screen, " 3 Queue 2 ");
+    assert_shows(screen, "in 1h50m  4 devices");
+    assert_shows(screen, "0 of 8 devices fit and are free");
+    assert_shows(screen, "eval");
+    assert_shows(screen, "nvidia0: lease 12 (train), pid 77: python train.py --epochs 90");
+    assert_shows(screen, "q quit");
+    stage_finish(stage);
+}
+
+/* Nobody knows how busy one is that sleeps. */
+static void what_is_unknown_is_no_zero(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+    const char *start = strstr(stage_draw(stage, 150, 40, true), "\nnvidia7  ");
+    char line[1024] = "";
+
+    (void)state;
+    assert_non_null(start);
+    memcpy(line, start + 1, strcspn(start + 1, "\n"));
+    assert_shows(line, "  -  ");
+    assert_shows(line, "asleep");
+    assert_hides(line, "0%");
+    assert_hides(line, "0°C");
+    assert_hides(line, "0W");
+    assert_shows(line, " -/80 GiB ");
+    assert_shows(stage_draw(stage, 150, 50, true), "nvidia7 - ─");
+    stage_finish(stage);
+}
+
+/* Where it is known of none how much is used, what there is cannot be mistaken for it. */
+static void memory_that_nobody_knows_of(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(2));
+
+    (void)state;
+    assert_hides(stage_draw(stage, 150, 40, true), "-/80");
+    assert_shows(stage_draw(stage, 150, 40, true), " 80 GiB ");
+    stage_finish(stage);
+}
+
+static void a_small_screen_has_one_pane(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+
+    (void)state;
+    assert_string_equal(stage_draw(stage, 44, 8, true),
+                        "1/8 free, 2 wait  your own pool     12:00:00\n"
+                        " 1 Devices 8  2 Leases 3  3 Queue 2 ────────\n"
+                        "DEVICE▲  LOAD  STATE       USER\n"
+                        "nvidia0    0%  leased      4000000000\n"
+                        "nvidia1   13%  leased      4000000000\n"
+                        "nvidia2   26%  time-slice  4000000001\n"
+                        "  └                        4000000001\n"
+                        "q quit  h help  Tab pane  s sort  / filter\n");
+    stage_type(stage, "3");
+    assert_string_equal(stage_draw(stage, 44, 6, true),
+                        "1/8 free, 2 wait  your own pool     12:00:00\n"
+                        " 1 Devices 8  2 Leases 3  3 Queue 2 ────────\n"
+                        "CLAIM  USER      WAITING    STARTS  WANTS\n"
+                        "   17  4000000…      12m  in 1h50m  4 devic…\n"
+                        "   18  4000000…      12m         -  1 device\n"
+                        "q quit  h help  Tab pane  s sort  / filter\n");
+    stage_finish(stage);
+}
+
+/* A single row is for what is selected. */
+static void a_tiny_screen_has_one_row(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+
+    (void)state;
+    stage_type(stage, "j");
+    assert_int_equal(strncmp(stage_draw(stage, 40, 1, true), "nvidia1 ", 8), 0);
+    assert_true(stage->grid.cells[0].reverse);
+    stage_draw(stage, 40, 2, true);
+    assert_shows(text_string(&stage->text), "1/8 free, 2 wait");
+    assert_shows(text_string(&stage->text), "\nnvidia1 ");
+    stage_finish(stage);
+}
+
+/* A pool's path is told by its end, or not at all. */
+static void a_long_path_is_told_by_its_end(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(8));
+
+    (void)state;
+    stage->address.own = false;
+    stage->address.socket = (char *)"/srv/a/long/way/to/berth.sock";
+    assert_shows(stage_draw(stage, 100, 24, true),
+                 "nobody waits  pool at /srv/a/long/way/to/berth.sock  ");
+    assert_shows(stage_draw(stage, 80, 24, true), "nobody waits  pool at …/berth.sock  ");
+    assert_shows(stage_draw(stage, 70, 24, true), "nobody waits  …/berth.sock  ");
+    assert_shows(stage_draw(stage, 70, 24, false), "nobody waits  ~/berth.sock  ");
+    assert_shows(stage_draw(stage, 55, 24, true),
+                 "8 devices: 8 free, 0 leased, nobody waits      12");
+    stage_finish(stage);
+}
+
+/* What is typed is seen, however much that is. */
+static void the_end_of_what_is_typed_is_seen(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(2));
+
+    (void)state;
+    stage_type(stage, "/0123456789abcdef");
+    assert_shows(stage_draw(stage, 40, 8, true), "\nShow rows with: 0123456789abcdef_\n");
+    assert_shows(stage_draw(stage, 12, 8, true), "\n…6789abcdef_\n");
+    assert_shows(stage_draw(stage, 12, 8, false), "\n~6789abcdef_\n");
+    stage_finish(stage);
+}
+
+static void help_is_scrolled_no_further_than_its_end(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(2));
+
+    (void)state;
+    stage_type(stage, "h");
+    for (int i = 0; i < 40; i++) {
+        stage_press(stage, CONTROL_DOWN);
+        assert_shows(stage_draw(stage, 80, 30, true), "Up Down j k  "); /* there is room for all */
+    }
+    for (int i = 0; i < 40; i++) {
+        stage_press(stage, CONTROL_DOWN);
+        assert_shows(stage_draw(stage, 80, 8, true), "Up Down: more");
+    }
+    assert_shows(text_string(&stage->text), "- is what nobody knows.\n");
+    assert_hides(text_string(&stage->text), "p or Space");
+    stage_press(stage, CONTROL_UP);
+    assert_hides(stage_draw(stage, 80, 8, true), "- is what nobody knows.\n");
+    stage_finish(stage);
+}
+
+static void ascii_will_do(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+    const char *screen = stage_draw(stage, 150, 40, false);
+
+    (void)state;
+    for (const char *byte = screen; *byte != '\0'; byte++)
+        assert_true((unsigned char)*byte < 0x80);
+    assert_shows(screen, "DEVICE^");
+    assert_shows(screen, "  +  ");
+    assert_shows(screen, "37C");
+    stage_finish(stage);
+}
+
+/* As many lines as the screen has, none wider, nothing that steers a terminal. */
+static void check_screen(const char *screen, size_t width, size_t height)
+{
+    size_t lines = 0;
+
+    while (*screen != '\0') {
+        size_t length = strcspn(screen, "\n");
+        char line[4096];
+
+        assert_true(length < sizeof(line));
+        memcpy(line, screen, length);
+        line[length] = '\0';
+        if (utf8_width(line) > width)
+            fail_msg("wider than %zu: %s", width, line);
+        for (size_t i = 0; i < length; i++)
+            assert_true((unsigned char)line[i] >= ' ' && line[i] != 0x7f);
+        screen += length + 1;
+        lines++;
+    }
+    assert_int_equal(lines, height);
+}
+
+static void every_size_is_filled(void **state)
+{
+    static const size_t counts[] = {0, 1, 8, 64};
+    static const size_t sizes[][2] = {{1, 1},     {2, 2},    {5, 3},    {20, 5},   {21, 6},
+                                      {40, 4},    {39, 17},  {60, 20},  {80, 24},  {80, 100},
+                                      {92, 30},   {110, 12}, {132, 50}, {165, 40}, {200, 60},
+                                      {300, 100}, {1000, 7}};
+    static const char *const keys[] = {"", "2", "3", "h", "/", "G", "p", "1Gx"};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+            struct top_stage *stage =
+                stage_of(counts[c] < 8 ? view_of(counts[c]) : view_of_everything(counts[c]));
+
+            stage_type(stage, keys[k]);
+            for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                for (int unicode = 0; unicode < 2; unicode++)
+                    check_screen(stage_draw(stage, sizes[i][0], sizes[i][1], unicode == 1),
+                                 sizes[i][0], sizes[i][1]);
+            }
+            stage_finish(stage);
+        }
+    }
+}
+
+static void an_empty_pool_says_so(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(0));
+    const char *screen = stage_draw(stage, 80, 24, true);
+
+    (void)state;
+    assert_shows(screen, "0 devices: 0 free, 0 leased, nobody waits  your own pool");
+    assert_shows(screen, "no devices");
+    assert_shows(screen, "no leases");
+    assert_shows(screen, "nobody waits");
+    stage_finish(stage);
+}
+
+static void hostile_texts_stay_in_their_columns(void **state)
+{
+    static const char hostile[] = "\033]0;own\a\033[2J\xe2\x80\xae\xff\n\t"
+                                  "漢字e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xe2\x80\x8f|";
+    struct pool_view view = view_of(2);
+    struct top_stage *stage;
+    const char *screen;
+
+    (void)state;
+    view_lease(&view, 12, 0, 1)->name = view_text(hostile);
+    view_lease(&view, 13, 1, 2)->name = view_text("plain");
+    view_claim(&view, 14, hostile, hostile)->name = view_text(hostile);
+    view.look.slots.items[0].device->name[0] = '\033';
+    stage = stage_of(view);
+    for (size_t width = 1; width < 130; width++) {
+        check_screen(stage_draw(stage, width, 24, true), width, 24);
+        check_screen(stage_draw(stage, width, 24, false), width, 24);
+    }
+    screen = stage_draw(stage, 130, 24, true);
+    assert_hides(screen, "\033");
+    assert_hides(screen, "\xe2\x80\xae");
+    assert_shows(screen, "漢字e\xcc\x81\xcc\x81\xcc\x81");
+    stage_finish(stage);
+}
+
+static void old_data_is_marked(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(8));
+
+    (void)state;
+    stage->picture.state = FOLLOW_GONE;
+    stage->picture.reason = "nobody listens";
+    assert_shows(stage_draw(stage, 100, 30, true),
+                 "as of 12:00:00: the daemon is gone, dialling again (nobody listens)\n");
+    assert_true(stage->grid.cells[stage->grid.width].reverse);
+    stage->picture.state = FOLLOW_SILENT;
+    assert_shows(stage_draw(stage, 100, 30, true), "as of 12:00:00: the daemon does not answer\n");
+    stage->picture.state = FOLLOW_LIVE;
+    assert_hides(stage_draw(stage, 100, 30, true), "as of");
+    stage_type(stage, "p");
+    assert_shows(stage_draw(stage, 100, 30, true), "paused at 12:00:00: p goes on\n");
+    stage_finish(stage);
+}
+
+static void problems_are_told(void **state)
+{
+    struct pool_view view = view_of(1);
+    struct problem *problem = vector_append(&view.look.problems);
+    struct top_stage *stage;
+
+    (void)state;
+    assert_non_null(problem);
+    problem->backend = view_text("nvidia");
+    problem->message = view_text("NVML does not answer");
+    stage = stage_of(view);
+    assert_shows(stage_draw(stage, 80, 24, true), "\nnvidia: NVML does not answer\n");
+    stage_finish(stage);
+}
+
+static void nothing_yet_is_said(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(1));
+
+    (void)state;
+    stage->picture.view = NULL;
+    assert_shows(stage_draw(stage, 80, 24, true), "looking at the pool\n");
+    stage_finish(stage);
+}
+
+/* The selected row is the only one that is reversed as a whole. */
+static void the_selected_row_stands_out(void **state)
+{
+    struct top_stage *stage = stage_of(view_of(4));
+    const struct grid_cell *cells;
+
+    (void)state;
+    stage_type(stage, "jj");
+    stage_draw(stage, 60, 10, true);
+    cells = stage->grid.cells;
+    for (size_t y = 3; y < 7; y++) {
+        assert_int_equal(cells[y * 60].reverse, y == 5);
+        assert_int_equal(cells[y * 60 + 59].reverse, y == 5);
+    }
+    stage_finish(stage);
+}
+
+static void many_devices_are_scrolled_and_mapped(void **state)
+{
+    struct top_stage *stage = stage_of(view_of_everything(64));
+    const char *screen = stage_draw(stage, 80, 24, true);
+
+    (void)state;
+    assert_shows(screen, "\nload ");
+    assert_shows(screen, "1-9 of 65");
+    stage_type(stage, "G");
+    screen = stage_draw(stage, 80, 24, true);
+    assert_shows(screen, "57-65 of 65");
+    assert_shows(screen, "nvidia63");
+    assert_hides(screen, "nvidia50 ");
+    /* A large screen has more of the others, too. */
+    assert_shows(stage_draw(stage, 80, 60, true), " 2 Leases 3 ");
+    assert_shows(text_string(&stage->text), "\n    15  ");
+    stage_finish(stage);
+}
+
+static void the_history_is_drawn(void **state)
+{
+    struct pool_view view = view_of(1);
+    struct top_stage *stage;
+    const char *screen;
+
+    (void)state;
+    view_load(&view, 0, 0);
+    stage = stage_of(view);
+    for (int64_t step = 2; step <= 9; step++) {
+        stage->view.look.slots.items[0].device->load.utilization.value = (step - 1) * 125;
+        assert_int_equal(history_note(&stage->history, step, &stage->view), 0);
+    }
+    screen = stage_draw(stage, 132, 24, true);
+    assert_shows(screen, "▁▁▂▃▄▅▆▇█");
+    assert_shows(screen, "nvidia0 100% ");
+    assert_shows(screen, "last 2m12s");
+    assert_shows(stage_draw(stage, 132, 24, false), "__.:-=+*#");
+    stage_finish(stage);
+}
+
+static void without_memory_nothing_breaks(void **state)
+{
+    bool refused = true;
+
+    (void)state;
+    for (unsigned long n = 1; refused; n++) {
+        struct top_stage *stage = stage_of(view_of_everything(8));
+        int code;
+
+        stage_draw(stage, 120, 40, true);
+        failing_allocator_start(n);
+        code = control_update(&stage->control, &stage->view, &stage->users);
+        if (code == 0)
+            code = draw(&stage->picture, &stage->control.model, &stage->grid);
+        refused = failing_allocator_stop();
+        assert_true(code == 0 || (refused && code == BERTH_ERROR_MEMORY));
+        stage_finish(stage);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_there_where_there_is_room),
+        cmocka_unit_test(what_is_unknown_is_no_zero),
+        cmocka_unit_test(memory_that_nobody_knows_of),
+        cmocka_unit_test(a_small_screen_has_one_pane),
+        cmocka_unit_test(a_tiny_screen_has_one_row),
+        cmocka_unit_test(a_long_path_is_told_by_its_end),
+        cmocka_unit_test(the_end_of_what_is_typed_is_seen),
+        cmocka_unit_test(help_is_scrolled_no_further_than_its_end),
+        cmocka_unit_test(ascii_will_do),
+        cmocka_unit_test(every_size_is_filled),
+        cmocka_unit_test(an_empty_pool_says_so),
+        cmocka_unit_test(hostile_texts_stay_in_their_columns),
+        cmocka_unit_test(old_data_is_marked),
+        cmocka_unit_test(problems_are_told),
+        cmocka_unit_test(nothing_yet_is_said),
+        cmocka_unit_test(the_selected_row_stands_out),
+        cmocka_unit_test(many_devices_are_scrolled_and_mapped),
+        cmocka_unit_test(the_history_is_drawn),
+        cmocka_unit_test(without_memory_nothing_breaks),
+    };
+
+    return cmocka_run_group_tests_name("top_draw", tests, NULL, NULL);
+}
