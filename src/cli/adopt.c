@@ -239,5 +239,6 @@ const struct verb verb_adopt = {
         "of the machine stays as it is. Instead of a pid, a container can be named by its id. The "
         "exit codes are those of 'berth run'.",
     .sets = adopt_sets,
+    .operand = OPERAND_PROCESS,
     .run = run,
 };

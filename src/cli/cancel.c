@@ -29,5 +29,6 @@ const struct verb verb_cancel = {
     .description = "Takes claims that wait out of the queue; the commands that wait for them end "
                    "with exit code 123. What was granted already is ended by 'berth release'.",
     .sets = id_verb_sets,
+    .operand = OPERAND_CLAIM,
     .run = run,
 };

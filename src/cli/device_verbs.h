@@ -5,9 +5,9 @@
 #ifndef CLI_DEVICE_VERBS_H
 #define CLI_DEVICE_VERBS_H
 
-#include "cli/pool_view.h"
-#include "cli/user_names.h"
 #include "cli/verbs.h"
+#include "view/pool_view.h"
+#include "view/user_names.h"
 
 /* What a device verb was told, but for the devices. */
 struct device_action {

@@ -2,111 +2,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "cli/devices_output.h"
-
-/* Figures are kept in thousandths. */
-enum { FIGURE_DECIMALS = 3 };
-
-static void write_number(struct json *json, const char *key, struct optional_number number)
-{
-    json_number_member(json, key, number.known, number.value);
-}
-
-static void write_bool(struct json *json, const char *key, bool value)
-{
-    json_key(json, key);
-    json_bool(json, value);
-}
-
-static void write_figure(struct json *json, const char *key, const struct figure *figure,
-                         unsigned decimals)
-{
-    json_key(json, key);
-    if (figure->known)
-        json_decimal(json, figure->value, decimals);
-    else
-        json_null(json);
-}
-
-static void write_load(struct json *json, const struct device *device)
-{
-    const struct load *load = &device->load;
-    int64_t sampled_at;
-
-    write_figure(json, "utilization", &load->utilization, FIGURE_DECIMALS);
-    write_figure(json, "temperature_c", &load->temperature, FIGURE_DECIMALS);
-    write_figure(json, "power_w", &load->power, FIGURE_DECIMALS);
-    write_figure(json, "frequency_hz", &load->frequency, 0);
-    json_string_member(json, "health", choice_name(health_names, (int)device->health));
-    json_string_member(json, "health_reason", device->health_reason);
-    write_bool(json, "asleep", device->asleep);
-    write_bool(json, "old", device->old);
-    if (load_sampled_at(load, &sampled_at))
-        json_string_member(json, "sampled_at", quantity_format_time(sampled_at).text);
-    else
-        json_string_member(json, "sampled_at", NULL);
-}
-
-static void write_process(struct json *json, const struct device_process *process, bool pool_says,
-                          struct user_names *users)
-{
-    struct optional_number lease = {.known = process->lease != 0, .value = process->lease};
-
-    json_object_begin(json);
-    write_number(json, "pid", optional_number_of(process->pid));
-    json_string_member(json, "user", user_names_find_known(users, process->uid));
-    json_string_member(json, "command", process->command);
-    write_number(json, "memory", process->memory);
-    write_number(json, "lease", lease);
-    json_string_member(json, "container", process->container);
-    write_number(json, "uid", process->uid);
-    json_string_member(json, "since",
-                       process->started == 0 ? NULL : quantity_format_time(process->started).text);
-    if (pool_says)
-        write_bool(json, "squats", process->squats);
-    else
-        json_string_member(json, "squats", NULL);
-    json_object_end(json);
-}
-
-static void write_lists(struct json *json, const struct device *device, bool pool_says,
-                        struct user_names *users)
-{
-    const struct device_process *process;
-    char **node;
-
-    json_key(json, "nodes");
-    json_array_begin(json);
-    vector_for_each (node, &device->nodes)
-        json_string(json, *node);
-    json_array_end(json);
-    json_key(json, "processes");
-    json_array_begin(json);
-    vector_for_each (process, &device->processes)
-        write_process(json, process, pool_says, users);
-    json_array_end(json);
-}
-
-void devices_write_members(struct json *json, const struct device *device,
-                           struct optional_number slot, bool pool_says, struct user_names *users)
-{
-    json_string_member(json, "id", device_id_format(device->id).text);
-    write_number(json, "slot", slot);
-    json_string_member(json, "vendor", vendor_name(device->id.vendor));
-    write_number(json, "index", optional_number_of(device->id.index));
-    json_string_member(json, "name", device->name);
-    json_string_member(json, "kind", choice_name(device_kind_names, (int)device->kind));
-    json_string_member(json, "uuid", device->uuid);
-    json_string_member(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
-    json_string_member(json, "parent", device->parent);
-    write_number(json, "memory_total", device->memory_total);
-    write_figure(json, "memory_free", &device->load.memory_free, 0);
-    json_string_member(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
-    write_number(json, "numa", device->numa);
-    json_string_member(json, "cpus", device->cpus);
-    write_number(json, "tiles", device->tiles);
-    write_load(json, device);
-    write_lists(json, device, pool_says, users);
-}
+#include "view/device_json.h"
 
 static void write_devices(struct json *json, const struct devices_picture *picture)
 {
@@ -115,9 +11,9 @@ static void write_devices(struct json *json, const struct devices_picture *pictu
     json_array_begin(json);
     for (size_t i = 0; i < devices->count; i++) {
         json_object_begin(json);
-        devices_write_members(json, &devices->items[i],
-                              picture->slots != NULL ? picture->slots[i] : optional_number_of(i),
-                              picture->pool_says, picture->users);
+        device_write_members(json, &devices->items[i],
+                             picture->slots != NULL ? picture->slots[i] : optional_number_of(i),
+                             picture->pool_says, picture->users);
         json_object_end(json);
     }
     json_array_end(json);
@@ -132,8 +28,7 @@ static void write_link(struct json *json, const struct machine *machine, const s
         json_string(json, device_id_format(machine->devices.items[link->between[i]].id).text);
     json_array_end(json);
     json_string_member(json, "kind", choice_name(link_kind_names, (int)link->kind));
-    write_number(json, "lanes",
-                 (struct optional_number){.known = link->lanes > 0, .value = link->lanes});
+    json_number_member(json, "lanes", link->lanes > 0, link->lanes);
     json_object_end(json);
 }
 

@@ -9,8 +9,8 @@
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cli/user_names.h"
 #include "model/report.h"
+#include "view/user_names.h"
 
 struct devices_picture {
     const struct report *report;
@@ -27,10 +27,6 @@ struct devices_picture {
 void devices_write_json(const struct devices_picture *picture, enum json_layout layout,
                         struct text *out);
 
-/* The members of one device in that document, within an object; `pool_says` as in a picture. */
-void devices_write_members(struct json *json, const struct device *device,
-                           struct optional_number slot, bool pool_says, struct user_names *users);
-
 /* Appends a table of the devices, one of the processes that use them if there are any, and a matrix
  * of the links, fitted to the terminal. */
 void devices_write_table(const struct devices_picture *picture, struct text *out);
@@ -45,7 +41,7 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
 void devices_write_problems(const struct problem_list *problems, const char *prefix,
                             struct text *out);
 
-/* A cell with a device's memory: "61.2/80 GiB" is used, as far as that is known. */
-void devices_add_memory(struct table *table, const struct device *device);
+/* A cell with a device's memory: "61.2/80 GiB" is used; see view_append_memory. */
+void devices_add_memory(struct table *table, const struct device *device, bool beside);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cli/pool_view.h"
+#include "view/pool_view.h"
 
 /* How long it may take, in nanoseconds. */
 #define DEVICES_POOL_PATIENCE INT64_C(1000000000)

@@ -23,30 +23,14 @@ static const struct table_column columns[] = {
     {.heading = "NOTE", .priority = 87, .least = 24, .hide_unknown = true},
 };
 
-void devices_add_memory(struct table *table, const struct device *device)
+void devices_add_memory(struct table *table, const struct device *device, bool beside)
 {
-    struct quantity_text total = quantity_format_size(device->memory_total.value);
-    const struct figure *free = &device->load.memory_free;
-    struct quantity_text used;
-    const char *unit;
+    struct text memory = {0};
 
-    if (!device->memory_total.known) {
-        table_cell(table, NULL);
-        return;
-    }
-    if (!free->known || free->value < 0 || (uint64_t)free->value > device->memory_total.value) {
-        table_cell(table, total.text);
-        return;
-    }
-    used = quantity_format_size(device->memory_total.value - (uint64_t)free->value);
-    unit = strchr(used.text, ' ');
-    if ((uint64_t)free->value == device->memory_total.value)
-        table_cell_format(table, "0/%s", total.text);
-    else if (unit != NULL && strchr(total.text, ' ') != NULL &&
-             strcmp(unit, strchr(total.text, ' ')) == 0)
-        table_cell_format(table, "%.*s/%s", (int)(unit - used.text), used.text, total.text);
-    else
-        table_cell_format(table, "%s/%s", used.text, total.text);
+    view_append_memory(&memory, device, beside);
+    table->failed |= text_failed(&memory);
+    table_cell(table, memory.length == 0 ? NULL : text_string(&memory));
+    text_finish(&memory);
 }
 
 /* A figure in parts of a unit, shown in whole ones. */
@@ -129,13 +113,13 @@ static bool has_note(const struct device *device)
 }
 
 static void add_device(struct table *table, const struct devices_picture *picture,
-                       const struct device *device, bool has_notes)
+                       const struct device *device, bool has_notes, bool beside)
 {
     const struct load *load = &device->load;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, status_model(device));
-    devices_add_memory(table, device);
+    table_cell(table, view_model(device));
+    devices_add_memory(table, device, beside);
     add_figure(table, &load->utilization, 10, "%");
     add_figure(table, &load->temperature, 1000, "C");
     add_figure(table, &load->power, 1000, "W");
@@ -153,13 +137,16 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
     const struct machine *machine = &picture->report->machine;
     const struct device *device;
     bool has_notes = false;
+    bool beside = false; /* it is known of some how much memory is used */
     struct table table;
 
-    vector_for_each (device, &machine->devices)
+    vector_for_each (device, &machine->devices) {
         has_notes |= has_note(device);
+        beside |= view_memory_used(device).known;
+    }
     table_init(&table, columns, COUNT(columns));
     vector_for_each (device, &machine->devices)
-        add_device(&table, picture, device, has_notes);
+        add_device(&table, picture, device, has_notes, beside);
     if (table_print(&table, &picture->terminal, out) < 0)
         out->failed = true;
     table_finish(&table);

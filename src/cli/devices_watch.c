@@ -190,7 +190,7 @@ int devices_watch(struct devices_look *look, bool json)
     do {
         next = clock_now() + interval;
         code = on_screen ? draw(&watch) : print_change(&watch);
-    } while (code == EXIT_GOOD && screen_pause(next - clock_now()) &&
+    } while (code == EXIT_GOOD && screen_pause(-1, next - clock_now()) &&
              look_again(&watch, &error) == 0);
     if (on_screen)
         screen_leave();

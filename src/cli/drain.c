@@ -73,5 +73,6 @@ const struct verb verb_drain = {
         "they end. Prints how each stands then. 'berth undrain' takes them into service again. "
         "Only root, the owner of the pool and its admins may do this.",
     .sets = drain_sets,
+    .operand = OPERAND_DEVICE,
     .run = run,
 };

@@ -98,5 +98,6 @@ const struct verb verb_extend = {
     .description = "Lets a lease that has a time limit go on for longer: DURATION is added to what "
                    "it has. Prints when it ends now.",
     .sets = id_verb_sets,
+    .operand = OPERAND_LEASE,
     .run = run,
 };

@@ -8,7 +8,7 @@
 #include "base/terminal.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
+#include "cli/words.h"
 
 /* Lines longer than this tire the eye; shorter than that, words would not fit. */
 enum { WIDEST = 96, NARROWEST = 50 };
@@ -50,6 +50,16 @@ int help_print_all(void)
     return print(&text);
 }
 
+static void describe_words(const struct verb *verb, size_t width, struct text *out)
+{
+    text_append(out, "\nWords:\n");
+    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
+        text_append_format(out, "  %-10s ", words_name(*word));
+        options_wrap((*word)->summary, 13, width, out);
+    }
+    text_append_format(out, "\n'berth %s WORD --help' tells more about one.\n", verb->name);
+}
+
 int help_print_verb(const struct verb *verb)
 {
     size_t width = help_width();
@@ -58,6 +68,8 @@ int help_print_verb(const struct verb *verb)
     text_append_format(&text, "Usage: berth %s%s%s\n\n", verb->name,
                        *verb->usage == '\0' ? "" : " ", verb->usage);
     options_wrap(verb->description, 0, width, &text);
+    if (verb->words != NULL)
+        describe_words(verb, width, &text);
     for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
         text_append_char(&text, '\n');
         options_describe(*set, width, &text);
@@ -68,23 +80,29 @@ int help_print_verb(const struct verb *verb)
 static int run(int argc, char **argv)
 {
     const struct verb *verb;
+    int code;
 
     if (argc < 2)
         return help_print_all();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help_print_verb(&verb_help);
     verb = verb_find(argv[1]);
-    return verb == NULL ? verb_fail_unknown(argv[1]) : help_print_verb(verb);
+    if (verb == NULL)
+        return verb_fail_unknown(argv[1]);
+    if (argc > 2 && verb->words != NULL)
+        verb = words_find(verb, argc - 1, argv + 1, &code);
+    return verb == NULL ? code : help_print_verb(verb);
 }
 
 static const struct option_set *const no_sets[] = {NULL};
 
 const struct verb verb_help = {
     .name = "help",
-    .usage = "[VERB]",
+    .usage = "[VERB [WORD]]",
     .summary = "list the verbs, or tell about one",
     .description =
         "Lists the verbs of berth, or tells what one verb does and which options it has.",
     .sets = no_sets,
+    .operand = OPERAND_VERB,
     .run = run,
 };

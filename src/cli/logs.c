@@ -273,5 +273,6 @@ const struct verb verb_logs = {
     .description = "Prints the output, standard error among it, of a job that 'berth submit' has "
                    "started, from its first byte.",
     .sets = logs_sets,
+    .operand = OPERAND_JOB,
     .run = run,
 };

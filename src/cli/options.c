@@ -68,8 +68,10 @@ static int fail_unknown(const struct option_binding *bindings, size_t count, con
         memcpy(wanted, name, length);
         wanted[length] = '\0';
         for (size_t i = 0; i < count; i++) {
-            for (size_t j = 0; j < bindings[i].set->count; j++)
-                nearest_offer(&nearest, bindings[i].set->options[j].name);
+            for (size_t j = 0; j < bindings[i].set->count; j++) {
+                if (!bindings[i].set->options[j].hidden)
+                    nearest_offer(&nearest, bindings[i].set->options[j].name);
+            }
         }
         nearest_offer(&nearest, help_option.name);
     }
@@ -262,6 +264,8 @@ static void describe_option(const struct option *option, size_t width, struct te
 void options_describe(const struct option_set *set, size_t width, struct text *out)
 {
     text_append_format(out, "%s:\n", set->heading);
-    for (size_t i = 0; i < set->count; i++)
-        describe_option(&set->options[i], width, out);
+    for (size_t i = 0; i < set->count; i++) {
+        if (!set->options[i].hidden)
+            describe_option(&set->options[i], width, out);
+    }
 }

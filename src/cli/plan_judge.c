@@ -5,8 +5,8 @@
 #include "base/utf8.h"
 #include "cli/plan_pool.h"
 #include "cli/status_output.h"
-#include "cli/user_names.h"
 #include "engine/filter.h"
+#include "view/user_names.h"
 
 /* So many are named; the rest is counted. */
 enum { NAMED_MOST = 4 };
@@ -62,7 +62,7 @@ static void append_holder(struct text *out, const struct plan_pool *pool, struct
     if (lease->expires.known)
         text_append_format(out, ", at most %s more",
                            quantity_format_duration(
-                               status_span(pool->view.look.time, status_time(lease->expires.value)))
+                               view_span(pool->view.look.time, view_time(lease->expires.value)))
                                .text);
     text_append_char(out, ')');
 }

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 
 #include "base/bitset.h"
-#include "cli/pool_view.h"
 #include "engine/placement.h"
 #include "model/machine.h"
 #include "spec/request_options.h"
+#include "view/pool_view.h"
 
 /* Zeroed memory is a pool where nobody listens. */
 struct plan_pool {

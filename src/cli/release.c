@@ -42,5 +42,6 @@ const struct verb verb_release = {
     .description = "Ends leases. A command that runs under one is stopped first: SIGTERM, and "
                    "SIGKILL after a grace. Returns when the devices are free.",
     .sets = id_verb_sets,
+    .operand = OPERAND_LEASE,
     .run = run,
 };

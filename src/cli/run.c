@@ -166,5 +166,6 @@ const struct verb verb_run = {
         "not granted in time or cancelled, 124 when the time limit ended it, 125 when berth itself "
         "failed, 126 or 127 when the command could not be executed or was not found.",
     .sets = run_sets,
+    .operand = OPERAND_COMMAND,
     .run = run,
 };

@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/count.h"
+#include "base/terminal.h"
+#include "base/utf8.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 
-/* The second screen, no cursor, long lines are cut; and all of it back. */
+/* The second screen, no cursor, no line goes on in the next; and all of it back. */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
@@ -98,7 +101,7 @@ static size_t count_rows(void)
 {
     struct winsize size;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 1)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
         return size.ws_row;
     return USUAL_ROWS;
 }
@@ -112,32 +115,80 @@ static size_t count_lines(const char *picture)
     return lines;
 }
 
-/* The picture as the terminal takes it, from its first row on. */
-static void compose(const char *picture, size_t rows, struct text *out)
+/* How many bytes what is here has: a sequence that makes a style, which has no width, or a
+ * character. */
+static size_t measure(const char *line, size_t length, size_t *ret_width)
+{
+    uint32_t character;
+    size_t taken = 1;
+
+    if (line[0] == '\033') {
+        while (taken < length && line[taken - 1] != 'm')
+            taken++;
+        *ret_width = 0;
+        return taken;
+    }
+    taken = utf8_decode_inert(line, length, &character);
+    *ret_width = utf8_character_width(character);
+    return taken;
+}
+
+/* One line, with a mark in the last column when it is too long; then nothing of what was there
+ * before. A line as wide as the screen leaves nothing there, and the cursor on its end. */
+static void append_line(const char *line, size_t length, const struct terminal *terminal,
+                        struct text *out)
+{
+    size_t used = 0;
+    size_t kept = 0; /* bytes that leave room for the mark */
+    size_t width;
+
+    for (size_t i = 0; i < length && used <= terminal->width;) {
+        i += measure(line + i, length - i, &width);
+        used += width;
+        if (used < terminal->width)
+            kept = i;
+    }
+    text_append_bytes(out, line, used > terminal->width ? kept : length);
+    if (used > terminal->width) {
+        text_append(out, terminal->unicode ? "…" : "~");
+        text_append(out, terminal->colour ? style_end() : "");
+    }
+    if (used < terminal->width)
+        text_append(out, "\033[K");
+}
+
+/* The picture as the terminal takes it, from its first row on. What has no room is counted in the
+ * last row, unless that is the only one. */
+static void compose(const char *picture, size_t rows, const struct terminal *terminal,
+                    struct text *out)
 {
     size_t lines = count_lines(picture);
-    size_t most = lines > rows ? rows - 1 : lines;
+    size_t most = lines <= rows ? lines : rows > 1 ? rows - 1 : 1;
+    char more[40];
 
     text_append(out, "\033[H");
     for (size_t i = 0; i < most; i++) {
         size_t length = strcspn(picture, "\n");
 
-        text_append_bytes(out, picture, length);
-        text_append(out, i + 1 < rows ? "\033[K\r\n" : "\033[K");
+        append_line(picture, length, terminal, out);
+        text_append(out, i + 1 < rows ? "\r\n" : "");
         picture += length + 1;
     }
-    if (most < lines)
-        text_append_format(out, "(%zu more lines)\033[K", lines - most);
-    else if (most < rows)
+    if (most < lines && rows > 1) {
+        snprintf(more, sizeof(more), "(%zu more lines)", lines - most);
+        append_line(more, strlen(more), terminal, out);
+    } else if (most < rows) {
         text_append(out, "\033[J");
+    }
 }
 
 int screen_draw(const struct text *picture)
 {
+    struct terminal terminal = terminal_of(STDOUT_FILENO);
     struct text frame = {0};
     int code = EXIT_GOOD;
 
-    compose(text_string(picture), count_rows(), &frame);
+    compose(text_string(picture), count_rows(), &terminal, &frame);
     frame.failed |= picture->failed;
     if (is_dirty || text_failed(&frame) || strcmp(text_string(&frame), text_string(&shown)) != 0) {
         is_dirty = 0;
@@ -148,10 +199,15 @@ int screen_draw(const struct text *picture)
     return code;
 }
 
-bool screen_pause(int64_t time)
+bool screen_is_dirty(void)
 {
-    struct pollfd reader = {.fd = STDOUT_FILENO};
+    return is_dirty != 0;
+}
 
-    return poll(&reader, 1, time > 0 ? (int)(time / 1000000) : 0) <= 0 ||
-           (reader.revents & POLLERR) == 0;
+bool screen_pause(int descriptor, int64_t time)
+{
+    struct pollfd polled[] = {{.fd = STDOUT_FILENO}, {.fd = descriptor, .events = POLLIN}};
+
+    return poll(polled, COUNT(polled), time > 0 ? (int)((time + 999999) / 1000000) : 0) <= 0 ||
+           (polled[0].revents & POLLERR) == 0;
 }

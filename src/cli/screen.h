@@ -23,8 +23,12 @@ void screen_leave(void);
  * last line. Nothing happens when the screen shows it already. Returns an exit code. */
 int screen_draw(const struct text *picture);
 
-/* Waits for the next look, screen or not, so many nanoseconds or until a signal was handled.
- * Returns false when nobody reads us any more. */
-bool screen_pause(int64_t time);
+/* Whether what was drawn may not be what is seen any more: it has another size, or was stopped. */
+bool screen_is_dirty(void);
+
+/* Waits for the next look, screen or not, so many nanoseconds, until a signal was handled or until
+ * there is something to be read from the descriptor (-1: none). Returns false when nobody reads us
+ * any more. */
+bool screen_pause(int descriptor, int64_t time);
 
 #endif

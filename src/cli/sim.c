@@ -2,13 +2,13 @@
  *
  * berth sim: becomes berth-sim, which is a program of its own.
  */
-#include "cli/verbs.h"
+#include "cli/sim_options.h"
 
-static int run(int argc, char **argv)
-{
-    (void)argc;
-    return verb_become(&verb_sim, "berth-sim", argv);
-}
+static const struct verb *const words[] = {
+    &verb_sim_place,
+    &verb_sim_queue,
+    NULL,
+};
 
 static const struct option_set *const no_sets[] = {NULL};
 
@@ -18,8 +18,8 @@ const struct verb verb_sim = {
     .summary = "replay traces through the engine that gives out devices",
     .description = "Becomes berth-sim, which replays traces of real clusters through the engine "
                    "that gives out devices. 'berth sim place' measures how well policies fill a "
-                   "cluster, 'berth sim queue' how long jobs wait. 'berth sim place --help' and "
-                   "'berth sim queue --help' list the options.",
+                   "cluster, 'berth sim queue' how long jobs wait.",
     .sets = no_sets,
-    .run = run,
+    .words = words,
+    .program = "berth-sim",
 };

@@ -14,7 +14,7 @@ static const struct verb *const words[] = {
 
 static int run(int argc, char **argv)
 {
-    return words_run(&verb_spec, words, argc, argv);
+    return words_run(&verb_spec, argc, argv);
 }
 
 static const struct option_set *const no_sets[] = {NULL};
@@ -28,5 +28,6 @@ const struct verb verb_spec = {
                    "are good, and what is wrong at which place. 'berth spec schema' prints the "
                    "JSON Schema of spec files, for editors and other programs.",
     .sets = no_sets,
+    .words = words,
     .run = run,
 };

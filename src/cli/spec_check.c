@@ -176,5 +176,6 @@ const struct verb verb_spec_check = {
                    "taken and does nothing. '-' is standard input. The exit code is 2 when a file "
                    "is not good.",
     .sets = check_sets,
+    .operand = OPERAND_FILE,
     .run = run,
 };

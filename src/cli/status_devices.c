@@ -34,6 +34,7 @@ static const struct table_column columns[] = {
 struct shown {
     bool model;
     bool memory;
+    bool used;
     bool utilization;
     bool holder;
     bool share;
@@ -47,37 +48,11 @@ static bool same_name(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
-/* Shorter pauses are noise. */
-static bool is_idle(const struct wire_lease *lease)
-{
-    return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);
-}
-
 /* Whether there is something to say of a lease beside the usual. */
 static bool has_note(const struct wire_lease *lease)
 {
     return lease->end != 0 || lease->draining || lease->opportunistic || lease->adopted ||
-           is_idle(lease);
-}
-
-/* Who uses it without a lease, and why it is out of service, is told below the table if it is
- * known. */
-static const char *note_of_state(const struct wire_slot *slot)
-{
-    if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
-        return slot->device->health_reason;
-    switch (slot->state) {
-    case WIRE_STATE_SQUATTED:
-        return status_is_squatted(slot) ? NULL : "in use without a lease";
-    case WIRE_STATE_ELSEWHERE:
-        return "held by another pool";
-    case WIRE_STATE_DRAINED:
-        return status_is_drained(slot) ? NULL : "out of service";
-    case WIRE_STATE_GONE:
-        return NULL;
-    default:
-        return slot->device->old ? "does not answer now" : NULL;
-    }
+           view_is_idle(lease);
 }
 
 static struct shown find_shown(const struct pool_view *view)
@@ -90,8 +65,9 @@ static struct shown find_shown(const struct pool_view *view)
     vector_for_each (slot, &view->look.slots) {
         shown.model |= !same_name(slot->device->name, first->device->name);
         shown.memory |= slot->device->memory_total.known;
+        shown.used |= view_memory_used(slot->device).known;
         shown.utilization |= slot->device->load.utilization.known;
-        shown.note |= note_of_state(slot) != NULL;
+        shown.note |= view_note(slot) != NULL;
     }
     vector_for_each (use, &view->uses) {
         const struct wire_lease *lease = &view->look.leases.items[use->lease];
@@ -119,24 +95,6 @@ static void add_utilization(struct table *table, const struct figure *figure)
         table_cell(table, NULL);
 }
 
-static enum style style_of(enum wire_state state)
-{
-    switch (state) {
-    case WIRE_STATE_FREE:
-        return STYLE_GOOD;
-    case WIRE_STATE_LEASED:
-    case WIRE_STATE_SHARED:
-        return STYLE_PLAIN;
-    case WIRE_STATE_SICK:
-    case WIRE_STATE_GONE:
-        return STYLE_BAD;
-    case WIRE_STATE_ASLEEP:
-        return STYLE_FAINT;
-    default:
-        return STYLE_WARNING;
-    }
-}
-
 /* How a shared device is shared says more than that it is. */
 static void add_state(struct table *table, const struct wire_slot *slot, bool preparing)
 {
@@ -147,7 +105,7 @@ static void add_state(struct table *table, const struct wire_slot *slot, bool pr
     else if (slot->state == WIRE_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
-        table_cell_styled(table, style_of(slot->state),
+        table_cell_styled(table, view_style(slot->state),
                           choice_name(wire_state_names, (int)slot->state));
 }
 
@@ -158,8 +116,8 @@ static void add_device(struct table *table, const struct shown *shown, const str
     const struct device *device = slot->device;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, shown->model ? status_model(device) : NULL);
-    devices_add_memory(table, device);
+    table_cell(table, shown->model ? view_model(device) : NULL);
+    devices_add_memory(table, device, shown->used);
     add_utilization(table, &device->load.utilization);
     add_state(table, slot, preparing);
 }
@@ -203,15 +161,15 @@ static void add_habits(struct table *table, const struct wire_lease *lease)
 {
     const char *kind = "";
     struct quantity_text idle = {.text = ""};
-    bool is_long = lease->idle_warned && is_idle(lease);
+    bool is_long = lease->idle_warned && view_is_idle(lease);
     char note[64];
 
     if (lease->opportunistic)
         kind = lease->adopted ? "adopted, gives way" : "gives way";
     else if (lease->adopted)
         kind = "adopted";
-    if (is_idle(lease))
-        idle = status_duration(0, status_time(lease->idle.value));
+    if (view_is_idle(lease))
+        idle = view_duration(0, view_time(lease->idle.value));
     snprintf(note, sizeof(note), "%s%s%s%s", kind,
              *kind != '\0' && idle.text[0] != '\0' ? ", " : "", idle.text[0] != '\0' ? "idle " : "",
              idle.text);
@@ -227,8 +185,8 @@ static void add_note(struct table *table, bool shown, const struct wire_lease *l
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
     else if (has_note(lease))
         add_habits(table, lease);
-    else if (note_of_state(slot) != NULL)
-        table_cell_styled(table, STYLE_WARNING, note_of_state(slot));
+    else if (view_note(slot) != NULL)
+        table_cell_styled(table, STYLE_WARNING, view_note(slot));
     else
         add_empty(table, shown);
 }
@@ -252,9 +210,9 @@ static void add_left(struct table *table, bool shown, const struct wire_lease *l
         add_empty(table, shown);
         return;
     }
-    left = status_span(now, status_time(lease->expires.value));
+    left = view_span(now, view_time(lease->expires.value));
     table_cell_styled(table, left < 5 * DURATION_MINUTE ? STYLE_WARNING : STYLE_PLAIN,
-                      status_duration(0, left).text);
+                      view_duration(0, left).text);
 }
 
 static void add_holder(struct table *table, const struct shown *shown,
@@ -262,11 +220,11 @@ static void add_holder(struct table *table, const struct shown *shown,
 {
     const struct wire_lease *lease = &picture->view->look.leases.items[use->lease];
     const char *job = lease->name != NULL ? lease->name : lease->command;
-    int64_t now = picture->view->look.time;
+    int64_t now = picture->now;
 
     add_lease_id(table, lease);
     table_cell(table, user_names_find(picture->users, lease->uid));
-    table_cell(table, status_duration(lease->granted, now).text);
+    table_cell(table, view_duration(lease->granted, now).text);
     add_left(table, shown->left, lease, now);
     add_share(table, shown->share, lease);
     add_replica(table, shown->replica, lease, use->number);
@@ -277,7 +235,7 @@ static void add_holder(struct table *table, const struct shown *shown,
 static void add_no_holder(struct table *table, const struct shown *shown,
                           const struct wire_slot *slot)
 {
-    const char *note = note_of_state(slot);
+    const char *note = view_note(slot);
 
     add_empty(table, shown->holder);
     add_empty(table, shown->holder);

@@ -29,49 +29,6 @@ static const struct table_column columns[] = {
     {.heading = "COMMAND", .priority = 90, .least = 12, .hide_unknown = true},
 };
 
-/* NULL: there is none of this id, or not any more. */
-static const struct wire_lease *find_lease(const struct pool_view *view, uint64_t id)
-{
-    const struct wire_lease *lease;
-
-    vector_for_each (lease, &view->look.leases) {
-        if (lease->id == id)
-            return lease;
-    }
-    return NULL;
-}
-
-bool status_lingers(const struct pool_view *view, const struct wire_slot *slot,
-                    const struct device_process *process)
-{
-    const struct wire_lease *lease;
-
-    if (slot->state != WIRE_STATE_DRAINING && (slot->blocks & WIRE_BLOCK_DIRTY) == 0)
-        return false;
-    if (process->squats)
-        return false;
-    if (process->lease == 0)
-        return !process->draws;
-    lease = find_lease(view, process->lease);
-    return lease == NULL || lease->draining;
-}
-
-bool status_is_squatted(const struct wire_slot *slot)
-{
-    const struct device_process *process;
-
-    vector_for_each (process, &slot->device->processes) {
-        if (process->squats)
-            return true;
-    }
-    return false;
-}
-
-bool status_is_drained(const struct wire_slot *slot)
-{
-    return slot->reason_time != 0 || (slot->blocks & WIRE_BLOCK_DRAINED) != 0;
-}
-
 /* Which columns that many processes have nothing for are shown. */
 struct shown {
     bool any;
@@ -82,7 +39,7 @@ struct shown {
 static bool is_in_the_way(const struct pool_view *view, const struct wire_slot *slot,
                           const struct device_process *process)
 {
-    return process->squats || status_lingers(view, slot, process);
+    return process->squats || view_lingers(view, slot, process);
 }
 
 static struct shown find_shown(const struct pool_view *view)
@@ -111,9 +68,8 @@ static void add_process(struct table *table, const struct status_picture *pictur
     table_cell_styled(table, STYLE_STRONG, device_id_format(slot->device->id).text);
     table_cell_format(table, "%" PRIu64, process->pid);
     table_cell(table, user_names_find_known(picture->users, process->uid));
-    table_cell(table, process->started == 0
-                          ? NULL
-                          : status_duration(process->started, picture->view->look.time).text);
+    table_cell(table,
+               process->started == 0 ? NULL : view_duration(process->started, picture->now).text);
     if (process->squats)
         table_cell(table, "none");
     else if (process->lease == 0)
@@ -195,7 +151,7 @@ static void describe_drain(const struct status_picture *picture, const struct wi
                        leased ? "will be" : "is");
     if (slot->reason_time != 0)
         text_append_format(line, " (%s, %s ago)", user == NULL ? "the pool" : user,
-                           status_duration(slot->reason_time, view->look.time).text);
+                           view_duration(slot->reason_time, picture->now).text);
     if (slot->reason != NULL)
         text_append_format(line, ": %s", slot->reason);
 }
@@ -217,7 +173,7 @@ void status_write_hindrances(const struct status_picture *picture, struct text *
 
     write_processes(picture, out);
     vector_for_each (slot, &picture->view->look.slots) {
-        if (!status_is_drained(slot))
+        if (!view_is_drained(slot))
             continue;
         if (first)
             text_append_char(out, '\n');

@@ -30,44 +30,18 @@ static const struct table_column columns[] = {
     {.heading = "WHY", .priority = 75, .least = 24, .hide_unknown = true},
 };
 
-/* The reason without the request that it repeats; NULL: unknown. */
-static const char *reason_of(const struct wire_claim *claim)
-{
-    static const char lead[] = "wanted ";
-    const char *rest = claim->why;
-    size_t length = claim->request == NULL ? 0 : strlen(claim->request);
-
-    if (rest == NULL || rest[0] == '\0')
-        return NULL;
-    if (length == 0 || strncmp(rest, lead, strlen(lead)) != 0 ||
-        strncmp(rest + strlen(lead), claim->request, length) != 0)
-        return claim->why;
-    rest += strlen(lead) + length;
-    return strncmp(rest, "; ", 2) == 0 && rest[2] != '\0' ? rest + 2 : claim->why;
-}
-
-static void add_estimate(struct table *table, struct optional_number estimate)
-{
-    int64_t left = status_time(estimate.value);
-
-    if (!estimate.known)
-        table_cell(table, NULL);
-    else if (left < DURATION_SECOND)
-        table_cell(table, "now");
-    else
-        table_cell_format(table, "in %s", status_duration(0, left).text);
-}
-
 static void add_claim(struct table *table, const struct status_picture *picture,
                       const struct wire_claim *claim)
 {
-    int64_t now = picture->view->look.time;
+    int64_t now = picture->now;
+    /* Estimates were made when the view was. */
+    int64_t past = view_span(picture->view->look.time, now);
 
     table_cell_format(table, "%u", claim->position);
     table_cell_format(table, "%llu", (unsigned long long)claim->id);
     table_cell(table, user_names_find(picture->users, claim->uid));
-    table_cell(table, status_duration(claim->since, now).text);
-    add_estimate(table, claim->estimate);
+    table_cell(table, view_duration(claim->since, now).text);
+    table_cell(table, claim->estimate.known ? view_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
@@ -76,7 +50,7 @@ static void append_reason(const struct wire_claim *claim, const struct status_pi
                           struct text *out)
 {
     size_t width = picture->terminal.width < NARROWEST ? NARROWEST : picture->terminal.width;
-    const char *reason = reason_of(claim);
+    const char *reason = view_reason(claim);
     struct text inert = {0};
     struct text lines = {0};
 
@@ -126,7 +100,7 @@ static void print_table(const struct status_picture *picture, const struct termi
     vector_for_each (claim, &picture->view->look.claims) {
         add_claim(&table, picture, claim);
         if (with_reasons)
-            table_cell(&table, reason_of(claim));
+            table_cell(&table, view_reason(claim));
     }
     if (table_print(&table, terminal, out) < 0)
         out->failed = true;

@@ -316,5 +316,6 @@ const struct verb verb_submit = {
         "wait ID' waits for it and returns its exit code, 'berth cancel ID' and 'berth release ID' "
         "end it. With best-effort scheduling each replica is a job with an id of its own.",
     .sets = submit_sets,
+    .operand = OPERAND_COMMAND,
     .run = run,
 };

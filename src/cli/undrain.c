@@ -29,5 +29,6 @@ const struct verb verb_undrain = {
                    "a check that failed, into service again. Prints how each stands then. Only "
                    "root, the owner of the pool and its admins may do this.",
     .sets = undrain_sets,
+    .operand = OPERAND_DEVICE,
     .run = run,
 };

@@ -16,10 +16,10 @@
 #include "cli/spec_option.h"
 
 const struct verb *const verbs[] = {
-    &verb_run,     &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve,
-    &verb_adopt,   &verb_extend,  &verb_release, &verb_cancel, &verb_status,
-    &verb_devices, &verb_plan,    &verb_spec,    &verb_sim,    &verb_cdi,
-    &verb_drain,   &verb_undrain, &verb_daemon,  &verb_help,   NULL,
+    &verb_run,     &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve, &verb_adopt,
+    &verb_extend,  &verb_release, &verb_cancel,  &verb_status, &verb_top,     &verb_web,
+    &verb_history, &verb_report,  &verb_devices, &verb_plan,   &verb_spec,    &verb_sim,
+    &verb_cdi,     &verb_drain,   &verb_undrain, &verb_daemon, &verb_help,    NULL,
 };
 
 const struct verb *verb_find(const char *name)
@@ -47,13 +47,15 @@ int verb_fail_unknown(const char *name)
     return output_error(&error);
 }
 
-int verb_become(const struct verb *verb, const char *program, char **argv)
+/* Becomes the verb's program with its words. Returns only when that fails: the exit code, after
+ * saying why. */
+static int become(const struct verb *verb, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     char path[PATH_MAX];
 
-    program_find(program, path, sizeof(path));
-    argv[0] = (char *)program;
+    program_find(verb->program, path, sizeof(path));
+    argv[0] = (char *)(verb->called == NULL ? verb->program : verb->called);
     execv(path, argv);
     error_set_errno(&error, errno, "%s: %s", verb->name, path);
     output_error(&error);
@@ -147,5 +149,7 @@ int cli_main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
     verb = verb_find(argv[1]);
-    return verb == NULL ? verb_fail_unknown(argv[1]) : verb->run(argc - 1, argv + 1);
+    if (verb == NULL)
+        return verb_fail_unknown(argv[1]);
+    return verb->program != NULL ? become(verb, argv + 1) : verb->run(argc - 1, argv + 1);
 }

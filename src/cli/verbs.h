@@ -9,15 +9,39 @@
 
 #include "cli/options.h"
 
+/* What stands behind the options of a verb, for completion. */
+enum operand {
+    OPERAND_NONE,
+    OPERAND_CLAIM,
+    OPERAND_COMMAND, /* with its own words: whatever follows is no option of ours */
+    OPERAND_DEVICE,
+    OPERAND_FILE,
+    OPERAND_JOB, /* a lease or a claim */
+    OPERAND_LEASE,
+    OPERAND_PROCESS,
+    OPERAND_VERB,
+};
+
 struct verb {
     const char *name;
     const char *usage;                    /* what follows the name: "[options]" */
     const char *summary;                  /* a line in the list of verbs */
     const char *description;              /* a paragraph in the verb's own help */
     const struct option_set *const *sets; /* ended by NULL */
+    enum operand operand;
 
-    /* Runs the verb; argv[0] is its name. Returns the exit code. */
+    /* The words that may follow, each like a verb of its own whose name holds both: "spec check".
+     * Ended by NULL; NULL: none. */
+    const struct verb *const *words;
+
+    /* Runs the verb; argv[0] is its name. Returns the exit code. NULL: a program of its own does,
+     * the verb's or that of the verb that it follows. */
     int (*run)(int argc, char **argv);
+
+    /* Instead of `run`: the program of ours that berth becomes, which runs the verb. */
+    const char *program;
+    /* What that is called with as its own name, where it runs several verbs; NULL: `program`. */
+    const char *called;
 };
 
 extern const struct verb verb_adopt;
@@ -28,17 +52,21 @@ extern const struct verb verb_devices;
 extern const struct verb verb_drain;
 extern const struct verb verb_extend;
 extern const struct verb verb_help;
+extern const struct verb verb_history;
 extern const struct verb verb_logs;
 extern const struct verb verb_plan;
 extern const struct verb verb_release;
+extern const struct verb verb_report;
 extern const struct verb verb_reserve;
 extern const struct verb verb_run;
 extern const struct verb verb_sim;
 extern const struct verb verb_spec;
 extern const struct verb verb_status;
 extern const struct verb verb_submit;
+extern const struct verb verb_top;
 extern const struct verb verb_undrain;
 extern const struct verb verb_wait;
+extern const struct verb verb_web;
 
 /* All verbs in the order in which help lists them, ended by NULL. */
 extern const struct verb *const verbs[];
@@ -55,10 +83,6 @@ int cli_main(int argc, char **argv);
 /* Prints the help of all of berth, or of one verb, to stdout. Returns the exit code. */
 int help_print_all(void);
 int help_print_verb(const struct verb *verb);
-
-/* Becomes the program of this name, one of ours, with the verb's words. Returns only when that
- * fails: the exit code, after saying why. */
-int verb_become(const struct verb *verb, const char *program, char **argv);
 
 /* Starts a verb: parses its options into the bindings, answers --help, and refuses operands.
  * Returns true when the verb is to go on; else *ret_exit is the exit code. */

@@ -191,5 +191,6 @@ const struct verb verb_wait = {
         "code is then 0, or 120 when no device here could ever satisfy it, or 123 when --wait or "
         "--nonblock said so.",
     .sets = wait_sets,
+    .operand = OPERAND_JOB,
     .run = run,
 };

@@ -7,7 +7,7 @@
 #define CLI_WAITING_LINE_H
 
 #include "cli/claiming.h"
-#include "cli/user_names.h"
+#include "view/user_names.h"
 
 enum waiting_style {
     WAITING_SILENT,

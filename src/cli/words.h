@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs that are followed by a word, each of which is like a verb of its own. The names of those
- * hold both: "spec check".
+ * Verbs that are followed by a word, each of which is like a verb of its own.
  */
 #ifndef CLI_WORDS_H
 #define CLI_WORDS_H
 
 #include "cli/verbs.h"
 
-/* Runs the word that argv[1] names, answers --help for the verb itself, or says on stderr what was
- * wanted, suggesting the nearest. `words` is ended by NULL. Returns the exit code. */
-int words_run(const struct verb *verb, const struct verb *const *words, int argc, char **argv);
+/* The word alone: "check" of "spec check". */
+const char *words_name(const struct verb *word);
+
+/* The word of the verb that argv[1] names. NULL when there is none to run, with the exit code: help
+ * was asked for and is printed, or stderr says what was wanted, suggesting the nearest. */
+const struct verb *words_find(const struct verb *verb, int argc, char **argv, int *ret_exit);
+
+/* Finds it and runs it. Returns the exit code. */
+int words_run(const struct verb *verb, int argc, char **argv);
 
 #endif

@@ -2,16 +2,17 @@
  *
  * berth-sim: traces through the engine. 'berth sim' becomes this program.
  */
+#include "cli/sim_options.h"
 #include "cli/words.h"
 #include "main/sim_verbs.h"
 
-static const struct verb *const words[] = {
-    &verb_sim_place,
-    &verb_sim_queue,
-    NULL,
-};
-
 int main(int argc, char **argv)
 {
-    return words_run(&verb_sim, words, argc, argv);
+    int exit_code;
+    const struct verb *word = words_find(&verb_sim, argc, argv, &exit_code);
+
+    if (word == NULL)
+        return exit_code;
+    return word == &verb_sim_place ? sim_place_run(argc - 1, argv + 1)
+                                   : sim_queue_run(argc - 1, argv + 1);
 }

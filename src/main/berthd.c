@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/count.h"
 #include "base/error.h"
 #include "base/quantity.h"
 #include "base/quote.h"
+#include "cli/daemon_options.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -23,75 +23,6 @@
 #include "daemon/privileges.h"
 #include "daemon/sources.h"
 #include "spec/configuration.h"
-#include "spec/option_types.h"
-
-#define MACHINE_SOCKET "/run/berth/berth.sock"
-#define MACHINE_RULES  "/etc/berth/berth.yaml"
-
-struct daemon_options {
-    const char *socket;
-    const char *own;
-    const char *inventory;
-    const char *configuration;
-    const char *log;
-    const char *user;
-    struct optional_number idle;
-    bool check;
-};
-
-#define OPTION(member) .offset = offsetof(struct daemon_options, member)
-
-static const struct option daemon_rows[] = {
-    {.name = "socket",
-     .argument = "PATH",
-     .help = "where clients find it (default " MACHINE_SOCKET ")",
-     OPTION(socket),
-     .take = option_string},
-    {.name = "own",
-     .argument = "DIRECTORY",
-     .help = "be the user's own: the socket in this directory, gone after being idle",
-     OPTION(own),
-     .take = option_string},
-    {.name = "inventory",
-     .argument = "FILE",
-     .help = "the devices of this file instead of the hardware",
-     OPTION(inventory),
-     .take = option_string},
-    {.name = "config",
-     .argument = "FILE",
-     .help = "the rules (default " MACHINE_RULES ", or berth/berth.yaml in the user's own "
-             "configuration)",
-     OPTION(configuration),
-     .take = option_string},
-    {.name = "log",
-     .argument = "FILE",
-     .help = "append the log to this file (default: standard error)",
-     OPTION(log),
-     .take = option_string},
-    {.name = "user",
-     .argument = "NAME",
-     .help = "started by root: run as this user, with the rights to signal and to see everybody's "
-             "processes",
-     OPTION(user),
-     .take = option_string},
-    {.name = "idle",
-     .argument = "DURATION",
-     .help = "how long the user's own stays when nobody uses it (default 1m)",
-     OPTION(idle),
-     .take = option_duration},
-    {.name = "check-config",
-     .help = "only say whether the rules are good",
-     OPTION(check),
-     .take = option_flag},
-};
-
-static const struct option_set daemon_option_set = {
-    .heading = "Options",
-    .options = daemon_rows,
-    .count = COUNT(daemon_rows),
-};
-
-static const struct option_set *const daemon_sets[] = {&daemon_option_set, NULL};
 
 /* Whoever started us waits for a word on standard output. */
 static int fail(const struct berth_error *error, bool is_own)
@@ -268,31 +199,13 @@ static int serve(const struct daemon_options *options)
     return code < 0 ? fail(&error, prepared.settings.own) : EXIT_GOOD;
 }
 
-static int run(int argc, char **argv);
-
-static const struct verb verb_daemon_program = {
-    .name = "daemon",
-    .usage = "[options]",
-    .summary = "run the pool's daemon",
-    .description = "Runs the daemon that gives out this machine's devices. Usually nobody has to: "
-                   "the first command starts the user's own. SIGHUP makes it read its rules again, "
-                   "SIGTERM ends it; leases and the queue are kept for the next one.",
-    .sets = daemon_sets,
-    .run = run,
-};
-
-static int run(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct daemon_options options = {0};
     const struct option_binding binding = {&daemon_option_set, &options};
     int code;
 
-    if (!verb_begin(&verb_daemon_program, &binding, 1, argc, argv, &code))
+    if (!verb_begin(&verb_daemon, &binding, 1, argc, argv, &code))
         return code;
     return options.check ? check_rules(&options) : serve(&options);
-}
-
-int main(int argc, char **argv)
-{
-    return run(argc, argv);
 }

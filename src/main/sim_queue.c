@@ -3,7 +3,6 @@
  * berth sim queue: how long jobs wait.
  */
 #include <inttypes.h>
-#include <stddef.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,69 +12,11 @@
 #include "base/quantity.h"
 #include "base/table.h"
 #include "cli/output.h"
+#include "cli/sim_options.h"
 #include "engine/policies.h"
 #include "main/sim_verbs.h"
 #include "sim/progress.h"
 #include "sim/queue.h"
-#include "spec/option_types.h"
-
-struct queue_options {
-    const char *jobs;
-    const char *nodes;
-    const char *gpus;
-    enum queue_order order;
-    enum queue_estimate estimate;
-    const char *policy;
-    bool json;
-};
-
-#define MEMBER(member) offsetof(struct queue_options, member)
-
-static const struct option options[] = {
-    {.name = "jobs",
-     .argument = "FILE",
-     .help = "the trace: timestamp, duration and num_gpus of each job, as CSV",
-     .offset = MEMBER(jobs),
-     .take = option_string},
-    {.name = "nodes",
-     .argument = "N",
-     .help = "how many nodes there are",
-     .offset = MEMBER(nodes),
-     .take = option_string},
-    {.name = "gpus-per-node",
-     .argument = "N",
-     .help = "how many GPUs each has",
-     .offset = MEMBER(gpus),
-     .take = option_string},
-    {.name = "order",
-     .argument = "ORDER",
-     .choices = queue_order_names,
-     .help = "easy: as every pool serves claims, with reservations (the default); fifo: the same "
-             "without time limits, so nobody passes; for comparison, skip: whoever fits, in order "
-             "of arrival; sjf: whoever fits, the shortest first",
-     .offset = MEMBER(order),
-     .take = option_choice},
-    {.name = "estimate",
-     .argument = "HOW",
-     .choices = queue_estimate_names,
-     .help =
-         "what time limits the jobs have: as long as they take, three times that, or half; then "
-         "they are ended there and come back for the rest",
-     .offset = MEMBER(estimate),
-     .take = option_choice},
-    {.name = "policy",
-     .argument = "NAME",
-     .help = "the placement policy (pack)",
-     .offset = MEMBER(policy),
-     .take = option_string},
-    {.name = "json",
-     .help = "print a JSON document instead of a table",
-     .offset = MEMBER(json),
-     .take = option_flag},
-};
-
-static const struct option_set option_set = {"Options", options, COUNT(options)};
-static const struct option_set *const sets[] = {&option_set, NULL};
 
 /* What is asked, and what came of it. */
 struct question {
@@ -226,10 +167,10 @@ static int write_table(const struct question *question, struct text *out)
     return code;
 }
 
-static int run(int argc, char **argv)
+int sim_queue_run(int argc, char **argv)
 {
     struct queue_options given = {.order = QUEUE_EASY};
-    const struct option_binding binding = {&option_set, &given};
+    const struct option_binding binding = {&queue_option_set, &given};
     struct question question = {.options = &given};
     struct berth_error error = BERTH_ERROR_INIT;
     struct text out = {0};
@@ -257,14 +198,3 @@ static int run(int argc, char **argv)
     text_finish(&out);
     return code;
 }
-
-const struct verb verb_sim_queue = {
-    .name = "sim queue",
-    .usage = "--jobs FILE --nodes N --gpus-per-node N [options]",
-    .summary = "how long jobs wait",
-    .description = "Replays a trace of jobs on a cluster of equal nodes, through the engine that "
-                   "gives out devices and on a clock of its own, and tells how long they wait, and "
-                   "how many of them started later than they were promised.",
-    .sets = sets,
-    .run = run,
-};

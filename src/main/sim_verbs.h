@@ -5,9 +5,8 @@
 #ifndef MAIN_SIM_VERBS_H
 #define MAIN_SIM_VERBS_H
 
-#include "cli/verbs.h"
-
-extern const struct verb verb_sim_place;
-extern const struct verb verb_sim_queue;
+/* Run the word; argv[0] is its name. Return the exit code. */
+int sim_place_run(int argc, char **argv);
+int sim_queue_run(int argc, char **argv);
 
 #endif

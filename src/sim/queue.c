@@ -6,17 +6,6 @@
 #include "base/error.h"
 #include "sim/queue_parts.h"
 
-const struct choice queue_order_names[] = {
-    {"fifo", QUEUE_FIFO}, {"easy", QUEUE_EASY}, {"skip", QUEUE_SKIP}, {"sjf", QUEUE_SJF}, {NULL, 0},
-};
-
-const struct choice queue_estimate_names[] = {
-    {"exact", QUEUE_EXACT},
-    {"over3", QUEUE_OVER3},
-    {"under", QUEUE_UNDER},
-    {NULL, 0},
-};
-
 /* Progress is told after so many jobs. */
 enum { PROGRESS_STEP = 256 };
 

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/choice.h"
 #include "model/policy.h"
 #include "sim/jobs.h"
 
@@ -31,9 +30,6 @@ enum queue_estimate {
     QUEUE_OVER3, /* three times that */
     QUEUE_UNDER, /* half of that */
 };
-
-extern const struct choice queue_order_names[];
-extern const struct choice queue_estimate_names[];
 
 /* More nodes and GPUs of one than anybody has. */
 enum { QUEUE_NODES_MOST = 100000, QUEUE_NODE_GPUS_MOST = 1024 };
