@@ -30,7 +30,7 @@ TIMEOUTS ?= $(if $(SAN),5,1)
 
 # Ninja uses all cores by itself; two targets at once would only meet in one build directory.
 .NOTPARALLEL:
-.PHONY: all help deps run test bench soak fuzz check coverage docs install fresh clean
+.PHONY: all help deps run test bench soak fuzz check coverage docs picture install fresh clean
 
 # $(call need,GROUPS): installs what is missing of these groups, unless DEPS=no.
 need = @DEPS='$(DEPS)' CC='$(CC)' SAN='$(SAN)' tools/deps $(1)
@@ -43,6 +43,9 @@ define build
 @mkdir -p '$(1)' && flock -o '$(1)/.lock' sh -ec "test -f '$(1)/build.ninja' || CC='$(CC)' \
 	meson setup '$(1)' --prefix='$(PREFIX)' -Dpython='$(PYTHON)' $(2); ninja -C '$(1)' $(3)"
 endef
+
+# All that berth becomes or starts.
+programs := berth berthd $(addprefix berth-,history probe recorder sim top web)
 
 # $(call test,DIRECTORY): runs the tests there.
 test = @PYTHON='$(PYTHON)' tools/run-tests '$(1)' -t $(TIMEOUTS) $(TEST_OPTIONS)
@@ -60,7 +63,7 @@ deps: ## install what building, testing and benchmarking need
 
 run: ## build, then show berth at work, on a virtual machine where it finds no GPU
 	$(call need,build)
-	$(call build,$(BUILD),$(setup_options),berth berthd berth-probe)
+	$(call build,$(BUILD),$(setup_options),$(programs))
 	@BERTH='$(CURDIR)/$(BUILD)/berth' tools/demo
 
 test: ## build, then run every test
@@ -106,6 +109,11 @@ coverage: ## which lines the tests reach: build-coverage/coverage/index.html
 docs: ## write docs/SPEC.md from the tables that spec files are read by
 	$(call build,$(BUILD),$(setup_options),write-spec-document)
 	@'$(BUILD)/write-spec-document' >'$(BUILD)/SPEC.md' && cp '$(BUILD)/SPEC.md' docs/SPEC.md
+
+picture: ## take docs/dashboard.png anew, in a browser, of a pool that is made up
+	$(call need,build test)
+	$(call build,$(BUILD),$(setup_options),berth-web)
+	@$(PYTHON) tests/page/picture.py '$(BUILD)' docs/dashboard.png
 
 install: ## install below PREFIX, staged in DESTDIR
 	$(call build,$(BUILD),$(setup_options))
