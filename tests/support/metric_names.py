@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of berth web, which people may rely on: their names, kinds and labels."""
+
+DEVICE = ("UUID", "gpu", "model", "vendor")
+METRICS = {
+    "berth_devices": ("gauge", ()),
+    "berth_device_leased": ("gauge", DEVICE),
+    "berth_device_utilization_ratio": ("gauge", DEVICE),
+    "berth_device_memory_used_bytes": ("gauge", DEVICE),
+    "berth_device_memory_total_bytes": ("gauge", DEVICE),
+    "berth_device_temperature_celsius": ("gauge", DEVICE),
+    "berth_device_power_watts": ("gauge", DEVICE),
+    "berth_leases": ("gauge", ()),
+    "berth_claims_pending": ("gauge", ()),
+    "berth_claims_total": ("counter", ("result",)),
+    "berth_claim_wait_seconds": ("histogram", ()),
+    "berth_lease_seconds": ("histogram", ()),
+    "berth_build_info": ("gauge", ("version",)),
+}
+
+
+def sample_names():
+    """The names of samples that a query may ask for."""
+    names = set()
+    for name, (kind, _) in METRICS.items():
+        names |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"} if kind == "histogram" else {name}
+    return names
