@@ -267,5 +267,5 @@ def test_a_node_that_hangs_costs_itself(recorded_machine):
 
 
 def test_63_partitions_are_read_at_once(look):
-    """Thousands of small files. The limit is far above what it takes, for machines that do much else."""
-    assert look(MI300)["nanoseconds"] < 1_000_000_000
+    """Thousands of small files. The limit is far above what it takes, for slow machines."""
+    assert look(MI300)["cpu_nanoseconds"] < 1_000_000_000

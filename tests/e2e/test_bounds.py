@@ -12,6 +12,7 @@ import time
 import daemon_log
 import pytest
 import wire
+from delays import STALLED, check_longest
 from everybody import Everybody
 from others import Other
 from sizes import descriptors, resident
@@ -26,7 +27,6 @@ WAITING_WORDS = "wanted at most {} waiting claims, questions and inner leases of
 # A user's message takes a few of these milliseconds while others flood the daemon; with sanitizers, a
 # few times as many.
 USUAL = 0.05
-LONGEST = 2.0
 
 
 @pytest.fixture
@@ -200,11 +200,11 @@ def test_rules_of_later(machine):
     machine.reload("bounds: {connections: 5, waiting: 5, messages: 1}\n")
     expect_limit(machine.connect(MALLORY), "wanted at most 5 connections of one user, found more")
     assert machine.root.hello()["pending"] == 10
-    numbers = [clients[0].send_claim() for _ in range(4)]  # at one in a second
+    numbers = [clients[0].send_claim() for _ in range(30)]  # at one in a second
     machine.reload("bounds: {connections: 11, waiting: 11, messages: 100000}\n")
     began = time.monotonic()
     answers = [clients[0].receive(number) for number in numbers]
-    assert time.monotonic() - began < LONGEST
+    assert time.monotonic() - began < STALLED
     assert [answer["type"] for answer in answers].count("WAITING") == 1
     with machine.connect(MALLORY) as one_more:
         one_more.hello()
@@ -240,20 +240,26 @@ def test_messages(machine):
     # A second's worth comes at once.
     assert 1.2 < took < 10
     assert statistics.median(times) < USUAL
-    assert max(times) < LONGEST
+    check_longest(times)
 
 
 def test_last_words_of_a_fast_one(machine):
     """Whatever was said before hanging up is heard, however late."""
-    machine.start("bounds: {messages: 2}\n")
+    machine.start("bounds: {messages: 1}\n")
+    section = wire.SECTIONS["LEASES"]
     with machine.connect(MALLORY) as fast:
         with machine.connect(MALLORY) as brief:
             lease = brief.claim({})["id"]
+            machine.root.hello()  # so that it does not come first because it was the last to speak
+            os.kill(machine.daemon.pid, signal.SIGSTOP)
+            os.waitpid(machine.daemon.pid, os.WUNTRACED)
             for _ in range(20):
                 fast.send("HELLO")
             brief.send("RELEASE", number=0, id=lease, exit_code=7)
-        # It waits for its turn, and nobody has noticed that it has hung up.
-        assert [entry["id"] for entry in machine.root.look()["leases"]] == [lease]
+        number = machine.root.send("LOOK", section=section, sections=1 << section)
+        os.kill(machine.daemon.pid, signal.SIGCONT)
+        # It waits for its turn behind the first that was said, and nobody has noticed that it has hung up.
+        assert [entry["id"] for entry in machine.root.answer(number, ("PAGE",))["leases"]] == [lease]
         ended = machine.root.watch(lease)
         assert (ended["end"], ended["exit_code"]) == (wire.ENDS["RELEASED"], 7)
 
@@ -279,7 +285,7 @@ def test_dear_questions(machine):
                 oscar.send("LOOK", section=wire.SECTIONS["QUEUE"], after=200)
                 times.append(timed(lambda: alice.release(alice.claim(mine)["id"])))
             assert statistics.median(times) < USUAL
-            assert max(times) < LONGEST
+            check_longest(times)
             queue = machine.root.look()["claims"]
             assert [claim["position"] for claim in queue] == list(range(1, 901))
             assert all(claim["why"] and claim["request"] for claim in queue)
@@ -310,7 +316,7 @@ def test_unread_answers(sandbox, pool_of):
     made.root.hello()
     # The others are as they were, and may read on.
     alive = [client for client in clients if is_open(client)]
-    assert len(alive) == len(clients) - len(made.lines("closing"))
+    until(lambda: len(alive) == len(clients) - len(made.lines("closing")), "the ends of the rest in the log")
     assert len(alive) >= 3
     close_all(clients)
     made.end()
@@ -438,6 +444,7 @@ def test_twenty_thousand_tries(machine):
     machine.root.claim({"least": 3, "most": 3})
     with machine.connect(ALICE) as alice:
         served_times(machine, alice, lambda count: count < 20)
+        daemon_log.wait_for(machine.log, "recorder", what="started")
         before = descriptors(machine.daemon.pid), resident(machine.daemon.pid)
         floods = [
             Other(MALLORY, connect_often, machine.socket),
@@ -452,7 +459,8 @@ def test_twenty_thousand_tries(machine):
         assert len(claims) > 20
         assert statistics.median(claims) < USUAL
         assert statistics.median(commands) < 10 * USUAL
-        assert max(claims + commands) < LONGEST
+        check_longest(claims)
+        check_longest(commands)
         # Nothing is left of it.
         seen = until(lambda: nothing_waits(machine), "an empty queue")
         assert [lease.get("uid", 0) for lease in seen["leases"]] == [0]

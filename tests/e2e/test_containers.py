@@ -202,7 +202,7 @@ def test_a_container_is_ended_with_the_lease(own_pool, rootless, how):
     if how == "reserved":
         lease = pool.berth("reserve", "--for", "1h").stdout.strip()
     else:
-        holder = pool.hold(*(["--time", "2s"] if how == "time" else []))
+        holder = pool.hold(*(["--time", "4s"] if how == "time" else []))
         lease = holder.lease
     container = rootless(environment=mark(lease, pool.socket))
     if how != "time":

@@ -13,7 +13,7 @@ import wire
 from crowd import Crowd
 from daemons import start_daemon
 from steps import test_steps
-from waiting import look, until, until_pending
+from waiting import look, pending, until, until_pending
 
 EXECED = ()
 SUPERVISED = ("--time", "1h")
@@ -80,6 +80,10 @@ def is_dead(pid):
         return True
 
 
+def sleepers():
+    return [pid for pid, _ in processes.descendants(os.getpid()) if processes.command_line(pid) == "sleep 1000"]
+
+
 def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
     """While processes are left, the lease drains: nobody else gets its device."""
     pool = pool_of(2)
@@ -92,7 +96,7 @@ def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
         assert (done.code, done.stdout) == (0, "nvidia1\n" if device == "nvidia0" else "nvidia0\n")
         until(lambda: [lease.get("draining") for lease in look(pool)["leases"]] == [True], "just the one that drains")
         assert pool.berth("run", "--nonblock", "-n2", "true").code == 123
-        [left] = [p for p, _ in processes.descendants(os.getpid()) if processes.command_line(p) == "sleep 1000"]
+        [left] = until(sleepers, "the one that is left")
         os.kill(left, signal.SIGKILL)
         assert pool.berth("run", "-n2", "true").code == 0
         program.wait()
@@ -181,11 +185,15 @@ def test_places_are_kept(pool_of):
         pool.end_daemon(signal.SIGKILL)
         until_pending(pool, 40)
     pool.let_go(holder)
+    killed = 0
     while crowd.running():
+        if killed % 3 == 2:  # that many are of use
+            until(lambda: pending(pool) is not None or not crowd.running(), "a daemon that serves")
         time.sleep(0.03 * chance.random())  # the moment is what is left to chance
         for daemon in pool.daemons():
             os.kill(daemon, signal.SIGKILL)
             processes.wait_for_end(daemon)
+            killed += 1
     crowd.check()
     assert [line.name for line in crowd.lines() if line.word == "start"] == [m.name for m in crowd.members]
 
@@ -242,21 +250,24 @@ def test_killed_at_random_moments(pool, seed):
     kinds = [EXECED, EXECED, ("-n2",), SUPERVISED, SUPERVISED, ("-n", "3", *SUPERVISED)]
     kills = test_steps(20, 400)
     killed = 0
+    log = pool.directory / "log"
     while killed < kills:
         while crowd.running() < 24:
             seconds = chance.choice([0, 0.01, 0.05, 0.1])
             crowd.start(*chance.choice(kinds), seconds=seconds, code=chance.choice([0, 0, 3]))
         [daemon] = until(pool.daemons, "a daemon")
-        # The moment is what is left to chance. Every third lives long enough to be of use to new
-        # commands, which give up after five that died at birth, and to write its log.
-        short = chance.choice([0, 0.005, 0.02]) * chance.random()
-        time.sleep(0.06 + 0.04 * chance.random() if killed % 3 == 2 else short)
+        # Every third lives long enough to be of use to new commands, which give up after five that
+        # died at birth, and to write its log. The moment is what is left to chance.
+        if killed % 3 == 2:
+            before = len(daemon_log.ids(log, "granted"))
+            until(lambda: len(daemon_log.ids(log, "granted")) > before, "grants in the log")
+        time.sleep(chance.choice([0, 0.005, 0.02]) * chance.random())
         os.kill(daemon, signal.SIGKILL)
         processes.wait_for_end(daemon)
         killed += 1
     crowd.wait()
     crowd.check()
-    granted = daemon_log.ids(pool.directory / "log", "granted")
+    granted = daemon_log.ids(log, "granted")
     assert len(granted) >= kills, "the log has lost too much to show anything"
     crowd.check_order(granted)
     assert pool.berth("run", "-n8", "true").code == 0  # nothing is left held

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon in the hands of a service manager: sockets and readiness."""
 import os
-import select
 import signal
 import socket
 
 import pytest
 import wire
-from daemons import start_activated
-from programs import TIMEOUT
+from daemons import listen, start_activated, until_readable
 from waiting import until_pending
 
 
@@ -38,18 +36,6 @@ def machine(pool_of):
 
 def daemon_args(pool):
     return ["berthd", "--socket", pool.socket, "--inventory", pool.inventory]
-
-
-def listen(path, kind=socket.SOCK_SEQPACKET):
-    listener = socket.socket(socket.AF_UNIX, kind)
-    listener.bind(str(path))
-    listener.listen()
-    return listener
-
-
-def until_readable(listener):
-    """Until somebody connects."""
-    assert select.select([listener], [], [], TIMEOUT)[0], "nobody came"
 
 
 # ---- Readiness ----

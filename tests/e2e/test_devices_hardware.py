@@ -128,7 +128,7 @@ def test_table_with_processes_and_problems(hardware):
     assert done.stdout == (
         "ID       MODEL             MEMORY  UTIL  PCI           HEALTH  NOTE\n"
         "nvidia0  A100-SXM4-80GB  1/80 GiB    3%  0000:01:00.0  ok\n"
-        "nvidia1  A100-SXM4-80GB    80 GiB     -  0000:02:00.0  ok      asleep\n"
+        "nvidia1  A100-SXM4-80GB  -/80 GiB     -  0000:02:00.0  ok      asleep\n"
         "\n"
         "DEVICE   PID  USER        MEMORY  COMMAND\n"
         "nvidia0   77  4000000000   1 GiB  python train.py\n"

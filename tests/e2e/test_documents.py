@@ -96,6 +96,10 @@ FILLED_IN = {
     "berth extend ID 2h": "berth extend $(berth reserve --for 1h) 2h",
     "berth VERB --help": "berth run --help",
     "berth status --watch": "timeout 1 berth status --watch || [ $? = 124 ]",
+    "berth top": (
+        "TERM=xterm script -qec 'timeout --foreground 1 berth top' /dev/null >/dev/null || [ $? = 124 ]"
+    ),
+    "berth web": "timeout 1 berth web --listen 127.0.0.1:0 2>&1 || [ $? = 124 ]",
     "berth devices --watch": "timeout 1 berth devices --watch || [ $? = 124 ]",
 }
 NOT_FOR_A_POOL = (
@@ -155,6 +159,10 @@ PAGES = {
     "release": "berth-release.1",
     "cancel": "berth-release.1",
     "status": "berth-status.1",
+    "top": "berth-top.1",
+    "web": "berth-web.1",
+    "history": "berth-history.1",
+    "report": "berth-report.1",
     "devices": "berth-devices.1",
     "plan": "berth-plan.1",
     "spec": "berth-spec.1",
@@ -263,11 +271,15 @@ def test_installed_tree(sandbox, source_root):
     assert any(name.endswith("include/berth/berth.h") for name in files)
     assert any(name.endswith("doc/berth/examples/transcode.c") for name in files)
     assert any(name.endswith("doc/berth/LICENSE") for name in files)
+    for name in ("bash-completion/completions/berth", "zsh/site-functions/_berth", "fish/vendor_completions.d/berth.fish"):
+        [completion] = [stage / file for file in files if file.endswith(f"share/{name}")]
+        assert "berth" in completion.read_text()
     if shutil.which("scdoc"):
         assert any(name.endswith("man/man1/berth.1") for name in files)
         assert any(name.endswith("man/man3/libberth.3") for name in files)
         pages = {os.path.basename(name) for name in files if "/man/man" in name}
-        assert pages == {path.stem for path in (source_root / "man").glob("*.scd")}
+        aliases = set(re.findall(r"^    '(berth-[a-z]+\.1)': ", (source_root / "man/meson.build").read_text(), re.M))
+        assert pages == {path.stem for path in (source_root / "man").glob("*.scd")} | aliases
         assert any(name.endswith("man/man8/berthd.8") for name in files)
         assert any(name.endswith("man/man8/berth-probe.8") for name in files)
     assert not any("/tests/" in name or name.endswith(".a") for name in files)

@@ -69,8 +69,9 @@ def test_a_process_that_has_a_device_open(namespace):
     cards = mixed(namespace.machine)
     namespace.enter()
     node = cards["amd1"].node_path()
-    with namespace.start("sh", "-c", f"exec 5<>{node}; echo open; exec cat") as user:
-        user.wait_for_line("^open$")
+    with namespace.start("sh", "-c", f"exec 5<>{node}; exec cat") as user:
+        user.send("open\n")
+        user.wait_for_line("^open$")  # which cat says
         devices, document = look(namespace)
         assert document["problems"] == []
         [process] = devices["amd1"]["processes"]

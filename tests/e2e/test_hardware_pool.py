@@ -8,7 +8,7 @@ import signal
 import pytest
 import wire
 from daemon_log import wait_for
-from hardware_pool import HEALTHY, SICK
+from hardware_pool import HEALTHY, SICK, start_seeing
 from processes import wait_for_end
 from waiting import until, until_pending
 
@@ -210,6 +210,7 @@ def test_the_daemon_goes_on_without_its_probe(hardware_of, behaviour):
     """It marks what it knows as old, goes on granting, and starts another one."""
     pool = hardware_of([0, 1])
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "100ms"
+    start_seeing(pool, "nvidia0")
     holder = pool.hold("--device", "nvidia0")
     pool.says([0], behaviour=behaviour)
     slots = pool.until(lambda slots: slots["nvidia1"]["device"].get("old"), "devices that are old")
@@ -257,8 +258,8 @@ def test_a_first_look_that_is_late(hardware_of):
 def test_nothing_found_yet_is_not_nothing(hardware_of):
     """A library may take longer to begin than a look may take: who claims meanwhile is not sent away."""
     others = ["amd", "intel", "apple", "dri"]
-    pool = hardware_of([], listed=others, behaviour="late", delay=0.7)
-    pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "1s"
+    pool = hardware_of([], listed=others, behaviour="late", delay=2.2)
+    pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "4s"
     run = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
     until(lambda: pool.requests() > 0, "the first request")
     pool.says([0])
@@ -270,8 +271,9 @@ def test_the_probe_ends_with_the_daemon(hardware_of):
     pool = hardware_of([0], behaviour="hang")
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "100ms"
     assert pool.berth("run", "true").code == 120
-    [first] = [int(line.split()[1]) for line in pool.probe_log.read_text().splitlines() if "start" in line]
-    wait_for_end(first)
+    until(pool.starts, "a probe")
+    first = next(line for line in pool.probe_log.read_text().splitlines() if "start" in line)
+    wait_for_end(int(first.split()[1]))
     pool.end_daemon()
 
 

@@ -17,6 +17,7 @@ import pytest
 import wire
 import wire_format
 from daemons import start_daemon
+from past import configure
 from sizes import descriptors, resident
 from steps import test_steps
 from waiting import look, until, until_served
@@ -30,6 +31,7 @@ def served(pool_of):
     """A pool with a lease and a claim of a good client, which are as they were at the end; the daemon
     is the same, and no larger."""
     pool = pool_of(4)
+    configure(pool, "history: no\n")
     daemon = start_daemon(pool)
     mine = {"wanted": ["nvidia0"]}
     with wire.connect(str(pool.socket)) as good:

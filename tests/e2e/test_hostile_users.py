@@ -12,6 +12,7 @@ import daemon_log
 import processes
 import pytest
 import wire
+from delays import check_longest
 from everybody import Everybody
 from others import Other, acting_as
 from pool import fnv1a
@@ -119,7 +120,7 @@ signal.pause()
 
 def test_more_processes_than_descriptors_for_them(machine):
     """A lease that leaves very many processes takes only so many descriptors, and all of them end."""
-    machine.reload("grace: 300ms\n")
+    machine.reload("grace: 3s\nhistory: no\n")
     before = descriptors(machine.daemon.pid)
     environment = machine.sandbox.environment
     holder = subprocess.Popen(
@@ -129,10 +130,11 @@ def test_more_processes_than_descriptors_for_them(machine):
     holder.stdout.close()
     holder.kill()
     holder.wait()
+    until(lambda: descriptors(machine.daemon.pid) > before + 500, "many descriptors")
     most = 0
     while leases(machine):
         most = max(most, descriptors(machine.daemon.pid))
-    assert before + 500 < most < before + 530
+    assert most < before + 530
     until(lambda: descriptors(machine.daemon.pid) <= before, "the descriptors of before")
     for pid, zombie in processes.descendants(os.getpid()):
         if zombie:
@@ -174,7 +176,7 @@ def test_names_that_somebody_keeps(machine):
         times.sort()
         assert times[len(times) // 2] < 0.05
         assert times[len(times) * 9 // 10] < 0.05
-        assert times[-1] < 2
+        check_longest(times)
         keeper.kill()
         alice.claim({"wanted": ["nvidia3"]})
 
@@ -214,6 +216,7 @@ def connect_and_hand_over(path, to):
 
 def test_gone_at_once(machine):
     """Clients that claim for their process and are gone before it is granted leave nothing."""
+    machine.reload("history: no\n")
     before = descriptors(machine.daemon.pid)
     for _ in range(3):
         children = []

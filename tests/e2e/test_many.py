@@ -4,6 +4,7 @@ import subprocess
 
 import daemon_log
 import wire
+from past import the_recorder
 from sizes import descriptors, resident
 from waiting import until, until_pending
 
@@ -41,6 +42,7 @@ def test_two_thousand_at_once(pool_of):
     pool = pool_of(8)
     gate = pool.hold("-n8")  # so that they really are there at once
     [daemon] = pool.daemons()
+    the_recorder(pool)
     before = descriptors(daemon)
     started, errors = start_all(pool.sandbox, COMMANDS, ["berth", "run", "true"])
     until_pending(pool, COMMANDS)

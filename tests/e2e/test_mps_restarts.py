@@ -5,9 +5,9 @@ import signal
 
 import processes
 import wire
-from daemons import start_daemon
+from daemons import start_daemon_in_use
 from mps import kill
-from mps_pool import TENANT, claim, restart, until_state
+from mps_pool import TENANT, claim, restart, states, until_state
 from waiting import look, until
 
 # ---- Without its daemon ----
@@ -62,10 +62,11 @@ def test_its_end_while_nobody_looks(mps_pool, mps):
     [server] = mps.servers(control)
     mps_pool.end_daemon(signal.SIGKILL)
     kill(control)
+    before = states(mps_pool).count("ready")
     restart(mps_pool)
     other = mps.until_other(control)
     processes.wait_for_end(server)
-    until_state(mps_pool, "ready")
+    until_state(mps_pool, "ready", before + 1)
     assert mps.command(other, "get_server_list") == (0, "")
     stop(mps_pool, tenant)
 
@@ -102,12 +103,13 @@ def test_daemon_that_is_killed_while_it_is_started(mps_pool, mps):
 
 def test_the_daemon_stays_while_it_is_there(pool_of, mps):
     """The user's own is not idle before the last control daemon has ended."""
-    pool = pool_of(1)
-    daemon = start_daemon(pool, "--idle", "100ms", env={"BERTH_MPS_CONTROL": mps.program})
+    pool = pool_of(2)
+    daemon, holder = start_daemon_in_use(pool, "--idle", "100ms", env={"BERTH_MPS_CONTROL": mps.program})
     mps.faults("ignore-quit")
     with wire.connect(pool.socket) as client:
         claim(client)
-        control = mps.controls()["nvidia0"]
+        [control] = mps.controls().values()
+        pool.let_go(holder)
     assert daemon.wait() == 0
     assert processes.is_ended(control.pid, 0)
 

@@ -9,7 +9,7 @@ import time
 import daemon_log
 import pytest
 import wire
-from daemons import end, start_daemon
+from daemons import end, start_daemon, start_daemon_in_use
 from programs import Deadline
 from steps import test_steps
 from waiting import look, until, until_pending
@@ -158,8 +158,8 @@ def test_other_inventory(pool_of):
 
 def test_gone_after_being_idle(pool_of):
     pool = pool_of(1)
-    daemon = start_daemon(pool, "--idle", "100ms")
-    assert pool.berth("run", "true").code == 0
+    daemon, holder = start_daemon_in_use(pool, "--idle", "100ms")
+    pool.let_go(holder)
     assert daemon.wait() == 0
     assert not pool.socket.exists()
     assert pool.berth("run", "true").code == 0
@@ -173,8 +173,7 @@ def stays(daemon):
 
 def test_stays_while_it_is_of_use(pool_of):
     pool = pool_of(1)
-    daemon = start_daemon(pool, "--idle", "50ms")
-    holder = pool.hold()
+    daemon, holder = start_daemon_in_use(pool, "--idle", "50ms")
     assert stays(daemon)  # held, by a process without a connection
     with pool.start("run", "true") as waiting:
         until_pending(pool, 1)
@@ -185,10 +184,11 @@ def test_stays_while_it_is_of_use(pool_of):
 
 
 def test_stays_while_something_is_reserved(pool_of):
-    pool = pool_of(1)
-    daemon = start_daemon(pool, "--idle", "50ms")
+    pool = pool_of(2)
+    daemon, holder = start_daemon_in_use(pool, "--idle", "50ms")
     with wire.connect(str(pool.socket)) as client:
         grant = client.claim({"time": 3600 * 10**9}, hold=wire.HOLDS["NOTHING"])
+    pool.let_go(holder)
     assert stays(daemon)
     with wire.connect(str(pool.socket)) as client:
         client.stop(grant["id"])
@@ -197,8 +197,10 @@ def test_stays_while_something_is_reserved(pool_of):
 
 def test_stays_while_somebody_is_connected(pool_of):
     pool = pool_of(1)
-    daemon = start_daemon(pool, "--idle", "50ms")
-    with wire.connect(str(pool.socket)):
+    daemon, holder = start_daemon_in_use(pool, "--idle", "50ms")
+    with wire.connect(str(pool.socket)) as client:
+        client.hello()
+        pool.let_go(holder)
         assert stays(daemon)
     assert daemon.wait() == 0
 

@@ -2,6 +2,7 @@
 """One daemon for everybody: who may do what, and what is said to who may not."""
 import json
 
+import daemon_log
 import pytest
 from town import ALICE, BOB, CAROL, STAFF, STUDENTS
 from waiting import until, until_pending
@@ -190,7 +191,8 @@ def test_rules_change_while_people_wait(town):
     waits = town.start(ALICE, "run", "printenv", "BERTH_DEVICES")
     until_pending(town, 1)
     town.reload("limits: {each_user: 1\n")
-    assert "berth.yaml:" in town.log.read_text().splitlines()[-1]
+    [entry] = daemon_log.wait_for(town.log, "error", what="reload")
+    assert "berth.yaml:" in entry.values["reason"]
     until_pending(town, 1)
     town.reload("limits: {each_user: 2}\nreserved: {nvidia1: {}}\npreferred: [nvidia2]\n")
     assert waits.wait_for_line("nvidia") == "nvidia2"

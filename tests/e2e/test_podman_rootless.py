@@ -3,6 +3,7 @@
 import os
 import signal
 
+import daemon_log
 import processes
 import pytest
 from container_machine import CONFIGURATION, NODES, OPENED_NODE, OPENS, leased
@@ -109,13 +110,14 @@ def test_a_users_process_is_known(user):
 
 
 def test_a_users_podman_is_killed(user):
-    program = user.start(leased(f"--device {OPENS}", RUNS, "--name one"))
+    program = user.start(leased(f"--device {OPENS}", f"echo lease $BERTH_LEASE; {RUNS}", "--name one"))
+    lease = program.wait_for_line("^lease ").split()[1]
     program.wait_for_line("^runs$")
     first = user.first_process()
     after = user.start(f"berth run --device {OPENS} -- sh -c 'kill -0 {first}; echo $?'")
     until_pending(user, 1)
     program.kill(signal.SIGKILL)
     assert program.wait() == -signal.SIGKILL
-    user.until_state(OPENS, "DRAINING")
     assert after.wait(timeout=20) == 0
     assert after.text() == "1\n"
+    daemon_log.wait_for(user.directory / "log", "draining", id=lease)

@@ -10,7 +10,7 @@ import daemon_log
 import processes
 import pytest
 from daemons import start_activated
-from waiting import look, until_pending
+from waiting import look, until, until_pending
 
 # Of the daemon and of two users of the machine, whom nobody knows by name.
 DAEMON, ALICE, BOB = 64990, 64991, 64992
@@ -179,6 +179,26 @@ def test_the_probe_has_the_rights_too(machine, nobody):
     with open(f"/proc/{probe}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
     assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (PASSED_ON, str(nobody.pw_uid))
+    end(daemon)
+
+
+def test_the_recorder_has_none(machine, nobody):
+    """It writes a file, in a directory that is the user's."""
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    assert run_as(machine, ALICE, "run", "--name", "hers", "true").code == 0
+    started = daemon_log.wait_for(machine.log, "recorder", what="started")[0].values
+    file = machine.socket.with_suffix(".history")
+    assert started["file"] == str(file)
+
+    def status():
+        with open(f"/proc/{started['pid']}/status") as stream:
+            return dict(re.findall(r"^(\w+):\s*(.*)$", stream.read(), re.M))
+
+    until(lambda: file.exists() and file.stat().st_size > 0, "the file")
+    assert [int(status()[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [0] * 4
+    assert status()["Uid"].split() == [str(nobody.pw_uid)] * 4
+    assert (file.stat().st_uid, file.stat().st_mode & 0o777) == (nobody.pw_uid, 0o644)
+    until(lambda: "hers" in run_as(machine, BOB, "history").stdout, "the lease")
     end(daemon)
 
 

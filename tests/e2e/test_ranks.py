@@ -130,7 +130,8 @@ def test_own_device_is_all_that_is_told(pool):
 
 
 def test_ranks_of_a_lease_claim_within_it(pool):
-    done = pool.berth("run", "--ranks", "-n2", "sh", "-c", "berth run sh -c 'echo $BERTH_DEVICES; sleep 0.2'", timeout=20)
+    both = "echo $BERTH_DEVICES; : >here.$RANK; until test -e here.0 && test -e here.1; do sleep 0.02; done"
+    done = pool.berth("run", "--ranks", "-n2", "berth", "run", "sh", "-c", both, timeout=20)
     assert (done.code, sorted(done.stdout.split())) == (0, ["nvidia0", "nvidia1"])
 
 
@@ -287,9 +288,10 @@ def test_ranks_stop_and_go_on(pool):
     with pool.sandbox.start([sys.executable, "-c", AS_JOB, *command]) as program:
         ranks = started(program, 3)
         program.kill(signal.SIGTSTP)
-        until(lambda: all(state_of(pid) == "T" for pid in ranks.values()), "that all stop")
+        everybody = [program.pid, *ranks.values()]
+        until(lambda: all(state_of(pid) == "T" for pid in everybody), "that all stop")
         program.kill(signal.SIGCONT)
-        until(lambda: all(state_of(pid) != "T" for pid in ranks.values()), "that all go on")
+        until(lambda: all(state_of(pid) != "T" for pid in everybody), "that all go on")
         program.kill(signal.SIGTERM)
         assert program.wait() == 9
 
@@ -319,7 +321,7 @@ def test_killed_run_ends_all_ranks(pool):
 
 
 def test_time_limit_ends_all_ranks(pool):
-    with pool.start("run", "--ranks", "-n3", "--time", "1s", "sh", "-c", LISTEN) as program:
+    with pool.start("run", "--ranks", "-n3", "--time", "2500ms", "sh", "-c", LISTEN) as program:
         ranks = started(program, 3)
         assert program.wait() == 124
         for pid in ranks.values():

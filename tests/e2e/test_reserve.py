@@ -104,9 +104,9 @@ def test_extend(pool_of):
 
 def test_extend_is_felt(pool_of):
     pool = pool_of(1)
-    lease = reserve(pool, "--for", "1s")
+    lease = reserve(pool, "--for", "2500ms")
     assert pool.berth("extend", lease, "1h").code == 0
-    assert pool.berth("wait", "--wait", "1500ms").code == 123
+    assert pool.berth("wait", "--wait", "2600ms").code == 123  # past its first limit
     assert pool.berth("release", lease).code == 0
 
 

@@ -241,10 +241,16 @@ def test_time_limit(pool_of):
 
 
 def test_warning_before_the_time_limit(pool_of):
-    with pool_of(1).start("run", "-v", "--time", "1500ms", "sleep", "60") as program:
-        line = r"^berth: the time limit ends lease 1 in 1s \('berth extend 1 1h' moves it\)$"
-        program.wait_for_line(line, "stderr")
-        assert program.wait() == 124
+    pool = pool_of(1)
+
+    def is_warned():
+        with pool.start("run", "-v", "--time", "1500ms", "sleep", "60") as program:
+            assert program.wait() == 124
+        line = r"^berth: the time limit ends lease (\d+) in 1s \('berth extend \1 1h' moves it\)$"
+        return re.search(line, program.text("stderr"), re.MULTILINE)
+
+    # A machine that stalls at that moment warns too late, or nobody.
+    assert any(is_warned() for _ in range(3))
 
 
 def test_opportunistic_gives_way(pool_of):
@@ -258,10 +264,10 @@ def test_opportunistic_gives_way(pool_of):
 
 def test_extended_time_limit(pool_of):
     pool = pool_of(1)
-    with pool.start("run", "--time", "1s", "sh", "-c", "echo $BERTH_LEASE; read line; exit 3") as program:
+    with pool.start("run", "--time", "2500ms", "sh", "-c", "echo $BERTH_LEASE; read line; exit 3") as program:
         lease = program.wait_for_line("^[0-9]")
         assert pool.berth("extend", lease, "1h").code == 0
-        assert pool.berth("wait", "--wait", "1500ms").code == 123  # past its first limit
+        assert pool.berth("wait", "--wait", "2600ms").code == 123  # past its first limit
         program.send("go\n")
         assert program.wait() == 3
 

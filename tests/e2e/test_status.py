@@ -3,12 +3,18 @@
 import json
 import signal
 import time
+import unicodedata
 
 from programs import TIMEOUT
+from screens import Screen
 from users import user_name
 
 
 USER = user_name()
+
+
+def wcswidth(text):
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def status(pool, *args):
@@ -118,11 +124,44 @@ def test_watch_on_a_terminal(pool_of):
         with pool.hold("--name", "train") as holder:
             terminal.wait_for(rb"2 devices, 1 free, nobody waits")
             terminal.wait_for(rb"leased.*train")
+            terminal.wait_for(rb"leased +\d+ +\S+ +[1-9]\d*s +train")  # time goes on though nothing happens
             pool.let_go(holder)
         terminal.wait_for(rb"2 devices, all free, nobody waits")
         terminal.send("\x03")
         terminal.wait_for(rb"\x1b\[\?25h\x1b\[\?1049l")
         assert terminal.wait() == -signal.SIGINT
+
+
+def test_watch_on_screens_of_any_size(sandbox, pool_of):
+    """What is cut says so in the last column, on lines and below them."""
+    pool = pool_of(8)
+    holder = pool.hold("--name", "漢字" * 30)
+    with Screen(sandbox, ["berth", "status", "--watch"], columns=50) as screen:
+        for columns, rows in ((50, 30), (49, 30), (48, 12)):
+            screen.resize(columns, rows)
+            screen.until(
+                lambda text: [
+                    wcswidth(line) in (columns - 1, columns) and line.endswith("…")
+                    for line in text.splitlines()
+                    if line.startswith(("pool of ", "nvidia0 "))
+                ]
+                == [True, True],
+                f"two lines of {columns}",
+            )
+        screen.resize(30, 6)
+        screen.shows(r"^\(7 more lines\)$")
+        screen.resize(40, 1)
+        screen.shows("^8 devices, 7 free, nobody waits$")
+        screen.resize(1, 1)
+        screen.shows("^…$")
+        screen.resize(120, 30)
+        seen = screen.shows(r"^8 devices, 7 free, nobody waits$[^\0]*^nvidia7 ")
+        assert [line.split()[0] for line in seen.splitlines() if line.startswith("nvidia")] == [
+            f"nvidia{i}" for i in range(8)
+        ]
+        screen.press("C-c")
+        assert screen.wait() == -signal.SIGINT
+    pool.let_go(holder)
 
 
 def test_watch_outlives_the_daemon(pool_of):
@@ -139,3 +178,25 @@ def test_watch_outlives_the_daemon(pool_of):
             terminal.send("\x03")
             assert terminal.wait() == -signal.SIGINT
         pool.let_go(holder)
+
+
+def test_watch_shows_what_happens(pool_of):
+    """On a terminal, with real leases, a queue, and a daemon that is killed meanwhile."""
+    pool = pool_of(1)
+    with pool.terminal("status", "--watch", columns=120) as terminal:
+        terminal.wait_for(rb"1 device, free, nobody waits")
+        holder = pool.hold("--name", "first")
+        terminal.wait_for(rb"1 device, not free, nobody waits")
+        terminal.wait_for(rb"first")
+        with pool.start("run", "--name", "second", "--", "sh", "-c", "echo running; exec cat") as waiting:
+            terminal.wait_for(rb"1 claim waiting")
+            terminal.wait_for(rb"second")
+            pool.let_go(holder)
+            waiting.wait_for_line("^running$")
+            terminal.wait_for(rb"not free, nobody waits")
+            pool.end_daemon(signal.SIGKILL)
+            terminal.wait_for(rb"the daemon is gone, dialling again")
+            pool.let_go(waiting)
+        terminal.wait_for(rb"1 device, free, nobody waits")
+        terminal.send("\x03")
+        assert terminal.wait() == -signal.SIGINT

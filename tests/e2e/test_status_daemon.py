@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from scripted_pool import NOW, SECOND, claim, lease, show, slot
+from scripted_pool import Follower, NOW, SECOND, claim, lease, show, slot
 
 ENTER = rb"\x1b\[\?1049h\x1b\[\?25l"
 LEAVE = rb"\x1b\[\?25h\x1b\[\?1049l"
@@ -98,15 +98,16 @@ def test_pages_that_come_again(sandbox, daemon):
 
 def test_watch_redraws_what_changed(sandbox, daemon):
     with sandbox.terminal(["berth", "status", "--watch"], env=daemon.env) as terminal:
-        client = daemon.accept()
-        show(client, slots=[slot(0), slot(1)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(0), slot(1)])
         terminal.wait_for(ENTER)
         terminal.wait_for(rb"2 devices, all free, nobody waits")
-        show(client, **held())
+        follower.show(**held())
         terminal.wait_for(rb"2 devices, 1 free, nobody waits")
         terminal.wait_for(rb"leased\S*\s+12  root")
-        show(client, **held())  # the same: nothing is drawn
-        client.expect("HELLO")
+        follower.show(**held())  # the same: nothing is drawn
+        follower.tell()
+        follower.expect("LOOK")
         assert terminal.screen.count(b"\x1b[H\x1b[1m2 devices, 1 free") == 1
         terminal.send("\x03")
         terminal.wait_for(LEAVE)
@@ -115,12 +116,12 @@ def test_watch_redraws_what_changed(sandbox, daemon):
 
 def test_watch_fits_the_screen(sandbox, daemon):
     with sandbox.terminal(["berth", "status", "--watch"], columns=60, rows=10, env=daemon.env) as terminal:
-        client = daemon.accept()
-        show(client, slots=[slot(index) for index in range(20)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(index) for index in range(20)])
         terminal.wait_for(rb"nvidia4")
         terminal.wait_for(rb"\(15 more lines\)")
         terminal.resize(60, 40)
-        show(client, slots=[slot(index) for index in range(20)])
+        follower.show(slots=[slot(index) for index in range(20)])
         terminal.wait_for(rb"nvidia19")
         terminal.kill(signal.SIGTERM)
         terminal.wait_for(LEAVE)
@@ -129,8 +130,8 @@ def test_watch_fits_the_screen(sandbox, daemon):
 
 def test_watch_stops_and_goes_on(sandbox, daemon):
     with sandbox.terminal(["berth", "status", "--watch"], env=daemon.env) as terminal:
-        client = daemon.accept()
-        show(client, slots=[slot(0)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(0)])
         terminal.wait_for(ENTER)
         terminal.wait_for(rb"1 device, free")
         terminal.kill(signal.SIGTSTP)
@@ -138,32 +139,33 @@ def test_watch_stops_and_goes_on(sandbox, daemon):
         assert os.waitid(os.P_PID, terminal.pid, os.WSTOPPED | os.WNOWAIT).si_code == os.CLD_STOPPED
         terminal.kill(signal.SIGCONT)
         terminal.wait_for(ENTER)
-        show(client, slots=[slot(0)])
+        follower.show(slots=[slot(0)])
         terminal.wait_for(rb"1 device, free")
 
 
 def test_watch_outlives_its_daemon(sandbox, daemon):
     with sandbox.terminal(["berth", "status", "--watch"], columns=140, env=daemon.env) as terminal:
-        show(daemon.accept(), **held())
+        Follower(daemon.accept()).show(**held())
         terminal.wait_for(rb"2 devices, 1 free")
         daemon.close()
         terminal.wait_for(rb"as it was at 2026-11-16T12:00:00.000Z: the daemon is gone, dialling again")
         terminal.wait_for(rb"leased\S*\s+12  root")
         daemon.listen()
-        show(daemon.accept(), slots=[slot(0), slot(1)])
+        Follower(daemon.accept(), epoch=2).show(slots=[slot(0), slot(1)])
         terminal.wait_for(rb"2 devices, all free")
 
 
 def test_watch_without_a_terminal(sandbox, daemon):
     with sandbox.start(["berth", "status", "--watch"], env=daemon.env) as program:
-        client = daemon.accept()
-        show(client, slots=[slot(0), slot(1)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(0), slot(1)])
         assert program.wait_for_line("devices") == "2 devices, all free, nobody waits"
-        show(client, slots=[slot(0, device={"utilization": (500, NOW)}), slot(1)])
-        show(client, **held())
+        follower.show(slots=[slot(0, device={"utilization": (500, NOW)}), slot(1)])
+        follower.show(**held())
         assert program.wait_for_line("devices") == "2 devices, 1 free, nobody waits"
         program.wait_for_line("^nvidia1 ")
-        client.expect("HELLO")
+        follower.tell()
+        follower.expect("LOOK")
     assert "\033" not in program.text()
     first, second = program.text().split("\n\n2 devices, 1 free")
     assert first.count("devices") == 1
@@ -172,16 +174,16 @@ def test_watch_without_a_terminal(sandbox, daemon):
 
 def test_watch_as_json(sandbox, daemon):
     with sandbox.start(["berth", "status", "--watch", "--json"], env=daemon.env) as program:
-        client = daemon.accept()
-        show(client, slots=[slot(0), slot(1)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(0), slot(1)])
         assert json.loads(program.wait_for_line("{"))["leases"] == []
-        show(client, slots=[slot(0), slot(1)])
-        show(client, **held())
+        follower.show(slots=[slot(0), slot(1)])
+        follower.show(**held())
         assert json.loads(program.wait_for_line("{"))["leases"][0]["id"] == 12
         daemon.close()
         program.wait_for_line("the daemon is gone", stream="stderr")
         daemon.listen()
-        show(daemon.accept(), slots=[slot(0)])
+        Follower(daemon.accept(), epoch=2).show(slots=[slot(0)])
         assert json.loads(program.wait_for_line("{"))["pool"]["capacity"] == 1
     assert len(program.text().splitlines()) == 3
 
@@ -189,8 +191,8 @@ def test_watch_as_json(sandbox, daemon):
 def test_watch_ends_with_its_reader(sandbox, daemon):
     script = "berth status --watch --json | head -n 1"
     with sandbox.start(["sh", "-c", script], env=daemon.env) as program:
-        client = daemon.accept()
-        show(client, slots=[slot(0)])
+        follower = Follower(daemon.accept())
+        follower.show(slots=[slot(0)])
         program.wait_for_line("{")
         # Nobody is left to read: it ends before or after one more look.
         assert program.wait() == 0

@@ -438,7 +438,7 @@ MUTATIONS = (
         "request.c",
         "if (request->share == 0)\n",
         "if (true)\n",
-        (2, 4, 5, 7, 14),
+        (2, 4, 5, 7, 9, 14),
     ),
     (
         "shares-are-not-restored",

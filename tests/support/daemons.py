@@ -1,21 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that a test starts by hand, where the one that berth starts by itself will not do."""
 import os
+import select
 import signal
+import socket
 import subprocess
 
 import processes
-from programs import Program
+from programs import TIMEOUT, Program
 
 
-def start_daemon(pool, *options, program="berthd", inventory=None, env=None):
-    """Starts the pool's own daemon and waits until it serves; it ends with the test at the latest."""
+def own_daemon(pool, *options, program="berthd", inventory=None):
+    """The words of the pool's own daemon, whose directories are made."""
     for directory in (pool.runtime, pool.directory):
         directory.mkdir(mode=0o700, exist_ok=True)
-    args = [program, "--own", pool.directory, "--inventory", inventory or pool.inventory]
-    daemon = pool.sandbox.start([*args, "--log", pool.directory / "log", *options], env=env)
+    words = [program, "--own", pool.directory, "--inventory", inventory or pool.inventory]
+    return [*words, "--log", pool.directory / "log", *options]
+
+
+def start_daemon(pool, *options, env=None, **values):
+    """Starts the pool's own daemon and waits until it serves; it ends with the test at the latest."""
+    daemon = pool.sandbox.start(own_daemon(pool, *options, **values), env=env)
     daemon.wait_for_line("^ready$")
     return daemon
+
+
+def start_daemon_in_use(pool, *options, **about):
+    """Starts one that has somebody's lease from its first moment: it is not idle before the holder is let go."""
+    holder = pool.hold()
+    pool.end_daemon()
+    return start_daemon(pool, *options, **about), holder
+
+
+def listen(path, kind=socket.SOCK_SEQPACKET):
+    listener = socket.socket(socket.AF_UNIX, kind)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
+
+
+def until_readable(listener):
+    """Until somebody connects."""
+    assert select.select([listener], [], [], TIMEOUT)[0], "nobody came"
 
 
 def start_activated(sandbox, listener, args, env=None):
@@ -37,6 +63,15 @@ def start_activated(sandbox, listener, args, env=None):
     program = Program(process, streams)
     sandbox.programs.append(program)
     return program
+
+
+def start_asked_for(pool, command, *options):
+    """Starts a command, and then the pool's own daemon that it asks for, which so is never idle before. Returns both."""
+    words = own_daemon(pool, *options)
+    with listen(pool.socket) as listener:
+        asker = pool.start(*command)
+        until_readable(listener)
+        return asker, start_activated(pool.sandbox, listener, words)
 
 
 def end(pid, number=signal.SIGKILL):

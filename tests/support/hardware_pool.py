@@ -17,6 +17,12 @@ PROBE = Path(__file__).resolve().parent / "scripted_probe.py"
 HEALTHY, SICK = 1, 2
 
 
+def start_seeing(pool, device):
+    """Has the daemon started, and waits until it has seen a device: where a look may not take long, the first may fail."""
+    assert pool.berth("status").code == 0
+    pool.until(lambda slots: device in slots, device)
+
+
 class HardwarePool(Pool):
     """Every berth started in the sandbox meets in this pool; `devices` are those of the first look."""
 

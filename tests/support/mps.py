@@ -51,6 +51,14 @@ def read_control(pid):
     return Control(pid, environment, status)
 
 
+def session_of(pid):
+    """None when it is gone."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
 class Mps:
     """The sandbox's daemons run the double, by the path of a copy in the sandbox, which has its faults beside it."""
 
@@ -72,13 +80,13 @@ class Mps:
         new.rename(path)
 
     def controls(self):
-        """Those that run, by device."""
-        found = [read_control(pid) for pid in self._pids(" -f")]
+        """Those that run, by device. Their servers have the same words, but no session of their own."""
+        found = [read_control(pid) for pid in self._pids(" -f") if session_of(pid) == pid]
         return {control.device: control for control in found if control is not None}
 
     def servers(self, control):
         """Servers of a control daemon, dead or alive."""
-        return [pid for pid in self._pids(" -f") if pid != control.pid and os.getsid(pid) == control.pid]
+        return [pid for pid in self._pids(" -f") if pid != control.pid and session_of(pid) == control.pid]
 
     def is_server(self, pid):
         return processes.command_line(pid) == f"{self.program} -f"

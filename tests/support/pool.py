@@ -78,8 +78,11 @@ class Pool:
         """The process ids of this pool's daemons that run; there should never be two for long."""
         found = []
         for pid, zombie in processes.descendants(os.getpid()):
+            # What one starts has its words until it becomes another program.
+            if zombie or not processes.is_another_program(pid):
+                continue
             line = processes.command_line(pid)
-            if not zombie and "berthd" in line.split(" ")[0] and str(self.sandbox.directory) in line:
+            if "berthd" in line.split(" ")[0] and str(self.sandbox.directory) in line:
                 found.append(pid)
         return found
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 TIMEOUT = 10.0
 PR_SET_CHILD_SUBREAPER = 36
+PF_FORKNOEXEC = 0x40
 
 
 def adopt_orphans():
@@ -17,15 +18,25 @@ def adopt_orphans():
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
+def stat_fields(pid):
+    """Those behind the name, from the state on; empty where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def processes():
     """Yields (pid, parent, whether a zombie) of every process."""
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+        if entry.isdigit() and (fields := stat_fields(entry)):
             yield int(entry), int(fields[1]), fields[0] == "Z"
+
+
+def is_another_program(pid):
+    """Whether it runs and has become one since its parent made it, whose words it had until then."""
+    fields = stat_fields(pid)
+    return bool(fields) and not int(fields[6]) & PF_FORKNOEXEC
 
 
 def command_line(pid):
@@ -65,16 +76,29 @@ def descendants(ancestor):
     return found
 
 
+# Those end by themselves when the daemon has.
+BY_THEMSELVES = ("berth-probe", "scripted_probe", "berth-recorder")
+
+
 def is_probe(pid):
-    """Whether it is a berth-probe: those are nobody's children, and end by themselves when nobody needs them."""
-    return "berth-probe" in command_line(pid) or "scripted_probe" in command_line(pid)
+    """Whether it is a berth-probe or berth-recorder, which end by themselves when nobody needs them."""
+    line = command_line(pid)
+    return any(name in line for name in BY_THEMSELVES)
+
+
+def becomes_probe(pid, deadline):
+    """Whether it is one, or is one a moment later: a daemon that has just ended may have begun to start it."""
+    while "berthd" in command_line(pid).split(" ")[0]:
+        if is_ended(pid, 0.01) or time.monotonic() > deadline:
+            return False
+    return is_probe(pid)
 
 
 def await_probes(timeout=TIMEOUT):
-    """Waits for the end of probes whose users are gone."""
+    """Waits for the end of probes and recorders whose daemons are gone."""
     deadline = time.monotonic() + timeout
     for pid, zombie in descendants(os.getpid()):
-        if not zombie and is_probe(pid):
+        if not zombie and becomes_probe(pid, deadline):
             is_ended(pid, deadline - time.monotonic())
 
 

@@ -21,11 +21,15 @@ class Client:
     def __init__(self, connection):
         self.socket = connection
 
+    def receive(self):
+        """The next message."""
+        data = self.socket.recv(MESSAGE_MOST)
+        assert data, "wanted a message, found the end"
+        return wire.decode(data)
+
     def expect(self, kind):
         """The next message, which is to be of this type."""
-        data = self.socket.recv(MESSAGE_MOST)
-        assert data, f"wanted {kind}, found the end"
-        message = wire.decode(data)
+        message = self.receive()
         assert message["type"] == kind, message
         return message
 

@@ -23,12 +23,50 @@ def claim(number, position, **values):
     return {"id": number, "position": position, **usual, **values}
 
 
+class Follower:
+    """A client that follows the pool, seen from the daemon's side."""
+
+    def __init__(self, client, inventory=None, epoch=1):
+        self.client = client
+        self.inventory = inventory
+        self.epoch = epoch
+        self.mark = 0
+        self.follow = self.expect("FOLLOW")
+
+    def expect(self, kind):
+        """The next message, which is to be of this type; one that asks who we are is told."""
+        while True:
+            message = self.client.receive()
+            if message["type"] == kind:
+                return message
+            assert message["type"] == "HELLO", message
+            self.client.say("POOL", message, pool="p", socket="/nowhere", inventory=self.inventory)
+
+    def tell(self, kinds=("LOAD", "LEASE", "QUEUE"), **values):
+        """Says that something is new."""
+        self.mark += 1
+        bits = sum(wire.NEWS[kind] for kind in kinds)
+        self.client.say("NEWS", self.follow, epoch=self.epoch, after=self.mark, kinds=bits, **values)
+
+    def show(self, slots=(), leases=(), claims=(), **values):
+        """Says that something is new, and answers the look at it."""
+        self.tell(**values)
+        look = self.expect("LOOK")
+        self.follow = self.expect("FOLLOW")
+        answer_look(self.client, look, slots, leases, claims)
+        return look
+
+
 def show(client, slots=(), leases=(), claims=(), inventory=None):
     """Answers one look at the pool."""
     client.say("POOL", client.expect("HELLO"), pool="p", socket="/nowhere", inventory=inventory)
+    answer_look(client, client.expect("LOOK"), slots, leases, claims)
+
+
+def answer_look(client, look, slots, leases, claims):
     client.say(
         "PAGE",
-        client.expect("LOOK"),
+        look,
         capacity=len(slots),
         pending=len(claims),
         time=NOW,

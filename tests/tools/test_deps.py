@@ -13,8 +13,11 @@ exit 1
 APT = 'echo "apt $*" >>"$HOME/calls"; case "$*" in *"$BREAK"*) echo "E: cannot"; exit 100 ;; esac'
 ALL = (
     "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc"
+    " libevent-dev libncurses-dev libsqlite3-dev"
     " libcmocka-dev libhwloc-dev python3 python3-pytest python3-yaml python3-jsonschema"
-    " podman runc busybox-static"
+    " tmux podman runc busybox-static"
+    " chromium nodejs npm"
+    " bash-completion fish zsh groff-base prometheus"
     " pocl-opencl-icd ocl-icd-opencl-dev"
 )
 

@@ -99,12 +99,12 @@ static void holders_and_the_queue_without_a_terminal(void **state)
         "\n"
         "DEVICE      MEMORY  UTIL  STATE   LEASE  USER         HELD   LEFT  SHARE       JOB\n"
         "nvidia0  60/80 GiB   97%  leased     12  4000000000  2h10m  1h50m              finetune\n"
-        "nvidia1     80 GiB     -  leased     12  4000000000  2h10m  1h50m              finetune\n"
-        "nvidia2     80 GiB     -  mps        14  4000000000  2h10m         0.25        python "
+        "nvidia1   -/80 GiB     -  leased     12  4000000000  2h10m  1h50m              finetune\n"
+        "nvidia2   -/80 GiB     -  mps        14  4000000000  2h10m         0.25        python "
         "train.py\n"
         "nvidia2                              15  4000000000  2h10m         0.5, 8 GiB  python "
         "train.py\n"
-        "nvidia3     80 GiB     -  sick\n"
+        "nvidia3   -/80 GiB     -  sick\n"
         "\n"
         "QUEUE  CLAIM  USER        WAITING    STARTS  WANTS      JOB   WHY\n"
         "    1     17  4000000001      12m  in 1h50m  4 devices  eval  0 of 4 devices fit and are "
@@ -261,13 +261,14 @@ static void json_of_nonsense_is_a_document(void **state)
 static void pages_come_together(void **state)
 {
     struct pool_view all = {0};
+    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view one = busy_view(4);
     struct pool_view other = view_of(2);
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &other.look, &error), 0);
-    assert_int_equal(pool_view_add_page(&all, &one.look, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &other.look, &place, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &one.look, &place, &error), 0);
     assert_int_equal(all.look.slots.count, 6);
     assert_int_equal(all.look.leases.count, 3);
     assert_int_equal(all.look.claims.count, 2);
@@ -281,13 +282,14 @@ static void pages_come_together(void **state)
 static void a_slot_without_a_device_is_refused(void **state)
 {
     struct pool_view all = {0};
+    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view page = view_of(1);
     struct device *device = page.look.slots.items[0].device;
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
     page.look.slots.items[0].device = NULL;
-    assert_fails(pool_view_add_page(&all, &page.look, &error), BERTH_ERROR_SYNTAX, &error,
+    assert_fails(pool_view_add_page(&all, &page.look, &place, &error), BERTH_ERROR_SYNTAX, &error,
                  "wanted a device in each slot of the pool, found none");
     page.look.slots.items[0].device = device;
     pool_view_finish(&page);
@@ -371,13 +373,14 @@ static void what_is_wrong_with_the_hardware_is_said(void **state)
 static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
 {
     struct pool_view all = {0};
+    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view calm = view_of(2);
     struct pool_view last = troubled_view();
     uint64_t before;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &calm.look, NULL), 0);
-    assert_int_equal(pool_view_add_page(&all, &last.look, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &calm.look, &place, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &last.look, &place, NULL), 0);
     assert_int_equal(all.look.problems.count, 2);
     assert_int_equal(last.look.problems.count, 0);
     before = pool_view_fingerprint(&all);
