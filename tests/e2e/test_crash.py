@@ -11,7 +11,7 @@ import processes
 import pytest
 import wire
 from crowd import Crowd
-from daemons import start_daemon
+from daemons import listen, start_daemon, until_readable
 from steps import test_steps
 from waiting import look, pending, until, until_pending
 
@@ -168,6 +168,39 @@ def test_killed_together(pool_of, options):
         os.kill(daemon, signal.SIGKILL)
         processes.wait_for_end(daemon)
         assert pool.berth("run", "--wait", "10", "true").code == 0
+
+
+ASKING = [["run", "true"], ["reserve", "--for", "1h"], ["wait"], ["status"], ["history"]]
+
+
+def ask_the_dead(pool, verb):
+    """Starts a verb while only a child of a killed daemon has the socket: it has it until it is another program. Who
+    connects meanwhile is dropped unheard."""
+    with listen(pool.socket) as of_the_dead:
+        client = pool.start(*verb)
+        until_readable(of_the_dead)
+    return client
+
+
+@pytest.mark.parametrize("verb", ASKING, ids=lambda verb: verb[0])
+def test_killed_while_it_makes_a_child(pool_of, verb):
+    pool = pool_of(1)
+    start_daemon(pool).stop()
+    pool.socket.unlink()
+    client = ask_the_dead(pool, verb)
+    assert client.wait() == 0
+    assert client.text("stderr") == ""
+
+
+@pytest.mark.parametrize("verb", ASKING, ids=lambda verb: verb[0])
+def test_the_machines_is_killed_while_it_makes_a_child(pool_of, verb):
+    pool = pool_of(1)
+    pool.socket = pool.sandbox.directory / "machine.sock"
+    pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
+    client = ask_the_dead(pool, verb)
+    with pool.sandbox.start(["berthd", "--socket", pool.socket, "--inventory", pool.inventory]):
+        assert client.wait() == 0
+        assert client.text("stderr") == ""
 
 
 def test_places_are_kept(pool_of):

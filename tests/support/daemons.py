@@ -77,3 +77,4 @@ def start_asked_for(pool, command, *options):
 def end(pid, number=signal.SIGKILL):
     os.kill(pid, number)
     processes.wait_for_end(pid)
+    processes.await_newborns()

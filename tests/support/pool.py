@@ -92,6 +92,7 @@ class Pool:
             with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
                 os.kill(pid, number)
             processes.wait_for_end(pid)
+        processes.await_newborns()
 
     def close(self):
         # A job that was submitted says that it is over just before it is.

@@ -76,6 +76,20 @@ def descendants(ancestor):
     return found
 
 
+def is_newborn(pid):
+    """Whether a daemon has made it and it is still to become the program that it is to be."""
+    return "berthd" in command_line(pid).split(" ")[0] and bool(stat_fields(pid)) and not is_another_program(pid)
+
+
+def await_newborns(timeout=TIMEOUT):
+    """Waits until none is left of a daemon that was killed: until then they have what it had open, its socket too,
+    where somebody who connects is heard by nobody."""
+    deadline = time.monotonic() + timeout
+    for pid, zombie in descendants(os.getpid()):
+        while not zombie and is_newborn(pid) and not is_ended(pid, 0.002):
+            assert time.monotonic() < deadline, f"pid {pid} did not become a program within {timeout} s"
+
+
 # Those end by themselves when the daemon has.
 BY_THEMSELVES = ("berth-probe", "scripted_probe", "berth-recorder")
 

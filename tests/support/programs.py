@@ -12,6 +12,8 @@ import struct
 import termios
 import time
 
+import processes
+
 TIMEOUT = 10.0
 
 
@@ -90,6 +92,8 @@ class Program:
         for fd in list(self._open):  # what is left in the pipes; an orphan may hold them open
             while self._read(fd):
                 pass
+        if self.code < 0:
+            processes.await_newborns()
         return self.code
 
     def wait_for_line(self, pattern, stream="stdout", timeout=TIMEOUT):

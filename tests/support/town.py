@@ -51,7 +51,7 @@ class Town:
         try:
             with wire.connect(str(self.socket)) as client:
                 return client.hello()
-        except OSError:
+        except (OSError, wire.Closed):
             return None
 
     def close(self, number=signal.SIGTERM):
