@@ -134,9 +134,10 @@ def test_what_ended_comes_in_parts(reader_of, client):
 
 
 def test_what_is_not_kept_is_counted(reader_of, client):
-    """Ended leases are kept within bounds, here of bytes."""
+    """Ended leases are kept within bounds, here of bytes; of time, which is 3 s for what is written down."""
     reader = reader_of()
     reader.next()
+    began = time.monotonic()
     for _ in range(1300):
         client.release(client.claim(command="y" * 4000)["id"])
     told, lost, more = 0, 0, True
@@ -145,7 +146,8 @@ def test_what_is_not_kept_is_counted(reader_of, client):
         told += len(news.get("ended", []))
         lost += news.get("lost", 0)
         more = news.get("more", False)
-    assert told + lost == 1300 and lost > 200 and told > 900
+    assert told + lost == 1300 and lost > 200
+    assert told > 900 or time.monotonic() - began > 3
 
 
 def test_the_interval_is_kept(reader_of, client):
