@@ -281,6 +281,8 @@ static void links_are_done(struct supervisor *supervisor, struct known_vendor *v
         known->kind = link->kind;
         known->lanes = link->lanes;
     }
+    /* A slow device may have answered meanwhile. */
+    begin_links(supervisor, vendor);
 }
 
 static void scan_is_done(struct supervisor *supervisor, struct step_result *result)

@@ -38,6 +38,8 @@ struct act {
     atomic_int crashes; /* so does this */
     atomic_int fails;   /* this fails in an ordinary way */
     atomic_int lies;    /* this says that it is another */
+    atomic_int slow;    /* this answers after links were asked for, and they when that was heard */
+    atomic_int slow_reader; /* the process that reads it; 0: none has */
     atomic_bool list_hangs;
     atomic_bool list_crashes;
     atomic_bool list_fails;
@@ -103,6 +105,11 @@ static int read_one(struct act *act, const struct found *wanted, struct sight *s
 
     atomic_fetch_add(&act->reads, 1);
     hang(NULL, &act->hangs, index);
+    if (index == atomic_load(&act->slow)) {
+        atomic_store(&act->slow_reader, getpid());
+        while (atomic_load(&act->links) == 0)
+            usleep(1000);
+    }
     if (index == atomic_load(&act->crashes))
         raise(SIGSEGV);
     if (index == atomic_load(&act->fails))
@@ -142,6 +149,10 @@ static int nvidia_links(struct vendor_context *context, const struct found_list 
     (void)context;
     atomic_fetch_add(&stage->nvidia.links, 1);
     hang(&stage->nvidia.links_hang, NULL, 0);
+    /* The worker goes when it was heard, as another has taken its place. */
+    while (atomic_load(&stage->nvidia.slow_reader) != 0 &&
+           kill(atomic_load(&stage->nvidia.slow_reader), 0) == 0)
+        usleep(1000);
     for (size_t i = 1; i < devices->count; i++) {
         struct link *link = vector_append(&sight->links);
 
@@ -189,7 +200,7 @@ static const struct vendor_table *const test_tables[] = {&test_nvidia, &test_amd
 static void act_init(struct act *act, int count)
 {
     act->count = count;
-    act->missing = act->hangs = act->crashes = act->fails = act->lies = NOBODY;
+    act->missing = act->hangs = act->crashes = act->fails = act->lies = act->slow = NOBODY;
 }
 
 static void supervise(int socket)

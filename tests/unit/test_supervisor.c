@@ -274,6 +274,20 @@ static void links_are_asked_for_when_devices_change(void **state)
     report_finish(&report);
 }
 
+static void links_are_asked_for_again_when_a_slow_device_answers_meanwhile(void **state)
+{
+    struct fixture *fixture = *state;
+    struct report report;
+
+    fixture->stage->nvidia.slow = 1;
+    report = look_well(fixture);
+    assert_well(&report, "nvidia1");
+    assert_int_equal(fixture->stage->nvidia.links, 2);
+    assert_int_equal(report.machine.links.count, 3);
+    assert_int_equal(report.problems.count, 0);
+    report_finish(&report);
+}
+
 static void devices_come_and_go(void **state)
 {
     struct fixture *fixture = *state;
@@ -360,6 +374,7 @@ int main(void)
         TEST(a_list_that_crashes_is_named),
         TEST(links_that_hang_leave_the_devices),
         TEST(links_are_asked_for_when_devices_change),
+        TEST(links_are_asked_for_again_when_a_slow_device_answers_meanwhile),
         TEST(devices_come_and_go),
         TEST(a_device_that_goes_while_it_hangs_is_forgotten),
         TEST(only_some_are_looked_at),
