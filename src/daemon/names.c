@@ -143,8 +143,8 @@ static void other_spoke(struct watch *watch, uint32_t events)
 {
     struct name *name = container_of(watch, struct name, asking);
     struct pool *pool = name->pool;
-    char said;
-    ssize_t got = recv(watch->descriptor, &said, sizeof(said), MSG_DONTWAIT);
+    char said[256];
+    ssize_t got = recv(watch->descriptor, said, sizeof(said), MSG_DONTWAIT);
 
     (void)events;
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
