@@ -238,7 +238,7 @@ def test_messages(machine):
             times.append(timed(alice.hello))
         took = flood.result()
     # A second's worth comes at once.
-    assert 1.2 < took < 10
+    assert 1.2 < took < 30
     assert statistics.median(times) < USUAL
     check_longest(times)
 
