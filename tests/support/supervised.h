@@ -26,7 +26,7 @@
 #define MILLISECOND INT64_C(1000000)
 
 /* Enough for all that do not hang. */
-#define SHORT (400 * MILLISECOND)
+#define SHORT (1000 * MILLISECOND)
 
 enum { NOBODY = -1 };
 
