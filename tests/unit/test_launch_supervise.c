@@ -302,17 +302,17 @@ static void a_later_copy_is_not_cleared_away(void **state)
 
 static void children_from_before_are_left_alone(void **state)
 {
-    struct stage stage = stage_open();
-    pid_t stranger = fork();
+    pid_t stranger = fork(); /* before there is a voice that it could have */
+    struct stage stage;
     int status;
 
     (void)state;
     if (stranger == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(PUPPET_VOICE);
         for (;;)
             pause();
     }
+    stage = stage_open();
     stage_supervise(&stage);
     supervisor_set_grace(stage.supervisor, 0);
     start(stage.supervisor, "leave-stubborn", NULL);
