@@ -343,9 +343,8 @@ def test_a_daemon_that_does_not_answer(pool, top):
 
 @pytest.fixture
 def terminal(pool):
-    """berth top on a bare terminal, drawn; it is still as it was before."""
+    """berth top on a bare terminal, drawn."""
     with pool.terminal("top") as program:
-        program.before = termios.tcgetattr(program.master)
         program.wait_for(ENTER)
         program.wait_for(rb"nvidia1")
         yield program

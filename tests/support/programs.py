@@ -130,7 +130,8 @@ class Program:
 class Terminal(Program):
     """A program on a terminal of a given size; what it draws is collected as bytes."""
 
-    def __init__(self, process, master):
+    def __init__(self, process, master, before):
+        self.before = before  # how the terminal was set when the program was started
         # Reading closes its descriptor at the end; writing needs one of its own.
         self.master = os.dup(master)
         super().__init__(process, {"screen": master})

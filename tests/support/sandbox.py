@@ -107,6 +107,7 @@ class Sandbox:
         """Starts a program in a session of its own on a new terminal."""
         master, slave = os.openpty()
         set_size(slave, columns, rows)
+        before = termios.tcgetattr(slave)
         process = subprocess.Popen(
             [str(arg) for arg in args],
             stdin=slave,
@@ -117,7 +118,7 @@ class Sandbox:
             **self._options({"TERM": "xterm-256color", **(env or {})}),
         )
         os.close(slave)
-        return self._keep(Terminal(process, master))
+        return self._keep(Terminal(process, master, before))
 
     def _keep(self, program):
         self.programs.append(program)
