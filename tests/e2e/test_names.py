@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two pools of the same devices: each device is in use by one of them at a time."""
 import contextlib
+import errno
 import os
 import random
 import signal
@@ -56,11 +57,22 @@ def name_of(pool, device):
     return f"\0berth/{fnv1a(os.path.realpath(pool.inventory).encode()):016x}/{device}"
 
 
+def take(name, sock):
+    """False while a child of the daemon that let it go has yet to become its program."""
+    try:
+        sock.bind(name)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def stranger(pool, device, listens=True):
     """Somebody who has the name of a device and never says a word."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as taken:
-        taken.bind(name_of(pool, device))
+        until(lambda: take(name_of(pool, device), taken), "the name to be free")
         if listens:
             taken.listen()
         yield taken
