@@ -18,6 +18,7 @@
 #include "base/newborn.h"
 #include "base/string_list.h"
 #include "base/text.h"
+#include "base/unintercepted.h"
 
 enum {
     STACKS = 2,
@@ -178,23 +179,11 @@ static int become_program(void *context)
     return 1;
 }
 
-/* ThreadSanitizer takes every clone() for a fork(): what it notes down for the child would be in
- * our memory, and it would not see any more what this thread does. The same by its other name. */
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
-#define clone __clone
-#endif
-
 /* Runs `function` in a new process on `stack` until it is a program or has ended. Without a signal
  * to tell its parent of its end, which is that nobody but us can wait for it. */
 static pid_t borrow_memory(int (*function)(void *), unsigned char *stack, struct launch *launch)
 {
-    return clone(function, stack, CLONE_VM | CLONE_VFORK, launch);
+    return unintercepted_clone(function, stack, CLONE_VM | CLONE_VFORK, launch);
 }
 
 static void wait_for(pid_t process)

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/unintercepted.h"
+
 enum { DESCRIPTORS_MOST = 65536 }; /* closed one by one where the kernel cannot close all at once */
 
 void newborn_reset_signals(void)
@@ -15,7 +17,7 @@ void newborn_reset_signals(void)
     sigset_t none;
 
     for (int i = 1; i < NSIG; i++)
-        sigaction(i, &standard, NULL);
+        unintercepted_sigaction(i, &standard, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
