@@ -19,7 +19,7 @@
 
 #include "measure.h"
 #include "model/request.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 enum { DEVICES = 8, CONNECTIONS = 8 };
 

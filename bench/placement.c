@@ -10,7 +10,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "engine/state.h"
 #include "measure.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 /* The bits of the last word that lie at or above the size are always clear, so that whole words
  * can be counted and compared. */

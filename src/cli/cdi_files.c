@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/sysroot.h"
-#include "spec/cdi.h"
+#include "spec/cdi_reader.h"
 
 static const char *const usual_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
 

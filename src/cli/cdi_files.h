@@ -8,8 +8,8 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
-#include "base/text.h"
-#include "model/cdi.h"
+#include "base/text/text.h"
+#include "model/cdi_names.h"
 
 /* The name of our own. */
 #define CDI_FILE "berth-gpu.json"

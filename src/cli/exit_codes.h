@@ -5,7 +5,7 @@
 #ifndef CLI_EXIT_CODES_H
 #define CLI_EXIT_CODES_H
 
-#include "wire/message.h"
+#include "wire/wire.h"
 
 enum {
     EXIT_GOOD = 0,

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/terminal.h"
+#include "base/text/terminal.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/words.h"
+#include "cli/subcommands.h"
 
 /* Lines longer than this tire the eye; shorter than that, words would not fit. */
 enum { WIDEST = 96, NARROWEST = 50 };

@@ -2,8 +2,8 @@
 #include "cli/ids.h"
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 
 int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/report.h"
+#include "model/machine_report.h"
 #include "probe/probe.h"
 
 /* Zeroed memory is one that is not open. */

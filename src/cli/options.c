@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/suggest.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 
 /* One option as it was found. */
 struct found {

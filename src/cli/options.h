@@ -8,7 +8,7 @@
 #include <berth/error.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "spec/option.h"
 
 /* A set and the struct that its options fill in. */

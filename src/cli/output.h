@@ -7,7 +7,7 @@
 
 #include <berth/error.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Writes the whole text to stdout. Returns EXIT_GOOD, or EXIT_BERTH after saying why: the text is
  * incomplete for want of memory, or stdout took no more. */

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/claiming.h"
+#include "cli/claim.h"
 #include "client/session.h"
-#include "engine/filter.h"
-#include "launch/mask.h"
+#include "engine/placement/filter.h"
+#include "launch/inherited_masks.h"
 
 /* Whether these are the devices that the pool has, in its order: an inventory that still says what
  * it said when the pool was opened. */

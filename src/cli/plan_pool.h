@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/bitset.h"
-#include "engine/placement.h"
+#include "engine/placement/placement.h"
 #include "model/machine.h"
 #include "spec/request_options.h"
 #include "view/pool_view.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/terminal.h"
-#include "base/utf8.h"
+#include "base/text/terminal.h"
+#include "base/text/utf8.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 

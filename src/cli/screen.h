@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Whether standard output is a terminal that can do it. */
 bool screen_works(void);

@@ -4,7 +4,7 @@
  */
 #include "cli/spec.h"
 
-#include "cli/words.h"
+#include "cli/subcommands.h"
 
 static const struct verb *const words[] = {
     &verb_spec_check,

@@ -6,8 +6,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/text/json.h"
+#include "base/text/utf8.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/spec.h"

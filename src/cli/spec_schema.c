@@ -2,7 +2,7 @@
  *
  * berth spec schema: what a spec file looks like, for programs.
  */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/output.h"
 #include "cli/spec.h"
 #include "spec/workload.h"

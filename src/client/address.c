@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/quote.h"
-#include "base/text.h"
+#include "base/text/quote.h"
+#include "base/text/text.h"
 
 static const char *variable(const char *name)
 {

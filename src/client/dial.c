@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "client/own_directory.h"
-#include "client/patience.h"
-#include "client/start.h"
+#include "base/text/quantity.h"
+#include "client/user_directory.h"
+#include "base/system/backoff.h"
+#include "client/start_daemon.h"
 #include "client/unix_socket.h"
 
 /* A daemon may idle out or be killed between its start and our connecting. */

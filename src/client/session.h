@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "client/address.h"
 #include "client/dial.h"
-#include "client/patience.h"
-#include "wire/message.h"
+#include "base/system/backoff.h"
+#include "wire/wire.h"
 
 struct session {
     const struct pool_address *address; /* the caller's */

@@ -3,7 +3,7 @@
  * What is done with one context of a set.
  */
 #include "base/error.h"
-#include "context/entry.h"
+#include "context/context_entry.h"
 
 int context_check(struct context_set *set, struct context_place place, struct berth_error *error)
 {

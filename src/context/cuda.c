@@ -10,8 +10,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/library.h"
-#include "base/quote.h"
+#include "base/system/library.h"
+#include "base/text/quote.h"
 
 static const struct library_symbol symbols[] = {
 #define SYMBOL(member, symbol, is_required, parameters) \

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "context/driver.h"
+#include "context/context_driver.h"
 
 /* What the calls return, as far as the code asks for it; cuda_faults.c has them all. */
 enum cuda_status {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "context/cuda.h"
 
 /* All that CUDA 13.3 knows. Of faults of what runs on the device its documentation says that the

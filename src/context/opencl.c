@@ -4,8 +4,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/library.h"
-#include "context/opencl_parts.h"
+#include "base/system/library.h"
+#include "context/opencl_internal.h"
 
 static const struct library_symbol symbols[] = {
 #define SYMBOL(type, member, symbol, is_required, parameters) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/count.h"
-#include "context/opencl_parts.h"
+#include "context/opencl_internal.h"
 
 static const struct {
     int status;

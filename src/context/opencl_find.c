@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "context/opencl_parts.h"
+#include "context/opencl_internal.h"
 #include "context/uuid.h"
 
 /* What is known of the device that is searched for. */

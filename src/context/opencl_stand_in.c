@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "context/opencl_parts.h"
+#include "context/opencl_internal.h"
 
 /* A CPU in parts. They are kept as long as the process and handed out again, never released:
  * threads of the driver may still look at a part when all that was done on it has ended, as those

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/detached.h"
+#include "base/system/clock.h"
+#include "base/system/spawn_detached.h"
 #include "base/error.h"
 
 enum { FIRST_HANDED = 3 };

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/namespaces.h"
-#include "base/process_container.h"
-#include "base/process_stat.h"
+#include "base/system/namespaces.h"
+#include "base/system/process_container.h"
+#include "base/system/process_stat.h"
 #include "daemon/asked.h"
 #include "daemon/claims.h"
 #include "daemon/connection.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "model/request_tags.h"
+#include "codec/request_tags.h"
 
 enum { SPARE_MOST = 32 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "daemon/adoption.h"
 #include "daemon/asked.h"
 #include "daemon/claims.h"
@@ -28,8 +28,8 @@
 #include "daemon/rules.h"
 #include "daemon/settle.h"
 #include "daemon/users.h"
-#include "engine/journal.h"
-#include "launch/mask.h"
+#include "engine/journal/journal.h"
+#include "launch/inherited_masks.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
 enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };

@@ -10,7 +10,7 @@
 #include "daemon/processes.h"
 #include "daemon/rules.h"
 #include "daemon/squatters.h"
-#include "engine/report.h"
+#include "engine/engine_report.h"
 
 /* The processes of a device that are kept take about so many bytes in a message. */
 enum { PROCESS_BYTES = 16 * 1024 };

@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/quantity.h"
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "daemon/checks.h"
 #include "daemon/connection.h"
 #include "daemon/handover.h"

@@ -15,7 +15,7 @@
 #include "daemon/notices.h"
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
-#include "engine/report.h"
+#include "engine/engine_report.h"
 #include "probe/probe.h"
 
 struct hardware {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 struct journal_file {
     int descriptor;     /* -1: none */

@@ -6,14 +6,14 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/quote.h"
+#include "base/system/file.h"
+#include "base/text/quote.h"
 #include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/jobs.h"
 #include "daemon/mps.h"
 #include "daemon/persona.h"
-#include "model/device_tags.h"
+#include "codec/device_tags.h"
 
 enum { BOOT_ID_MOST = 128 };
 

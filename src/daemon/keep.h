@@ -6,8 +6,8 @@
 #define DAEMON_KEEP_H
 
 #include "daemon/pool.h"
-#include "engine/journal.h"
-#include "model/tagged.h"
+#include "engine/journal/journal.h"
+#include "codec/tagged.h"
 
 /* The daemon's own records in the journal. Never renumber, only append. */
 enum keep_type {

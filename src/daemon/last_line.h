@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* The most that is kept of a line; the rest of it is not looked at. */
 enum { LAST_LINE_MOST = 200 };

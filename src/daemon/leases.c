@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 enum { BACKLOG = 4096, LOCK_TRIES = 250 };
 #define LOCK_PAUSE (DURATION_SECOND / 50)

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/quantity.h"
-#include "base/utf8.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 
 enum { LINE_USUAL = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))

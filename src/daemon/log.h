@@ -10,8 +10,8 @@
 #include <berth/error.h>
 #include <stdint.h>
 
-#include "base/quantity.h"
-#include "base/text.h"
+#include "base/text/quantity.h"
+#include "base/text/text.h"
 #include "daemon/loop.h"
 
 struct log {

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/namespaces.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/namespaces.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "model/lease_mark.h"
 
 enum { ENVIRONMENT_MOST = 1024 * 1024, CHUNK = 64 * 1024 };

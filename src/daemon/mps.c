@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/keep.h"
 #include "daemon/mps_control.h"
 #include "daemon/privileges.h"

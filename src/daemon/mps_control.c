@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "daemon/handover.h"
 #include "daemon/keep.h"
 #include "daemon/names.h"

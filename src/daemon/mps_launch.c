@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/newborn.h"
+#include "base/system/newborn.h"
 #include "daemon/last_line.h"
 #include "daemon/mps_control.h"
-#include "model/mps.h"
+#include "model/mps_directories.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/process_stat.h"
+#include "base/system/file.h"
+#include "base/system/process_stat.h"
 #include "daemon/mps_control.h"
 #include "daemon/process.h"
 

@@ -9,13 +9,13 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/mps_control.h"
 #include "daemon/settle.h"
-#include "model/mps.h"
+#include "model/mps_directories.h"
 
 /* How long what was found out about the program is good. */
 #define PROGRAM_GOOD DURATION_SECOND

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/bucket.h"
 #include "daemon/handover.h"
 #include "daemon/hardware.h"

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/hardware.h"
 #include "daemon/jobs.h"

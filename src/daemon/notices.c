@@ -7,10 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/container.h"
+#include "base/system/container.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/utf8.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/hardware.h"

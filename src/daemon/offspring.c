@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/newborn.h"
+#include "base/system/newborn.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3

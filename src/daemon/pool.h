@@ -50,7 +50,7 @@
 
 #include "base/id_map.h"
 #include "base/list.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/vector.h"
 #include "daemon/journal_file.h"
 #include "daemon/log.h"
@@ -59,7 +59,7 @@
 #include "engine/engine.h"
 #include "engine/event.h"
 #include "spec/configuration.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 struct pool;
 struct job;

@@ -18,8 +18,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quote.h"
-#include "base/text.h"
+#include "base/text/quote.h"
+#include "base/text/text.h"
 #include "daemon/listener.h"
 #include "daemon/mps.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/process_stat.h"
+#include "base/system/process_stat.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

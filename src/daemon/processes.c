@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process_container.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/process_container.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "daemon/jobs.h"
 #include "daemon/membership.h"
 

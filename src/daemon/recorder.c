@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/program.h"
-#include "base/quantity.h"
+#include "base/system/program.h"
+#include "base/text/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/history_file.h"
 #include "daemon/news.h"

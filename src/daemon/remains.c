@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/namespaces.h"
-#include "base/process_container.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/namespaces.h"
+#include "base/system/process_container.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "daemon/mark.h"
 #include "daemon/process.h"
 

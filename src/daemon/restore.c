@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/quantity.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
 #include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/ending.h"

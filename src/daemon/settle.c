@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/adoption.h"
 #include "daemon/checks.h"
 #include "daemon/connection.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/system/file.h"
 #include "base/hash.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
 #include "daemon/hardware.h"
@@ -15,7 +15,7 @@
 #include "daemon/rules.h"
 #include "daemon/squatters.h"
 #include "daemon/users.h"
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "spec/configuration.h"
 #include "spec/document.h"
 #include "spec/inventory.h"

@@ -8,7 +8,7 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/handover.h"
 #include "daemon/notices.h"
 #include "daemon/process.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/connection.h"
 
 /* A second's worth of messages may come at once. One of a user that waits for its bucket is read

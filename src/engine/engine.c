@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "engine/parts.h"
-#include "engine/policies.h"
+#include "engine/internal.h"
+#include "engine/policy/policies.h"
 
 #define SECOND INT64_C(1000000000)
 

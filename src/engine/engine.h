@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/bitset.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "engine/event.h"
 #include "model/machine.h"
 #include "model/policy.h"

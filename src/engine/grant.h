@@ -9,7 +9,7 @@
 #ifndef ENGINE_GRANT_H
 #define ENGINE_GRANT_H
 
-#include "engine/parts.h"
+#include "engine/internal.h"
 
 #define SHORT_WAY __attribute__((always_inline)) static inline
 

@@ -2,7 +2,7 @@
  *
  * The ledger: what leases take of slots, hosts and limits.
  */
-#include "engine/parts.h"
+#include "engine/internal.h"
 
 uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
 {

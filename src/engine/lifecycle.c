@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "engine/grant.h"
-#include "engine/parts.h"
-#include "engine/swift.h"
+#include "engine/internal.h"
+#include "engine/fast_path.h"
 
 /* Keeps what is rare from burdening what is frequent. */
 #define NOT_INLINE __attribute__((noinline))

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/parts.h"
+#include "engine/internal.h"
 
 enum { CLAIMS_OF_CHUNK = 256, LEASES_OF_CHUNK = 32 };
 

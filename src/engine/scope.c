@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "engine/parts.h"
+#include "engine/internal.h"
 
 /* What there is to give within a lease: the parent's part of each device. */
 static void set_terms(struct scope *scope)

@@ -16,9 +16,9 @@
 #include "base/lowest_set.h"
 #include "base/vector.h"
 #include "engine/engine.h"
-#include "engine/expected.h"
-#include "engine/filter.h"
-#include "engine/placement_search.h"
+#include "engine/placement/expected.h"
+#include "engine/placement/filter.h"
+#include "engine/placement/placement_search.h"
 
 /* What claims and leases have in common: a number and perhaps a time at which something is due. */
 struct entry {

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hardware/root.h"
-#include "hardware/sight.h"
+#include "hardware/sysfs/sysroot.h"
+#include "hardware/findings.h"
 #include "model/vendor.h"
 
 /* What a vendor works with, kept by the worker from step to step. */

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/choice.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/choice.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "base/vector.h"
 #include "model/device_id.h"
 #include "model/optional.h"

@@ -7,7 +7,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "base/process_stat.h"
+#include "base/system/process_stat.h"
 
 struct process {
     pid_t pid;

@@ -5,8 +5,8 @@
 
 #include "base/bitset.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/text.h"
+#include "base/text/quantity.h"
+#include "base/text/text.h"
 #include "launch/cpus.h"
 #include "launch/environment_changes.h"
 #include "launch/environment_masks.h"

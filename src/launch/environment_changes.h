@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/string_list.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Each is called in the environment as it is here. */
 #define VARIABLES(X)                     \

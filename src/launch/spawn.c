@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "launch/become.h"
+#include "launch/exec_command.h"
 #include "launch/pin.h"
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */

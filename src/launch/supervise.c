@@ -12,8 +12,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "base/vector.h"
 #include "launch/descendants.h"
 #include "launch/spawn.h"

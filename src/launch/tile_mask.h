@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "model/tiles.h"
 
 /* Points to the environment's texts. */

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/reach.h"
+#include "cli/connect.h"
 #include "cli/verbs.h"
-#include "history/when.h"
-#include "main/past.h"
+#include "history/time_argument.h"
+#include "cli/programs/history_program.h"
 #include "view/pool_view.h"
 
 int past_fail(const char *verb, struct berth_error *error)

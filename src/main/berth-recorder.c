@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "record/recorder.h"
 
 enum { EXIT_WRONG = 2, EXIT_FAILED = 125 };

@@ -2,9 +2,9 @@
  *
  * berth-sim: traces through the engine. 'berth sim' becomes this program.
  */
-#include "cli/sim_options.h"
-#include "cli/words.h"
-#include "main/sim_verbs.h"
+#include "cli/programs/sim_options.h"
+#include "cli/subcommands.h"
+#include "cli/programs/sim_verbs.h"
 
 int main(int argc, char **argv)
 {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/top_options.h"
+#include "cli/programs/top_options.h"
 #include "cli/verbs.h"
 #include "top/top.h"
 

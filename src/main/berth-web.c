@@ -8,8 +8,8 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "cli/web_options.h"
-#include "web/web.h"
+#include "cli/programs/web_options.h"
+#include "web/web_loop.h"
 
 static void tell_ready(const char *url)
 {

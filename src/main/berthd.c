@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
-#include "cli/daemon_options.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "cli/programs/daemon_options.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"

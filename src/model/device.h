@@ -7,7 +7,7 @@
 #ifndef MODEL_DEVICE_H
 #define MODEL_DEVICE_H
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 #include "base/string_list.h"
 #include "base/vector.h"
 #include "model/capability.h"
@@ -15,7 +15,7 @@
 #include "model/load.h"
 #include "model/optional.h"
 #include "model/pci.h"
-#include "model/process.h"
+#include "model/device_process.h"
 
 enum health {
     HEALTH_UNKNOWN,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 struct device_id_text device_id_format(struct device_id id)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/vector.h"
 #include "model/vendor.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 #include "base/vector.h"
 
 enum link_kind {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/bitset.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "model/machine.h"
 
 /* What a pool knows of one slot beside the machine's facts and loads. */

@@ -6,9 +6,9 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 
 const struct choice sharing_names[] = {
     {"exclusive", SHARING_EXCLUSIVE},

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/choice.h"
-#include "base/text.h"
+#include "base/text/choice.h"
+#include "base/text/text.h"
 #include "model/capability.h"
 #include "model/device_id.h"
 #include "model/optional.h"

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 enum vendor {
     VENDOR_NVIDIA,

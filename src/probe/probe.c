@@ -8,13 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/detached.h"
+#include "base/system/clock.h"
+#include "base/system/spawn_detached.h"
 #include "base/error.h"
-#include "base/program.h"
-#include "base/quantity.h"
-#include "base/quote.h"
-#include "model/inherited.h"
+#include "base/system/program.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "model/mask_variables.h"
 
 enum { DEADLINE_LEAST = 10 * 1000 * 1000 };
 #define DEADLINE_MOST INT64_C(600000000000)

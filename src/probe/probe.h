@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/report.h"
-#include "probe/channel.h"
-#include "probe/messages.h"
+#include "model/machine_report.h"
+#include "probe/probe_channel.h"
+#include "probe/probe_messages.h"
 
 /* The time that a look may take unless BERTH_PROBE_DEADLINE says otherwise: 3 s. */
 #define PROBE_DEADLINE INT64_C(3000000000)

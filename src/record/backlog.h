@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 /* About how many bytes are kept at most. */
 #define BACKLOG_BYTES_MOST (32 * 1024 * 1024)

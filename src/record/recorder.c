@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/choice.h"
-#include "base/clock.h"
+#include "base/text/choice.h"
+#include "base/system/clock.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "model/request.h"
 #include "record/backlog.h"
-#include "view/follow.h"
+#include "view/follower.h"
 #include "view/user_names.h"
 
 /* From one news to the next, and so about as much as is lost when everything is killed. */

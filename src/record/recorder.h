@@ -11,7 +11,7 @@
 #include <berth/error.h>
 #include <stdint.h>
 
-#include "history/record.h"
+#include "history/history_record.h"
 
 struct recorder_settings {
     const char *file;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sim/random.h"
+#include "sim/sim_random.h"
 
 static void shuffle(struct sim_random *random, uint32_t *items, size_t count)
 {

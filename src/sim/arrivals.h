@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "sim/trace.h"
+#include "sim/pod_trace.h"
 
 struct arrivals {
     VECTOR_OF(uint32_t); /* kinds of pods */

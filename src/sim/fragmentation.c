@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/filter.h"
+#include "engine/placement/filter.h"
 
 #define SHARE_UNIT (SHARE_WHOLE / TRACE_WHOLE)
 

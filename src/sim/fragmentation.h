@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
-#include "sim/typical.h"
+#include "sim/typical_pods.h"
 
 struct fragmentation_host;
 

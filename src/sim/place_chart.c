@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "sim/place_report.h"
 
 enum {

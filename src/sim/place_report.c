@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/json.h"
-#include "base/table.h"
-#include "base/utf8.h"
+#include "base/text/json.h"
+#include "base/text/table.h"
+#include "base/text/utf8.h"
 
 bool place_mean(const struct place_series *series, place_value *value, uint32_t percent,
                 int64_t *ret_mean)

@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-#include "base/terminal.h"
-#include "base/text.h"
+#include "base/text/terminal.h"
+#include "base/text/text.h"
 #include "base/vector.h"
-#include "sim/place.h"
+#include "sim/place_replay.h"
 
 /* The runs of one policy, one for each seed; at least one. */
 struct place_series {

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/quantity.h"
-#include "base/terminal.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/system/clock.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
+#include "base/text/terminal.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 
 #define CLEAR_LINE "\r\033[K"
 #define PAUSE      (DURATION_SECOND / 10)

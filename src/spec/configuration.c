@@ -6,8 +6,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "spec/configuration_types.h"
 
 enum { TENANTS_MOST = 1024, PATH_LONGEST = 4000 };

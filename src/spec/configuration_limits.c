@@ -4,7 +4,7 @@
  */
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "model/request.h"
 #include "spec/configuration_types.h"
 

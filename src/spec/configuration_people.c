@@ -9,9 +9,9 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/suggest.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "spec/configuration_types.h"
 
 /* How many known names are looked at for what somebody meant; directories of large organisations

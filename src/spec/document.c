@@ -8,9 +8,9 @@
 #include <yaml.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "base/string_list.h"
 #include "spec/document_builder.h"
 

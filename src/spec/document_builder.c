@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 int builder_fail(const struct builder *builder, struct place place, int code, const char *format,
                  ...)

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/choice.h"
-#include "base/json.h"
+#include "base/text/choice.h"
+#include "base/text/json.h"
 #include "spec/document.h"
 
 struct field;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "base/string_list.h"
 #include "model/optional.h"
 #include "spec/field.h"

@@ -6,8 +6,8 @@
 #include "base/bitset.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "model/device_tags.h"
+#include "base/text/quantity.h"
+#include "codec/device_tags.h"
 #include "spec/field.h"
 #include "spec/inventory_checks.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 const struct option *option_find(const struct option_set *set, const char *name, size_t length)
 {

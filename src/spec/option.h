@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 struct option {
     const char *name;             /* --name */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define PATTERN_BEGIN "^"
 /* Python's $ alone also matches before a line feed at the end. */

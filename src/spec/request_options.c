@@ -6,8 +6,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "spec/option_types.h"
 
 enum { VENDOR_ANY = -1 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "spec/schema_types.h"
 
 /* ---- Values ---- */

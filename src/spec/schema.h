@@ -5,7 +5,7 @@
 #ifndef SPEC_SCHEMA_H
 #define SPEC_SCHEMA_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "spec/contradictions.h"
 #include "spec/field.h"
 

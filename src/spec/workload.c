@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/nearest.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/system/file.h"
+#include "base/text/suggest.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 
 /* What is said of the vendor in a file, beside its name. */
 static const char any_vendor[] = "any";

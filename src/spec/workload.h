@@ -9,7 +9,7 @@
 #include <berth/error.h>
 #include <stddef.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "spec/contradictions.h"
 #include "spec/field.h"
 #include "spec/request_options.h"

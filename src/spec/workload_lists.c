@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quote.h"
+#include "base/text/quote.h"
 #include "base/string_list.h"
 #include "model/device_id.h"
 #include "spec/schema_types.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/quantity.h"
-#include "base/quote.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
 #include "base/string_list.h"
 #include "model/request.h"
 #include "spec/schema_types.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/action.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 void action_end(struct action *action)
 {

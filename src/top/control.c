@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "top/draw.h"
-#include "top/words.h"
-#include "view/reading.h"
+#include "top/lease_labels.h"
+#include "view/judge.h"
 
 /* What keys are pressed over. */
 struct scene {

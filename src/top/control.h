@@ -5,9 +5,9 @@
 #ifndef TOP_CONTROL_H
 #define TOP_CONTROL_H
 
-#include "base/terminal.h"
-#include "base/text.h"
-#include "top/model.h"
+#include "base/text/terminal.h"
+#include "base/text/text.h"
+#include "top/top_model.h"
 
 enum control_key_kind {
     CONTROL_CHARACTER,

@@ -16,8 +16,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quote.h"
-#include "base/utf8.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
 
 /* What a lone Escape waits for the rest of a key's sequence, in milliseconds. */
 enum { ESCAPE_PATIENCE = 50, USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
-#include "top/draw_parts.h"
+#include "base/text/utf8.h"
+#include "top/draw_internal.h"
 
 /* The lines above and below the help's own, and columns beside it that are worth it. */
 enum { HELP_FRAME = 2, HELP_BESIDE = 16 };

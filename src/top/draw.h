@@ -6,9 +6,9 @@
 #define TOP_DRAW_H
 
 #include "top/grid.h"
-#include "top/history.h"
-#include "top/model.h"
-#include "view/follow.h"
+#include "top/top_history.h"
+#include "top/top_model.h"
+#include "view/follower.h"
 
 /* What is shown, and how. Points to the caller's. */
 struct top_picture {

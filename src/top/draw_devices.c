@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "top/draw_parts.h"
+#include "top/draw_internal.h"
 
 static const struct pane_column columns[] = {
     {{.heading = "DEVICE", .priority = TABLE_ALWAYS}, VIEW_COLUMN_DEVICE},

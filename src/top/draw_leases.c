@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "top/draw_parts.h"
-#include "top/words.h"
+#include "top/draw_internal.h"
+#include "top/lease_labels.h"
 
 static const struct pane_column lease_columns[] = {
     {{.heading = "LEASE", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_LEASE},

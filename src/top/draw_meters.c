@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
-#include "top/draw_parts.h"
+#include "base/text/utf8.h"
+#include "top/draw_internal.h"
 
 enum {
     CHART_LEAST = 22, /* columns */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "top/draw_parts.h"
+#include "base/text/utf8.h"
+#include "top/draw_internal.h"
 
 /* So many rows at most are measured so that columns stay where they are while one scrolls. */
 enum { MEASURED = 512 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 int grid_start(struct grid *grid, size_t width, size_t height, bool unicode)
 {

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/terminal.h"
-#include "base/text.h"
+#include "base/text/terminal.h"
+#include "base/text/text.h"
 
 /* Marks that are kept with a character; more are left out. */
 #define GRID_MARKS_MOST 3

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "top/model.h"
+#include "top/top_model.h"
 
 /* Rows of the screen; without a height: not shown. */
 struct layout_band {

@@ -10,14 +10,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "top/action.h"
 #include "top/display.h"
 #include "top/draw.h"
-#include "view/follow.h"
+#include "view/follower.h"
 
 /* More claims than anybody scrolls through; the header counts them all. */
 enum { CLAIMS_MOST = 5000 };

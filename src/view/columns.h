@@ -5,7 +5,7 @@
 #ifndef VIEW_COLUMNS_H
 #define VIEW_COLUMNS_H
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 enum view_column {
     VIEW_COLUMN_NONE, /* as the pool has them */

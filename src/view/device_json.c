@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/device_json.h"
 
-#include "base/choice.h"
-#include "base/quantity.h"
+#include "base/text/choice.h"
+#include "base/text/quantity.h"
 
 /* Figures are kept in thousandths. */
 enum { FIGURE_DECIMALS = 3 };

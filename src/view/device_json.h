@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "model/device.h"
 #include "model/optional.h"
 #include "view/user_names.h"

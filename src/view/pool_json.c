@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/pool_json.h"
 
-#include "base/choice.h"
-#include "base/quantity.h"
+#include "base/text/choice.h"
+#include "base/text/quantity.h"
 #include "view/device_json.h"
-#include "view/reading.h"
+#include "view/judge.h"
 
 static void write_unsigned(struct json *json, const char *key, uint64_t number)
 {

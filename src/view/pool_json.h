@@ -6,7 +6,7 @@
 #ifndef VIEW_POOL_JSON_H
 #define VIEW_POOL_JSON_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "view/pool_view.h"
 #include "view/user_names.h"
 

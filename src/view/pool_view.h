@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "client/session.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 /* More pages than any pool fills: a daemon that sends more is not one of ours. */
 #define POOL_VIEW_PAGES_MOST 4096

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/choice.h"
-#include "base/json.h"
-#include "base/quantity.h"
+#include "base/text/choice.h"
+#include "base/text/json.h"
+#include "base/text/quantity.h"
 #include "view/pool_json.h"
-#include "view/reading.h"
+#include "view/judge.h"
 
 static const struct choice state_names[] = {
     {"live", FOLLOW_LIVE},

@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-#include "base/text.h"
-#include "view/follow.h"
+#include "base/text/text.h"
+#include "view/follower.h"
 #include "view/pool_view.h"
 #include "view/user_names.h"
-#include "web/recent.h"
+#include "web/recent_loads.h"
 
 /* Of the queue in one event. */
 #define EVENTS_CLAIMS_MOST 500

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/span.h"
-#include "base/text.h"
+#include "base/text/span.h"
+#include "base/text/text.h"
 
 #define HTTP_LINE_MOST    4096        /* the request's first line */
 #define HTTP_HEAD_MOST    (16 * 1024) /* that and all headers */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/system/file.h"
 
 int job_mapping_open(struct job_mapping *mapping, const char *path, struct berth_error *error)
 {

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/vector.h"
 #include "view/pool_view.h"
 

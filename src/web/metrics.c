@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
-#include "base/utf8.h"
-#include "view/reading.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
+#include "view/judge.h"
 
 /* Digits of a number, its sign and its point. */
 enum { NUMBER_LONGEST = 24 };

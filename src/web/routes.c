@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "view/pool_json.h"
 #include "web/assets.h"
-#include "web/state.h"
+#include "web/web_state.h"
 
 #define NO_STORE "Cache-Control: no-store\r\n"
 

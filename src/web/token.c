@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/system/file.h"
 
 /* Thirty days. */
 #define COOKIE_SECONDS "2592000"

@@ -8,8 +8,8 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
-#include "base/span.h"
-#include "base/text.h"
+#include "base/text/span.h"
+#include "base/text/text.h"
 #include "web/http.h"
 
 #define TOKEN_SHORTEST 16

@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hardware/nvml.h"
+#include "hardware/nvidia/nvml.h"
 
 #define MACHINE_GPUS      128
 #define MACHINE_INSTANCES 8

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
-#include "base/utf8.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 #include "spec/configuration.h"
 #include "support/require_output.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/container.h"
+#include "base/system/container.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

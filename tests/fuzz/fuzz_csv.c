@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "sim/csv.h"
+#include "sim/trace_csv.h"
 #include "support/require_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "hardware/fdinfo.h"
+#include "hardware/proc/fdinfo.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

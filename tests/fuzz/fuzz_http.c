@@ -8,7 +8,7 @@
 
 #include "support/require.h"
 #include "web/http.h"
-#include "web/listen.h"
+#include "web/listen_address.h"
 #include "web/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

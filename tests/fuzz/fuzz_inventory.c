@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/devices_output.h"
+#include "cli/devices/devices_output.h"
 #include "spec/inventory.h"
 #include "support/require_output.h"
 

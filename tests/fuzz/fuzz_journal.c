@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 #include "support/events.h"
 #include "support/require_output.h"
 

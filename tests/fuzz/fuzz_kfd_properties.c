@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hardware/kfd.h"
+#include "hardware/amd/kfd.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hardware/locality.h"
+#include "hardware/sysfs/locality.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "launch/environment.h"
-#include "launch/mask.h"
+#include "launch/inherited_masks.h"
 #include "launch/mask_entry.h"
 #include "launch/tile_mask.h"
 #include "support/require.h"

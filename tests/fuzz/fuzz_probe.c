@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/messages.h"
+#include "probe/probe_messages.h"
 #include "support/require_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/bitset.h"
-#include "base/nearest.h"
-#include "base/quantity.h"
-#include "base/text.h"
+#include "base/text/suggest.h"
+#include "base/text/quantity.h"
+#include "base/text/text.h"
 #include "support/require.h"
 
 enum { UNTOUCHED = 4711, MOST_BITS = 4096 };

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/json.h"
-#include "base/table.h"
-#include "base/terminal.h"
-#include "base/utf8.h"
+#include "base/text/json.h"
+#include "base/text/table.h"
+#include "base/text/terminal.h"
+#include "base/text/utf8.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 
 #include "support/require_output.h"
 #include "support/wire_messages.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "spec/workload.h"
 #include "spec/workload_types.h"
 #include "support/require_output.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 #include "promises/run.h"
 
 struct run_request *run_request_of(struct run *run, uint64_t number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/count.h"
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "promises/generate.h"
 #include "support/units.h"
 

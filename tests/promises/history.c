@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 void *need_memory(void *memory)
 {

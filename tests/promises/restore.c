@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 #include "promises/run.h"
 
 /* Stirs the bytes of the journal from `at` on into the fingerprint. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 
 void run_blame(struct run *run, int promise, const char *format, ...)
 {

@@ -7,7 +7,7 @@
 
 #include "support/made_up_machine.h"
 
-#include "hardware/pci_names.h"
+#include "hardware/sysfs/pci_names.h"
 #include "hardware/vendors.h"
 
 #define KFD_NODES "/sys/class/kfd/kfd/topology/nodes"

@@ -7,7 +7,7 @@
 
 #include "support/unit.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* The bytes are these, in hexadecimal digits. */
 static inline void assert_hex(const struct text *bytes, const char *wanted)

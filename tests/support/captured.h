@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "cli/verbs.h"
 
 #define CAPTURED_OUTPUT "stdout"

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/text/text.h"
+#include "base/text/utf8.h"
 #include "support/unit.h"
 
 /* Every line within the width, inert, and without blanks at its end. */

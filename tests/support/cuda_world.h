@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "doubles/cuda_double.h"
 #include "support/temporary_directory.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "engine/engine.h"
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 #include "support/machines.h"
 
 struct world {

@@ -24,11 +24,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "client/address.h"
 #include "client/dial.h"
 #include "support/temporary_directory.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 enum { FAKE_LISTENING = 3, FAKE_DESCRIPTORS = 256 };
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 static inline void append_little(struct text *out, uint64_t number, size_t size)
 {

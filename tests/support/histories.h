@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "history/history.h"
-#include "history/record.h"
+#include "history/history_record.h"
 
 /* When all of it happened: 2026-11-01 00:00:00 UTC. */
 #define NOW_BEGINS INT64_C(1793491200000000000)

@@ -8,7 +8,7 @@
 #include "support/unit.h"
 
 #include "base/crc32c.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "support/fields.h"
 
 /* A whole record: these bytes after the header, which claims that they are `length`. */

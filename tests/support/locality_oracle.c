@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "hardware/locality.h"
+#include "base/text/json.h"
+#include "hardware/sysfs/locality.h"
 #include "support/require.h"
 
 struct seen {

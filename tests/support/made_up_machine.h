@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hardware/root.h"
+#include "hardware/sysfs/sysroot.h"
 #include "support/temporary_directory.h"
 
 /* The root that tests look below; a recorded machine's unless a test says otherwise. */

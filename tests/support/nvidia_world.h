@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "hardware/vendors.h"
 #include "support/made_up_machine.h"
 

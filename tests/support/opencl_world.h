@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "context/driver.h"
-#include "context/opencl_parts.h"
+#include "base/text/text.h"
+#include "context/context_driver.h"
+#include "context/opencl_internal.h"
 #include "support/assert_error.h"
 #include "support/temporary_directory.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "model/request.h"
 #include "spec/pattern.h"
 

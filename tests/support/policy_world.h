@@ -9,7 +9,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "support/machines.h"
 
 enum { POLICY_WORLD_MOST = 200 };

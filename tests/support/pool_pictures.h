@@ -5,7 +5,7 @@
 #ifndef TESTS_POOL_PICTURES_H
 #define TESTS_POOL_PICTURES_H
 
-#include "cli/status_output.h"
+#include "cli/status/status_output.h"
 #include "support/check_lines.h"
 #include "support/failing_allocator.h"
 #include "support/pool_views.h"

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "view/pool_view.h"
 
 /* 2026-11-16T12:00:00Z */

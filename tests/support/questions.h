@@ -7,8 +7,8 @@
 
 #include "support/unit.h"
 
-#include "engine/placement.h"
-#include "engine/policies.h"
+#include "engine/placement/placement.h"
+#include "engine/policy/policies.h"
 #include "support/machines.h"
 
 struct question {

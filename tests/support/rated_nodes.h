@@ -8,7 +8,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "support/machines.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 static inline void require(bool condition)
 {

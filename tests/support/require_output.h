@@ -8,7 +8,7 @@
 #include <berth/error.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "support/require.h"
 
 /* That the text is complete and not empty, and that each of its lines is inert. */

@@ -12,7 +12,7 @@
 #include "support/machines.h"
 #include "support/random.h"
 #include "support/requests.h"
-#include "wire/message.h"
+#include "wire/wire.h"
 
 /* Every type that this version knows. */
 static const enum wire_type sample_types[] = {

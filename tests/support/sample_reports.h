@@ -7,7 +7,7 @@
 
 #include "support/unit.h"
 
-#include "probe/messages.h"
+#include "probe/probe_messages.h"
 #include "support/sample_messages.h"
 #include "support/wire_messages.h"
 

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "base/system/file.h"
+#include "base/text/text.h"
 #include "support/source_root.h"
 
 /* What the probe answers from the next request on: JSON, as the script's own text says. */

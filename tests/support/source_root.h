@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* The path of a file of the source tree, which the caller frees. Skips the test when nobody said
  * where the tree is. */

@@ -12,8 +12,8 @@
 #include <poll.h>
 #include <time.h>
 
-#include "base/quantity.h"
-#include "base/text.h"
+#include "base/text/quantity.h"
+#include "base/text/text.h"
 #include "launch/supervise.h"
 #include "support/puppet.h"
 

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/error.h"
-#include "hardware/supervisor.h"
+#include "hardware/supervisor/supervisor.h"
 #include "probe/probe.h"
 
 #define MILLISECOND INT64_C(1000000)

@@ -12,7 +12,7 @@
 #include "base/count.h"
 #include "base/string_list.h"
 #include "model/device.h"
-#include "model/tagged.h"
+#include "codec/tagged.h"
 #include "support/machines.h"
 
 struct part {

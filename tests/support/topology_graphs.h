@@ -7,7 +7,7 @@
 
 #include "support/unit.h"
 
-#include "engine/topology.h"
+#include "engine/policy/connected_set.h"
 #include "support/random.h"
 
 struct graph {

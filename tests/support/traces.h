@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "sim/trace.h"
+#include "sim/pod_trace.h"
 
 #define TRACE_NODES "sn,cpu_milli,memory_mib,gpu,model\n"
 #define TRACE_PODS  "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 /* Replaces what is in `content` by the file's. */
 static inline void read_whole(const char *path, struct text *content)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "wire/message.h"
+#include "wire/wire.h"
 
 static inline bool same_text(const char *one, const char *other)
 {

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "base/quantity.h"
-#include "base/utf8.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
 #include "spec/request_options.h"
 
 static inline void write_word(struct text *out, const char *name, const char *value)

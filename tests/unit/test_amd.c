@@ -2,14 +2,14 @@
  *
  * Which devices AMD's table lists, how they are numbered, and what is known without their driver.
  */
-#include "hardware/amd.h"
+#include "hardware/amd/amd.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"
 

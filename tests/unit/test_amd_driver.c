@@ -2,7 +2,7 @@
  *
  * What amdgpu says of a device: load, health and who uses it; and that one that sleeps is left so.
  */
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
 #include "support/amd_machine.h"
 

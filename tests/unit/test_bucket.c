@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/bucket.h"
 #include "support/random.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "model/cdi.h"
+#include "model/cdi_names.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/file.h"
-#include "cli/cdi_arguments.h"
+#include "base/system/file.h"
+#include "cli/devices/cdi_arguments.h"
 #include "cli/cdi_files.h"
 #include "support/assert_error.h"
 #include "support/captured.h"

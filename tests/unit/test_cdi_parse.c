@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "spec/cdi.h"
+#include "spec/cdi_reader.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"

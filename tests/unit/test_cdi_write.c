@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/cdi.h"
+#include "launch/cdi_document.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "probe/channel.h"
+#include "probe/probe_channel.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 #include "support/source_root.h"
 #include "support/temporary_directory.h"

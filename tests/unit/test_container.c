@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/container.h"
+#include "base/system/container.h"
 
 #include <stdlib.h>
 #include <string.h>

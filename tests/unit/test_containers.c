@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "cli/containers.h"
+#include "cli/run/container_lookup.h"
 
 #include "base/count.h"
 

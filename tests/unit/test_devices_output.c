@@ -4,12 +4,12 @@
  */
 #include "support/unit.h"
 
-#include "cli/devices_output.h"
+#include "cli/devices/devices_output.h"
 
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/check_lines.h"
 #include "support/failing_allocator.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/vendor_looks.h"
 
-#include "hardware/pci_names.h"
+#include "hardware/sysfs/pci_names.h"
 
 #define HOST    "/sys/devices/pci0000:00"
 #define NOUVEAU HOST "/0000:00:01.0/0000:01:00.0"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/drm.h"
+#include "hardware/drm/drm.h"
 
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"

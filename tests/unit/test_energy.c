@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/energy.h"
+#include "hardware/sysfs/energy.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 
 #define JOULE UINT64_C(1000000)

@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 #include "support/engines.h"
 
 /* Claims with a request made of words, by this user, and closes it. */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "engine/engine.h"
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "support/machines.h"
 #include "support/random.h"
 #include "support/steps.h"

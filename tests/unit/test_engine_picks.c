@@ -5,7 +5,7 @@
  */
 #include "support/unit.h"
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "support/engine_steps.h"
 
 /* Asks for advice, which must be this slot. */

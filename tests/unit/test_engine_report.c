@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "engine/report.h"
+#include "engine/engine_report.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 #include "support/engine_steps.h"
 
 /* Other rules, of which no event tells. */

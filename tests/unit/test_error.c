@@ -8,7 +8,7 @@
 #include <wchar.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/assert_error.h"
 
 enum { LONGEST_MESSAGE = BERTH_ERROR_MESSAGE_SIZE - 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "cli/exports.h"
+#include "cli/run/exports.h"
 
 static void check(char *const *before, char *const *after, const char *wanted)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/fdinfo.h"
+#include "hardware/proc/fdinfo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "support/exact_copy.h"
 
 #define KIB UINT64_C(1024)

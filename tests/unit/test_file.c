@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

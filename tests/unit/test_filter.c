@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "engine/filter.h"
+#include "engine/placement/filter.h"
 
 #include "base/count.h"
 #include "support/failing_allocator.h"

@@ -4,7 +4,7 @@
  */
 #include "support/request_fixture.h"
 
-#include "engine/filter.h"
+#include "engine/placement/filter.h"
 #include "support/machines.h"
 
 /* Every kind of device that this test tells apart, with its facts taken from a few bits. */

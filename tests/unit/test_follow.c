@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "support/assert_error.h"
 #include "support/pool_views.h"
-#include "view/follow.h"
+#include "view/follower.h"
 
 /* The daemon's end, and who follows it. */
 struct stage {

@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "history/csv.h"
+#include "history/history_csv.h"
 #include "support/histories.h"
 #include "support/temporary_directory.h"
 

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
-#include "history/when.h"
+#include "base/text/quantity.h"
+#include "history/time_argument.h"
 
 #define NOW (INT64_C(1793491200) * DURATION_SECOND) /* 2026-11-01 00:00 UTC */
 

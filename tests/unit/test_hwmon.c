@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/hwmon.h"
+#include "hardware/sysfs/hwmon.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
 #include "support/made_up_machine.h"
 

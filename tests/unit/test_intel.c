@@ -3,10 +3,10 @@
 
 #include "support/assert_error.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/quantity.h"
-#include "hardware/pci_names.h"
+#include "base/text/quantity.h"
+#include "hardware/sysfs/pci_names.h"
 
 #define IGPU "/sys/devices/pci0000:00/0000:00:02.0"
 #define CARD "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/intel_memory.h"
+#include "hardware/intel/intel_memory.h"
 
 #include <errno.h>
 

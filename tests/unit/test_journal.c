@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 
 #include <berth/error.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "model/device.h"
 #include "support/sample_events.h"
 

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 
 #include <berth/error.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "support/assert_error.h"
 #include "support/temporary_directory.h"
 

@@ -5,14 +5,14 @@
  */
 #include "support/unit.h"
 
-#include "engine/journal.h"
+#include "engine/journal/journal.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "model/request_tags.h"
+#include "codec/request_tags.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/journal_records.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <berth/error.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/aborts.h"
 #include "support/failing_allocator.h"
 

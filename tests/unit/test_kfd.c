@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/kfd.h"
+#include "hardware/amd/kfd.h"
 
 #include <inttypes.h>
 

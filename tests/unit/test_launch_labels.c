@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "launch/labels.h"
+#include "launch/labelled_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "support/assert_error.h"
 #include "support/temporary_directory.h"
 

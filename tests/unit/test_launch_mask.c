@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "launch/mask.h"
+#include "launch/inherited_masks.h"
 
 #include <berth/error.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "launch/environment.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"

@@ -4,7 +4,7 @@
 #include "launch/ranks.h"
 
 #include "base/count.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "support/machines.h"
 
 /* The ids of devices, one after the other. */

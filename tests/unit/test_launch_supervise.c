@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/assert_error.h"
 #include "support/stage.h"
 #include "support/temporary_directory.h"

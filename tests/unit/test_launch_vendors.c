@@ -6,7 +6,7 @@
 #include "support/launched.h"
 
 #include "base/count.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* What becomes of a variable that the shell had set, but for a new value. */
 static const char kept[] = "as inherited";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/locality.h"
+#include "hardware/sysfs/locality.h"
 
 #include "base/count.h"
 #include "support/failing_allocator.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "client/lock.h"
+#include "libberth/local/lock.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "support/temporary_directory.h"
 
 static const char path[] = "log";

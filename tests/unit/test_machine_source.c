@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/assert_error.h"
 #include "support/temporary_directory.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/mps.h"
+#include "model/mps_directories.h"
 
 static struct request asking(const char *pipe, const char *log, uint32_t most, uint32_t replicas)
 {

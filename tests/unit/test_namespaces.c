@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/namespaces.h"
+#include "base/system/namespaces.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/nearest.h"
+#include "base/text/suggest.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/notices.h"
 
 static void warnings_come_in_time(void **state)

@@ -4,8 +4,8 @@
  */
 #include "support/unit.h"
 
-#include "base/clock.h"
-#include "base/quantity.h"
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "support/nvidia_world.h"
 
 /* Looks, then asks for the links of all that was read. */

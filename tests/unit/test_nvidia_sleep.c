@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/quantity.h"
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "support/assert_error.h"
 #include "support/nvidia_world.h"
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "context/driver.h"
+#include "context/context_driver.h"
 
 static void every_status_has_its_class(void **state)
 {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context/driver.h"
+#include "context/context_driver.h"
 #include "context/opencl.h"
 #include "support/temporary_directory.h"
 

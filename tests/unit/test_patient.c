@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/patient.h"
+#include "hardware/amd/patient.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/process_stat.h"
-#include "base/quantity.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 
 #define MILLISECOND (DURATION_SECOND / 1000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/pci_names.h"
+#include "hardware/sysfs/pci_names.h"
 
 #include "base/count.h"
 #include "support/failing_allocator.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "engine/placement.h"
+#include "engine/placement/placement.h"
 
 #include "support/answers.h"
 #include "support/questions.h"

@@ -4,11 +4,11 @@
  */
 #include "support/unit.h"
 
-#include "engine/placement.h"
+#include "engine/placement/placement.h"
 
 #include <string.h>
 
-#include "engine/filter.h"
+#include "engine/placement/filter.h"
 #include "support/questions.h"
 #include "support/random.h"
 #include "support/steps.h"

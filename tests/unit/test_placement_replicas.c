@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "engine/placement.h"
+#include "engine/placement/placement.h"
 
 #include "base/count.h"
 #include "support/answers.h"

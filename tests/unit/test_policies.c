@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 
 #include <string.h>
 

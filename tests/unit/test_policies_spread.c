@@ -4,7 +4,7 @@
  */
 #include "support/rated_nodes.h"
 
-#include "engine/policy_nodes.h"
+#include "engine/policy/node_rating.h"
 #include "support/random.h"
 #include "support/steps.h"
 

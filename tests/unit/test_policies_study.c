@@ -5,7 +5,7 @@
  */
 #include "support/rated_nodes.h"
 
-#include "engine/policy_nodes.h"
+#include "engine/policy/node_rating.h"
 
 static struct policy_demand with_cpus(struct policy_demand demand, uint64_t cpus)
 {

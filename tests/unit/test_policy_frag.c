@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "engine/frag_prices.h"
-#include "engine/frag_tables.h"
+#include "engine/policy/frag_prices.h"
+#include "engine/policy/frag_tables.h"
 
 /* Expects so many requests of a kind. */
 static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, uint32_t thousandths,

@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "base/count.h"
-#include "engine/placement.h"
-#include "engine/policies.h"
-#include "engine/report.h"
+#include "engine/placement/placement.h"
+#include "engine/policy/policies.h"
+#include "engine/engine_report.h"
 #include "support/assert_error.h"
 #include "support/engine_steps.h"
 #include "support/failing_allocator.h"

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "support/assert_error.h"
 #include "support/pools.h"
 #include "support/scripted_probe.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "probe/messages.h"
+#include "probe/probe_messages.h"
 
 #include <stdlib.h>
 

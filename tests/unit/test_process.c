@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/process_stat.h"
+#include "base/system/process_stat.h"
 
 /* A child that waits to be killed. */
 static pid_t start_child(void)

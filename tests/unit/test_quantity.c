@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/quote.h"
+#include "base/text/quote.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/random.h"
 #include "support/steps.h"
 

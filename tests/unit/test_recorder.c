@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "daemon/history_file.h"
 #include "daemon/recorder.h"
 

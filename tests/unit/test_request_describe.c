@@ -5,7 +5,7 @@
 
 #include <berth/error.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"
 #include "support/request_fixture.h"

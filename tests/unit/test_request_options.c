@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 #include "support/request_lines.h"
 #include "support/units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/root.h"
+#include "hardware/sysfs/sysroot.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "sim/csv.h"
+#include "sim/trace_csv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "sim/place.h"
+#include "sim/place_replay.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "sim/arrivals.h"
 #include "sim/fragmentation.h"
 #include "sim/place_report.h"
-#include "sim/random.h"
+#include "sim/sim_random.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 #include "support/traces.h"

@@ -4,11 +4,11 @@
  */
 #include "support/unit.h"
 
-#include "sim/queue.h"
+#include "sim/queue_replay.h"
 
 #include "base/count.h"
-#include "base/quantity.h"
-#include "engine/policies.h"
+#include "base/text/quantity.h"
+#include "engine/policy/policies.h"
 
 /* Jobs: when they come and how long they take, in seconds. */
 struct line {

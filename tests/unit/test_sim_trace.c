@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "sim/trace.h"
+#include "sim/pod_trace.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/dialling.h"
 
-#include "client/start.h"
+#include "client/start_daemon.h"
 
 #include <errno.h>
 #include <sys/file.h>
 
 #include "base/count.h"
-#include "base/detached.h"
-#include "base/file.h"
+#include "base/system/spawn_detached.h"
+#include "base/system/file.h"
 #include "support/failing_allocator.h"
 
 enum { STRANGER = 12345, RACERS = 8 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/state_files.h"
+#include "cli/run/state_files.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 

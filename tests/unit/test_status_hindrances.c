@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "cli/device_verbs.h"
+#include "cli/devices/device_verbs.h"
 #include "support/pool_pictures.h"
 
 static struct device_process *add_process(struct wire_slot *slot, uint64_t pid)

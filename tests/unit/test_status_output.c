@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "cli/status_output.h"
+#include "base/text/utf8.h"
+#include "cli/status/status_output.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 #include "support/pool_pictures.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/table.h"
+#include "base/text/table.h"
 
 #include <berth/error.h>
 #include <string.h>

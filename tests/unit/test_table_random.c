@@ -4,12 +4,12 @@
  */
 #include "support/unit.h"
 
-#include "base/table.h"
+#include "base/text/table.h"
 
 #include <string.h>
 
 #include "base/count.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/random.h"
 #include "support/steps.h"
 

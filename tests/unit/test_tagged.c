@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "model/tagged.h"
+#include "codec/tagged.h"
 
 #include <berth/error.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/terminal.h"
+#include "base/text/terminal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

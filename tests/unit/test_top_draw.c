@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "support/failing_allocator.h"
 #include "support/top_screens.h"
 

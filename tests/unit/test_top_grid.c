@@ -10,7 +10,7 @@
 #include "support/failing_allocator.h"
 #include "support/pool_views.h"
 #include "top/grid.h"
-#include "top/history.h"
+#include "top/top_history.h"
 
 static void check_row(const struct grid *grid, size_t y, const char *wanted)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/assert_error.h"
 
 enum { OWNER = 500, SOMEBODY = 1000, ANOTHER = 1001 };

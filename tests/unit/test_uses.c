@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/uses.h"
+#include "hardware/proc/device_users.h"
 
 #include <sys/wait.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "support/process_tree.h"
 #include "support/temporary_directory.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/uses_look.h"
+#include "hardware/proc/proc_scan.h"
 
 #include <stdio.h>
 #include <string.h>

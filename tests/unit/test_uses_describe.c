@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/uses.h"
+#include "hardware/proc/device_users.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/utf8.h"
-#include "model/device_tags.h"
+#include "base/text/utf8.h"
+#include "codec/device_tags.h"
 #include "support/failing_allocator.h"
 #include "support/process_tree.h"
 #include "support/temporary_directory.h"

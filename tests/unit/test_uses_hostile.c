@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/uses.h"
+#include "hardware/proc/device_users.h"
 
 #include "support/failing_allocator.h"
 #include "support/process_tree.h"

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "hardware/uses.h"
+#include "hardware/proc/device_users.h"
 
 #include <errno.h>
 #include <fcntl.h>

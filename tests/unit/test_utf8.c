@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 #include <berth/error.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
-#include "cli/waiting_line.h"
+#include "base/text/quantity.h"
+#include "cli/run/waiting_line.h"
 
 static void check(const struct waiting_words *words, const char *wanted)
 {

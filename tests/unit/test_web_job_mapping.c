@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "support/pool_views.h"
 #include "support/temporary_directory.h"
 #include "web/job_mapping.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "web/listen.h"
+#include "web/listen_address.h"
 
 static struct listen_address address_of(const char *string)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "support/pool_views.h"
-#include "web/recent.h"
+#include "web/recent_loads.h"
 
 /* The first moment of a step. */
 #define STEP(number) (VIEW_NOW + (number)*RECENT_EVERY)

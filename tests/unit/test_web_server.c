@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "base/error.h"
 #include "support/pool_views.h"
-#include "web/readers.h"
-#include "web/server.h"
+#include "web/event_clients.h"
+#include "web/http_server.h"
 
 #define SHORT (DURATION_SECOND / 10)
 #define LONG  (20 * DURATION_SECOND)

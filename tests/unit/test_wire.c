@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "wire/message.h"
+#include "wire/wire.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/choice.h"
+#include "base/text/choice.h"
 #include "base/count.h"
-#include "base/file.h"
-#include "model/tagged.h"
+#include "base/system/file.h"
+#include "codec/tagged.h"
 #include "support/assert_error.h"
 #include "support/assert_hex.h"
 #include "support/exact_copy.h"

@@ -4,21 +4,21 @@
  */
 #include "support/unit.h"
 
-#include "wire/message.h"
+#include "wire/wire.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/count.h"
-#include "model/device_tags.h"
-#include "model/request_tags.h"
+#include "codec/device_tags.h"
+#include "codec/request_tags.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/fields.h"
 #include "support/sample_messages.h"
 #include "support/wire_messages.h"
-#include "wire/tables.h"
+#include "wire/wire_tables.h"
 
 /* A packet of these fields, whose first byte is byte 16; finishes the fields. */
 static struct text packet_of(unsigned type, struct text *fields)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "support/documents.h"
 #include "support/random.h"
 #include "support/temporary_directory.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "engine/policies.h"
+#include "engine/policy/policies.h"
 
 static const struct option help_option = {
     .name = "help",

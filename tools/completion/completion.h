@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cli/verbs.h"
 
 /* What can be offered for the value of an option. */

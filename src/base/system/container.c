@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/system/container.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/text/span.h"
+#include "base/text/utf8.h"
+
+/* Runtimes make ids of 64 digits and show the first 12. */
+enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LONGEST = 255 };
+
+static int digit_value(char character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+static bool is_id(struct span span, size_t shortest)
+{
+    if (span.length < shortest || span.length > ID_LENGTH)
+        return false;
+    for (size_t i = 0; i < span.length; i++) {
+        if (digit_value(span.bytes[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* docker-<id>.scope, where systemd keeps the groups; without the end where the runtime does.
+ * conmon's own group has another beginning (libpod-conmon-) and so no id behind this one. */
+static bool find_id(struct span part, struct span *ret_id)
+{
+    static const char *const beginnings[] = {
+        "docker-", "cri-containerd-", "libpod-payload-", "libpod-", "crio-", "nerdctl-",
+    };
+    const char *colon = memrchr(part.bytes, ':', part.length);
+
+    *ret_id = part;
+    /* A group of containerd in a service: kubepods-pod1.slice:cri-containerd:<id>. */
+    if (colon != NULL) {
+        ret_id->length -= (size_t)(colon + 1 - part.bytes);
+        ret_id->bytes = colon + 1;
+    }
+    if (is_id(*ret_id, ID_LENGTH))
+        return true;
+    span_take_end(&part, ".scope");
+    for (size_t i = 0; i < COUNT(beginnings); i++) {
+        *ret_id = part;
+        if (span_take_beginning(ret_id, beginnings[i]) && is_id(*ret_id, ID_SHORTEST))
+            return true;
+    }
+    return false;
+}
+
+/* A machine: lxc.payload.<name>, what comes after /lxc/, systemd-nspawn@<name>.service,
+ * machine-<name>.scope unless that is a virtual one. */
+static bool find_name(struct span part, struct span before, struct span *ret_name)
+{
+    *ret_name = part;
+    if (span_take_beginning(ret_name, "lxc.payload.") ||
+        (before.length == strlen("lxc") && span_take_beginning(&before, "lxc")))
+        return ret_name->length > 0;
+    if (span_take_beginning(ret_name, "systemd-nspawn@"))
+        return span_take_end(ret_name, ".service") && ret_name->length > 0;
+    return span_take_beginning(ret_name, "machine-") &&
+           !span_take_beginning(ret_name, "qemu\\x2d") && span_take_end(ret_name, ".scope") &&
+           ret_name->length > 0;
+}
+
+/* systemd writes some characters as \x2d. */
+static void append_name(struct span name, struct text *out)
+{
+    char plain[NAME_LONGEST + 1];
+    size_t length = 0;
+
+    for (size_t i = 0; i < name.length && length < NAME_LONGEST; i++) {
+        int high = -1, low = -1;
+
+        if (name.length - i >= 4 && name.bytes[i] == '\\' && name.bytes[i + 1] == 'x') {
+            high = digit_value(name.bytes[i + 2]);
+            low = digit_value(name.bytes[i + 3]);
+        }
+        if (high >= 0 && low >= 0 && high + low > 0) {
+            plain[length++] = (char)(high * 16 + low);
+            i += 3;
+        } else if (name.bytes[i] != '\0') {
+            plain[length++] = name.bytes[i];
+        }
+    }
+    plain[utf8_boundary(plain, length)] = '\0';
+    utf8_append_inert(out, plain);
+}
+
+/* The last part of a path, which is taken from it. */
+static struct span take_last(struct span *path)
+{
+    const char *slash;
+    struct span last;
+
+    while (path->length > 0 && path->bytes[path->length - 1] == '/')
+        path->length--;
+    slash = path->length == 0 ? NULL : memrchr(path->bytes, '/', path->length);
+    last.bytes = slash == NULL ? path->bytes : slash + 1;
+    last.length = path->length - (size_t)(last.bytes - path->bytes);
+    path->length -= last.length;
+    return last;
+}
+
+static bool find_in_path(struct span path, struct text *out)
+{
+    struct span part = take_last(&path);
+
+    while (part.length > 0) {
+        struct span before = take_last(&path);
+        struct span found;
+
+        if (find_id(part, &found)) {
+            text_append_bytes(out, found.bytes, found.length);
+            return true;
+        }
+        if (find_name(part, before, &found)) {
+            append_name(found, out);
+            return true;
+        }
+        part = before;
+    }
+    return false;
+}
+
+void container_find(const char *bytes, size_t length, struct text *out)
+{
+    struct span text = {bytes, length};
+    struct span line;
+
+    while (span_take_line(&text, &line)) {
+        /* hierarchy:controllers:path; 0::path in version 2. */
+        const char *colon = line.length == 0 ? NULL : memchr(line.bytes, ':', line.length);
+
+        if (colon != NULL)
+            colon = memchr(colon + 1, ':', (size_t)(line.bytes + line.length - colon - 1));
+        if (colon == NULL)
+            continue;
+        line.length -= (size_t)(colon + 1 - line.bytes);
+        line.bytes = colon + 1;
+        if (find_in_path(line, out))
+            return;
+    }
+}
+
+int container_shown(const char *container)
+{
+    struct span span = {container, strlen(container)};
+
+    return is_id(span, ID_SHORTEST) ? ID_SHORTEST : (int)span.length;
+}

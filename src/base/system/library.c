@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/system/library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* dlerror names what is missing: the library itself, or something that it needs. */
+static int cannot_load(const char *file, struct berth_error *error)
+{
+    const char *reason = dlerror();
+    size_t length = strlen(file);
+    bool is_absent = strchr(file, '/') != NULL
+                         ? access(file, F_OK) < 0
+                         : reason != NULL && strncmp(reason, file, length) == 0 &&
+                               strstr(reason, "No such file") != NULL;
+
+    return error_set(error, is_absent ? BERTH_ERROR_NOT_FOUND : BERTH_ERROR_INVALID,
+                     "%s: wanted a library to load, found %s", file,
+                     is_absent        ? "none"
+                     : reason == NULL ? "that it fails"
+                                      : reason);
+}
+
+int library_open(const char *file, const struct library_symbol *symbols, size_t count,
+                 void *functions, void **ret_library, struct berth_error *error)
+{
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+
+    if (library == NULL)
+        return cannot_load(file, error);
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(library, symbols[i].name);
+
+        if (address == NULL && symbols[i].required) {
+            dlclose(library);
+            return error_set(error, BERTH_ERROR_INVALID, "%s: wanted the function %s, found none",
+                             file, symbols[i].name);
+        }
+        memcpy((char *)functions + symbols[i].offset, &address, sizeof(address));
+    }
+    *ret_library = library;
+    return 0;
+}
+
+void library_close(void *library)
+{
+    if (library != NULL)
+        dlclose(library);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text/suggest.h"
+
+#include <string.h>
+
+enum { LONGEST = 64 };
+
+/* Names are ASCII in all that berth knows, and the locale must not change what is near. */
+static char lower(char character)
+{
+    return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
+}
+
+static size_t smaller(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+/* The edit distance with swaps of neighbours (optimal string alignment). Of the whole table only
+ * the last three rows are kept: row i says how far the first i bytes of `one` are from every
+ * beginning of `other`. */
+static size_t distance_between(const char *one, size_t one_length, const char *other,
+                               size_t other_length)
+{
+    size_t rows[3][LONGEST + 1];
+
+    for (size_t j = 0; j <= other_length; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= one_length; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3];
+        const size_t *two_above = rows[(i + 1) % 3];
+
+        row[0] = i;
+        for (size_t j = 1; j <= other_length; j++) {
+            char left = lower(one[i - 1]);
+            char right = lower(other[j - 1]);
+
+            row[j] = smaller(above[j - 1] + (left != right), smaller(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && left == lower(other[j - 2]) && lower(one[i - 2]) == right)
+                row[j] = smaller(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[one_length % 3][other_length];
+}
+
+void nearest_offer(struct nearest *nearest, const char *name)
+{
+    size_t wanted_length = strnlen(nearest->wanted, LONGEST + 1);
+    size_t name_length = strnlen(name, LONGEST + 1);
+    size_t longer = wanted_length > name_length ? wanted_length : name_length;
+    size_t distance;
+
+    if (longer > LONGEST)
+        return;
+    distance = distance_between(nearest->wanted, wanted_length, name, name_length);
+    if (distance > (longer + 2) / 3 || (nearest->best != NULL && distance >= nearest->distance))
+        return;
+    nearest->best = name;
+    nearest->distance = distance;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text/truncate.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/text/utf8.h"
+
+struct piece piece_measure(const char *string, size_t room)
+{
+    size_t length = strlen(string);
+    struct piece piece = {.cut = true};
+    size_t width = 0;
+    uint32_t character;
+
+    for (size_t i = 0; i < length;) {
+        i += utf8_decode_inert(string + i, length - i, &character);
+        width += utf8_character_width(character);
+        if (width > room)
+            break;
+        /* Marks of no width stay with the last character that leaves room for the cut mark. */
+        if (width < room)
+            piece = (struct piece){.length = i, .width = width, .cut = true};
+    }
+    if (width <= room)
+        return (struct piece){.length = length, .width = width};
+    piece.width++;
+    return piece;
+}
+
+void piece_append(struct text *out, const char *string, struct piece piece, enum style style,
+                  const struct terminal *terminal)
+{
+    bool styled = terminal->colour && style != STYLE_PLAIN;
+    uint32_t character;
+
+    if (styled)
+        text_append(out, style_start(style));
+    for (size_t i = 0; i < piece.length;) {
+        i += utf8_decode_inert(string + i, piece.length - i, &character);
+        utf8_append(out, character);
+    }
+    if (piece.cut)
+        text_append(out, terminal->unicode ? "…" : "~");
+    if (styled)
+        text_append(out, style_end());
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/claim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "base/text/utf8.h"
+#include "launch/inherited_masks.h"
+
+static int choose_token(uint64_t token[2], struct berth_error *error)
+{
+    token[0] = token[1] = 0;
+    while (token[0] == 0 && token[1] == 0) {
+        ssize_t got = getrandom(token, 2 * sizeof(token[0]), 0);
+
+        if (got < 0 && errno != EINTR)
+            return error_set(error, BERTH_ERROR_IO, "random bits: %s", strerror(errno));
+    }
+    return 0;
+}
+
+/* The lease that we were started within, 0: none. */
+static int find_parent(uint64_t *ret_parent, struct berth_error *error)
+{
+    const char *lease = getenv("BERTH_LEASE");
+
+    *ret_parent = 0;
+    if (lease == NULL || *lease == '\0')
+        return 0;
+    if (quantity_parse_number(lease, 1, UINT64_MAX, ret_parent, NULL) < 0)
+        return error_set(error, BERTH_ERROR_IO, "BERTH_LEASE: wanted the id of a lease, found %s",
+                         quote(lease).text);
+    return 0;
+}
+
+/* The words as one line for people; what is too long is cut. */
+static int join_words(char *const *words, struct text *out, struct berth_error *error)
+{
+    for (char *const *word = words; *word != NULL && out->length <= WIRE_TEXT_LONGEST; word++) {
+        text_append(out, word == words ? "" : " ");
+        text_append_bytes(out, *word, strnlen(*word, WIRE_TEXT_LONGEST + 1));
+    }
+    if (text_failed(out))
+        return error_set_memory(error);
+    if (out->length > WIRE_TEXT_LONGEST)
+        out->bytes[utf8_boundary(out->bytes, WIRE_TEXT_LONGEST)] = '\0';
+    return 0;
+}
+
+int claim_init(struct claim *claim, const struct claim_facts *facts, struct berth_error *error)
+{
+    struct wire_message *question = &claim->question;
+    int code;
+
+    *claim = (struct claim){
+        .question =
+            {
+                .type = WIRE_CLAIM,
+                .request = facts->request,
+                .hold = facts->hold,
+                .inventory = facts->inventory,
+                .pid = (int32_t)facts->pid,
+                .started = facts->started,
+                .present = facts->present,
+            },
+    };
+    code = choose_token(question->token, error);
+    if (code == 0)
+        code = find_parent(&question->parent, error);
+    if (code == 0 && facts->pid == 0)
+        code = mask_collect(environ, &claim->masks, error);
+    if (code == 0 && facts->words != NULL)
+        code = join_words(facts->words, &claim->command, error);
+    else if (code == 0 && facts->command != NULL)
+        code = join_words((char *const[]){(char *)facts->command, NULL}, &claim->command, error);
+    if (code < 0)
+        return code;
+    question->masks = claim->masks;
+    question->command = claim->command.bytes;
+    return 0;
+}
+
+void claim_finish(struct claim *claim)
+{
+    string_list_finish(&claim->masks);
+    text_finish(&claim->command);
+    if (claim->grant.type != 0)
+        wire_message_finish(&claim->grant);
+    *claim = (struct claim){0};
+}
+
+/* Forgets a grant of which only a part has come. */
+static void forget_grant(struct claim *claim)
+{
+    if (claim->grant.type != 0)
+        wire_message_finish(&claim->grant);
+    claim->grant = (struct wire_message){0};
+    claim->granted = false;
+}
+
+static int ask(struct claim *claim, struct session *session, struct berth_error *error)
+{
+    forget_grant(claim);
+    claim->explaining = claim->looking = 0;
+    claim->question.number = session_number(session);
+    return session_send(session, &claim->question, error);
+}
+
+int claim_resume(struct claim *claim, struct session *session, struct berth_error *error)
+{
+    claim->question.resume = true;
+    claim->question.number = session_number(session);
+    return session_send(session, &claim->question, error);
+}
+
+/* Whether what failed is worth dialling again for: the daemon went away without a word. */
+static bool is_lost(const struct session *session)
+{
+    return session->socket < 0 && !session->closed;
+}
+
+/* Moves the devices of a later part behind those that are there. */
+static int add_devices(struct wire_message *grant, struct wire_message *part)
+{
+    size_t count = grant->devices.count + part->devices.count;
+
+    if (vector_reserve(&grant->devices, count) < 0)
+        return BERTH_ERROR_MEMORY;
+    memcpy(grant->devices.items + grant->devices.count, part->devices.items,
+           part->devices.count * sizeof(*part->devices.items));
+    grant->devices.count = count;
+    part->devices.count = 0;
+    return 0;
+}
+
+/* Takes one part of the grant, whose contents are the claim's afterwards. */
+static int take_grant(struct claim *claim, struct wire_message *part, struct berth_error *error)
+{
+    struct wire_message *grant = &claim->grant;
+
+    if (grant->type == 0) {
+        *grant = *part;
+        *part = (struct wire_message){0};
+    } else if (part->devices.count > 0 && add_devices(grant, part) < 0) {
+        return error_set_memory(error);
+    } else {
+        grant->more = part->more;
+    }
+    if (grant->more)
+        return 0;
+    if (grant->id == 0 || grant->devices.count == 0 || grant->replicas == 0 ||
+        grant->devices.count % grant->replicas != 0)
+        return error_set(
+            error, BERTH_ERROR_SYNTAX,
+            "wanted a lease on devices from the pool, found %zu devices for %u replicas",
+            grant->devices.count, grant->replicas);
+    claim->id = grant->id;
+    claim->granted = true;
+    return 0;
+}
+
+static int take_waiting(const struct wire_message *message, const struct claim_listener *listener,
+                        struct berth_error *error)
+{
+    return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
+}
+
+/* Takes note of what the daemon said, if it is about this claim. */
+static int take(struct claim *claim, struct wire_message *message,
+                const struct claim_listener *listener, struct berth_error *error)
+{
+    bool answer = message->number == claim->question.number;
+
+    if (message->type == WIRE_WAITING && answer)
+        claim->id = message->id;
+    if (message->type == WIRE_WAITING && (answer || message->number == claim->explaining))
+        return take_waiting(message, listener, error);
+    if (message->type == WIRE_PAGE && message->number == claim->looking)
+        listener->leases(listener->context, message, claim->question.parent);
+    if (message->type == WIRE_GRANTED && answer)
+        return take_grant(claim, message, error);
+    if (message->type == WIRE_REFUSED && answer)
+        return session_refusal(message, error);
+    return 0;
+}
+
+/* Asks how things stand; the answers are told to the listener. */
+static int ask_for_news(struct claim *claim, struct session *session,
+                        const struct claim_listener *listener, struct berth_error *error)
+{
+    struct wire_message explain = {.type = WIRE_EXPLAIN, .id = claim->id};
+    struct wire_message look = {.type = WIRE_LOOK, .section = WIRE_SECTION_LEASES};
+    int code = 0;
+
+    if (listener->leases != NULL) {
+        look.number = claim->looking = session_number(session);
+        code = session_send(session, &look, error);
+    }
+    if (code < 0)
+        return code;
+    explain.number = claim->explaining = session_number(session);
+    return session_send(session, &explain, error);
+}
+
+/* Waits for the next thing to happen. */
+static int turn(struct claim *claim, struct session *session, const struct claim_listener *listener,
+                struct berth_error *error)
+{
+    bool curious = claim->id != 0 && listener->pause > 0;
+    int64_t pause = curious ? listener->pause : -1;
+    struct wire_message message;
+    int code;
+
+    /* The first word only says that it waits. */
+    if (curious && claim->explaining == 0)
+        return ask_for_news(claim, session, listener, error);
+    code = session_receive(session, pause, &message, error);
+    if (code == SESSION_NOTHING && curious)
+        return ask_for_news(claim, session, listener, error);
+    if (code != SESSION_MESSAGE)
+        return code;
+    code = take(claim, &message, listener, error);
+    wire_message_finish(&message);
+    return code;
+}
+
+int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
+               struct berth_error *error)
+{
+    int code;
+
+    claim->asked = clock_now();
+    code = ask(claim, session, error);
+    while (!claim->granted) {
+        if (code == 0)
+            code = turn(claim, session, listener, error);
+        if (code == BERTH_ERROR_IO && is_lost(session)) {
+            code = session_again(session, error);
+            if (code < 0)
+                return code;
+            code = ask(claim, session, error);
+        } else if (code < 0) {
+            return code;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth cdi: devices for containers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "cli/devices/cdi_arguments.h"
+#include "cli/cdi_files.h"
+#include "cli/devices/devices_output.h"
+#include "cli/exit_codes.h"
+#include "cli/machine_source.h"
+#include "cli/output.h"
+#include "cli/sysroot.h"
+#include "cli/verbs.h"
+#include "launch/cdi_document.h"
+#include "spec/option_types.h"
+
+struct cdi_options {
+    const char *output;
+    const char *inventory;
+    enum cdi_arguments arguments;
+};
+
+static const struct option cdi_rows[] = {
+    {.name = "output",
+     .argument = "DIR",
+     .help = "write DIR/" CDI_FILE " instead of standard output; runtimes look into /etc/cdi and "
+             "/var/run/cdi",
+     .offset = offsetof(struct cdi_options, output),
+     .take = option_string},
+    {.name = "arguments",
+     .argument = "HOW",
+     .choices = cdi_arguments_names,
+     .help =
+         "within a lease, print the options by which podman run and docker run give its devices "
+         "to a container: cdi names them, nodes lists their files, for runtimes without CDI",
+     .offset = offsetof(struct cdi_options, arguments),
+     .take = option_choice},
+    {.name = "inventory",
+     .argument = "FILE",
+     .help = "the devices of this file instead of the hardware",
+     .offset = offsetof(struct cdi_options, inventory),
+     .take = option_string},
+};
+
+static const struct option_set cdi_option_set = {
+    .heading = "Options",
+    .options = cdi_rows,
+    .count = COUNT(cdi_rows),
+};
+
+static const struct option_set *const cdi_sets[] = {&cdi_option_set, NULL};
+
+static int check_options(const struct cdi_options *options, struct berth_error *error)
+{
+    if (options->output != NULL && *options->output == '\0')
+        return error_set(error, BERTH_ERROR_INVALID, "--output: wanted a directory, found nothing");
+    if (options->arguments == CDI_ARGUMENTS_UNSAID)
+        return 0;
+    if (options->output != NULL || options->inventory != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "--arguments: goes alone, found %s",
+                         options->output != NULL ? "--output" : "--inventory");
+    return 0;
+}
+
+/* What could not be read, and what is left out. */
+static void print_notes(const struct report *report, const struct string_list *notes)
+{
+    struct text problems = {0};
+    char *const *note;
+
+    devices_write_problems(&report->problems, "berth: ", &problems);
+    fputs(text_string(&problems), stderr);
+    text_finish(&problems);
+    vector_for_each (note, notes)
+        fprintf(stderr, "berth: cdi: %s\n", *note);
+}
+
+/* Appends the document of the devices that the report has. */
+static int describe(const struct report *report, struct text *out, struct berth_error *error)
+{
+    struct string_list notes = {0};
+    char *prefix;
+    int code = sysroot_find(&prefix, error);
+
+    if (code < 0)
+        return code;
+    code = cdi_write(&report->machine.devices, prefix, out, &notes, error);
+    if (code != BERTH_ERROR_MEMORY)
+        print_notes(report, &notes);
+    string_list_finish(&notes);
+    free(prefix);
+    return code;
+}
+
+/* Looks at the devices and appends their document. */
+static int look(struct machine_source *source, struct text *out, struct berth_error *error)
+{
+    struct report report;
+    int code;
+
+    source->without_processes = true;
+    code = machine_source_look(source, &report, error);
+    if (code < 0)
+        return code;
+    code = describe(&report, out, error);
+    report_finish(&report);
+    return code;
+}
+
+/* Prints the document, or writes it to its place. Returns an exit code, or a negative error code.
+ */
+static int deliver(const struct cdi_options *options, const struct text *document,
+                   struct berth_error *error)
+{
+    if (options->output == NULL)
+        return output_write(document);
+    return cdi_files_write(options->output, document, error);
+}
+
+/* The exit code of a failure: what the user named wrongly is a wrong usage. */
+static int fail(struct berth_error *error)
+{
+    error_wrap(error, error->code, "cdi");
+    return error->code == BERTH_ERROR_NOT_FOUND ? output_error(error) : output_refusal(error);
+}
+
+static int make(const struct cdi_options *options)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct machine_source source = {0};
+    struct text document = {0};
+    int code = machine_source_open(&source, options->inventory, NULL, &error);
+
+    if (code < 0) {
+        error_wrap(&error, code, "cdi");
+        return output_error(&error);
+    }
+    code = look(&source, &document, &error);
+    machine_source_close(&source);
+    if (code == 0)
+        code = deliver(options, &document, &error);
+    text_finish(&document);
+    return code < 0 ? fail(&error) : code;
+}
+
+static int print_arguments(enum cdi_arguments how)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text out = {0};
+    int code = cdi_arguments_write(how, &out, &error);
+
+    if (code < 0) {
+        error_wrap(&error, code, "cdi: --arguments");
+        code = output_error(&error);
+    } else {
+        code = output_write(&out);
+    }
+    text_finish(&out);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct cdi_options options = {0};
+    const struct option_binding bindings[] = {{&cdi_option_set, &options}};
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code;
+
+    if (!verb_begin(&verb_cdi, bindings, COUNT(bindings), argc, argv, &code))
+        return code;
+    code = check_options(&options, &error);
+    if (code < 0) {
+        error_wrap(&error, code, "cdi");
+        return output_error(&error);
+    }
+    return options.arguments == CDI_ARGUMENTS_UNSAID ? make(&options)
+                                                     : print_arguments(options.arguments);
+}
+
+const struct verb verb_cdi = {
+    .name = "cdi",
+    .usage = "[--output DIR | --arguments cdi|nodes] [--inventory FILE]",
+    .summary = "devices for containers: CDI files, and options for podman and docker",
+    .description =
+        "Writes a CDI file, by which container runtimes give devices to containers: each device "
+        "under its id, as in podman run --device berth/gpu=nvidia0, and all of them as "
+        "berth/gpu=all. With --arguments it prints what a container runtime has to be told to give "
+        "a container the devices of the lease that it was started within: berth run -- sh -c "
+        "'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'.",
+    .sets = cdi_sets,
+    .run = run,
+};

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who uses the devices: a line for each process on each device.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/system/container.h"
+#include "base/count.h"
+#include "base/text/quantity.h"
+#include "base/text/table.h"
+#include "cli/devices/devices_output.h"
+
+/* A command has no usual length, so it comes last. */
+static const struct table_column columns[] = {
+    {.heading = "DEVICE", .priority = TABLE_ALWAYS},
+    {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
+    {.heading = "USER", .priority = 90, .least = 8, .hide_unknown = true},
+    {.heading = "MEMORY", .priority = 85, .right = true, .hide_unknown = true},
+    {.heading = "FOR", .priority = 60, .right = true, .hide_unknown = true},
+    {.heading = "LEASE", .priority = 80, .right = true, .hide_unknown = true},
+    {.heading = "CONTAINER", .priority = 50, .hide_unknown = true},
+    {.heading = "COMMAND", .priority = 95, .least = 12, .hide_unknown = true},
+};
+
+/* Which columns that most processes have nothing for are shown. */
+struct shown {
+    bool any;
+    bool lease;
+    bool container;
+};
+
+static struct shown find_shown(const struct device_list *devices)
+{
+    struct shown shown = {0};
+    const struct device *device;
+    const struct device_process *process;
+
+    vector_for_each (device, devices) {
+        vector_for_each (process, &device->processes) {
+            shown.any = true;
+            shown.lease |= process->lease != 0 || process->squats;
+            shown.container |= process->container != NULL;
+        }
+    }
+    return shown;
+}
+
+/* That there is none is known: an empty cell. */
+static void add_empty(struct table *table, bool shown)
+{
+    table_cell(table, shown ? "" : NULL);
+}
+
+/* How long it has been running, in whole seconds. */
+static void add_age(struct table *table, int64_t started, int64_t now)
+{
+    int64_t age;
+
+    if (started == 0 || now < started || __builtin_sub_overflow(now, started, &age))
+        table_cell(table, NULL);
+    else
+        table_cell(table, quantity_format_duration(age - age % DURATION_SECOND).text);
+}
+
+static void add_process(struct table *table, struct shown shown, const struct device *device,
+                        const struct device_process *process, const struct devices_picture *picture)
+{
+    table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
+    table_cell_format(table, "%llu", (unsigned long long)process->pid);
+    table_cell(table, user_names_find_known(picture->users, process->uid));
+    table_cell(table,
+               process->memory.known ? quantity_format_size(process->memory.value).text : NULL);
+    add_age(table, process->started, picture->now);
+    if (process->lease != 0)
+        table_cell_format(table, "%llu", (unsigned long long)process->lease);
+    else if (process->squats)
+        table_cell_styled(table, STYLE_WARNING, "squats");
+    else
+        add_empty(table, shown.lease);
+    if (process->container != NULL)
+        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
+    else
+        add_empty(table, shown.container);
+    table_cell(table, process->command);
+}
+
+void devices_write_processes(const struct devices_picture *picture, struct text *out)
+{
+    const struct device_list *devices = &picture->report->machine.devices;
+    struct shown shown = find_shown(devices);
+    const struct device *device;
+    const struct device_process *process;
+    struct table table;
+
+    if (!shown.any)
+        return;
+    table_init(&table, columns, COUNT(columns));
+    vector_for_each (device, devices) {
+        vector_for_each (process, &device->processes)
+            add_process(&table, shown, device, process, picture);
+    }
+    text_append_char(out, '\n');
+    if (table_print(&table, &picture->terminal, out) < 0)
+        out->failed = true;
+    table_finish(&table);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth undrain: takes devices into service again.
+ */
+#include "cli/devices/device_verbs.h"
+#include "cli/connect.h"
+
+static const struct option_set *const undrain_sets[] = {&reach_option_set, NULL};
+
+static int run(int argc, char **argv)
+{
+    struct reach_options reach = {0};
+    const struct option_binding binding = {&reach_option_set, &reach};
+    struct device_action action = {.type = WIRE_UNDRAIN};
+    int operand;
+    int code;
+
+    if (!verb_begin_mixed(&verb_undrain, &binding, 1, argc, argv, &operand, &code))
+        return code;
+    action.inventory = reach.inventory;
+    return device_verb_run(&verb_undrain, &action, argc, argv, operand);
+}
+
+const struct verb verb_undrain = {
+    .name = "undrain",
+    .usage = "DEVICE...",
+    .summary = "take devices into service again",
+    .description = "Takes devices that 'berth drain' took out of service, or the pool itself after "
+                   "a check that failed, into service again. Prints how each stands then. Only "
+                   "root, the owner of the pool and its admins may do this.",
+    .sets = undrain_sets,
+    .operand = OPERAND_DEVICE,
+    .run = run,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth extend: moves the time limit of a lease.
+ */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "cli/lease/id_verbs.h"
+#include "cli/ids.h"
+#include "cli/output.h"
+#include "cli/connect.h"
+
+/* Returns 0 with the new end, or a negative error code. */
+static int extend(const char *inventory, uint64_t id, int64_t duration,
+                  struct optional_number *ret_expires, struct berth_error *error)
+{
+    struct wire_message question = {
+        .type = WIRE_EXTEND,
+        .id = id,
+        .duration = (uint64_t)duration,
+    };
+    struct wire_message answer;
+    struct reach reach;
+    int code = reach_open(&reach, inventory, error);
+
+    if (code < 0)
+        return code;
+    code = session_ask(&reach.session, &question, WIRE_DONE, &answer, error);
+    if (code == 0) {
+        *ret_expires = answer.expires;
+        wire_message_finish(&answer);
+    }
+    reach_close(&reach);
+    return code;
+}
+
+static int print(uint64_t id, struct optional_number expires)
+{
+    struct text out = {0};
+    int code;
+
+    text_append_format(&out, "lease %" PRIu64, id);
+    if (expires.known)
+        text_append_format(&out, " ends %s\n", quantity_format_time((int64_t)expires.value).text);
+    else
+        text_append(&out, " has no time limit\n");
+    code = output_write(&out);
+    text_finish(&out);
+    return code;
+}
+
+static int parse(int count, char **operands, uint64_t *ret_id, int64_t *ret_duration,
+                 struct berth_error *error)
+{
+    int code;
+
+    if (count != 2)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted an id and a duration, found %d operand%s", count,
+                         count == 1 ? "" : "s");
+    code = id_parse(operands[0], ret_id, error);
+    if (code == 0)
+        code = quantity_parse_duration(operands[1], ret_duration, error);
+    /* Whatever is wrong with it, it is usage. */
+    if (code < 0 && error->code != BERTH_ERROR_INVALID)
+        error->code = code = BERTH_ERROR_INVALID;
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct reach_options options = {0};
+    const struct option_binding binding = {&reach_option_set, &options};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct optional_number expires = {0};
+    int64_t duration = 0;
+    uint64_t id = 0;
+    int operand;
+    int code;
+
+    if (!verb_begin_operands(&verb_extend, &binding, 1, argc, argv, &operand, &code))
+        return code;
+    code = parse(argc - operand, argv + operand, &id, &duration, &error);
+    if (code == 0)
+        code = extend(options.inventory, id, duration, &expires, &error);
+    if (code < 0) {
+        error_wrap(&error, code, "extend");
+        return output_refusal(&error);
+    }
+    return print(id, expires);
+}
+
+const struct verb verb_extend = {
+    .name = "extend",
+    .usage = "ID DURATION",
+    .summary = "move the time limit of a lease",
+    .description = "Lets a lease that has a time limit go on for longer: DURATION is added to what "
+                   "it has. Prints when it ends now.",
+    .sets = id_verb_sets,
+    .operand = OPERAND_LEASE,
+    .run = run,
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a pool has to say about a plan: who goes first, and who holds what is in the way.
+ */
+#include "base/text/utf8.h"
+#include "cli/plan_pool.h"
+#include "cli/status/status_output.h"
+#include "engine/placement/filter.h"
+#include "view/user_names.h"
+
+/* So many are named; the rest is counted. */
+enum { NAMED_MOST = 4 };
+
+/* Nothing is had now. */
+static void forget_devices(struct placement *placement)
+{
+    placement->now = false;
+    placement->replicas = 0;
+    placement->slots.count = 0;
+    placement->sizes.count = 0;
+}
+
+static void append_user(struct text *out, struct user_names *users, uint32_t uid)
+{
+    utf8_append_inert(out, user_names_find(users, uid));
+}
+
+/* Whether a lease has one of the devices that the request waits for. */
+static bool is_in_the_way(const struct plan_pool *pool, const struct placement_question *question,
+                          const struct wire_lease *lease, size_t slot)
+{
+    const struct device *device = &question->machine->devices.items[slot];
+
+    return lease->parent == pool->parent && bitset_has(&pool->busy, slot) &&
+           filter_facts(question->request, device, &filter_usual_terms) == FILTER_PASSES &&
+           device_id_list_has(&lease->devices, device->id);
+}
+
+/* Appends the devices of a lease that are in the way. Returns how many there are. */
+static size_t append_devices(struct text *out, const struct plan_pool *pool,
+                             const struct placement_question *question,
+                             const struct wire_lease *lease)
+{
+    size_t count = 0;
+
+    for (size_t slot = 0; slot < question->machine->devices.count; slot++) {
+        if (!is_in_the_way(pool, question, lease, slot))
+            continue;
+        text_append_format(out, "%s%s", count++ == 0 ? "; " : ",",
+                           device_id_format(question->machine->devices.items[slot].id).text);
+    }
+    return count;
+}
+
+static void append_holder(struct text *out, const struct plan_pool *pool, struct user_names *users,
+                          const struct wire_lease *lease, size_t devices)
+{
+    text_append_format(out, " %s %s by ", devices == 1 ? "is" : "are",
+                       lease->sharing == SHARING_EXCLUSIVE ? "held" : "shared");
+    append_user(out, users, lease->uid);
+    text_append_format(out, " (lease %llu", (unsigned long long)lease->id);
+    if (lease->expires.known)
+        text_append_format(out, ", at most %s more",
+                           quantity_format_duration(
+                               view_span(pool->view.look.time, view_time(lease->expires.value)))
+                               .text);
+    text_append_char(out, ')');
+}
+
+static void append_holders(const struct plan_pool *pool, const struct placement_question *question,
+                           struct user_names *users, struct text *out)
+{
+    const struct wire_lease *lease;
+    struct text devices = {0};
+    size_t named = 0;
+
+    vector_for_each (lease, &pool->view.look.leases) {
+        size_t count;
+
+        text_clear(&devices);
+        count = append_devices(&devices, pool, question, lease);
+        if (count == 0)
+            continue;
+        if (named++ < NAMED_MOST) {
+            text_append(out, text_string(&devices));
+            append_holder(out, pool, users, lease, count);
+        }
+        out->failed |= devices.failed;
+    }
+    if (named > NAMED_MOST)
+        text_append_format(out, "; and %zu more %s", named - NAMED_MOST,
+                           named == NAMED_MOST + 1 ? "lease" : "leases");
+    text_finish(&devices);
+}
+
+/* Appends that it has to wait, and the claims that wait already. */
+static void append_queue(const struct plan_pool *pool, struct user_names *users, struct text *out)
+{
+    const struct wire_claim *claim;
+    size_t count = 0;
+
+    vector_for_each (claim, &pool->view.look.claims)
+        count += claim->parent == pool->parent && !claim->opportunistic;
+    text_append(out, pool->refusal.message);
+    if (count > 0)
+        text_append_format(out, "; %zu %s before it", count,
+                           count == 1 ? "claim is" : "claims are");
+    count = 0;
+    vector_for_each (claim, &pool->view.look.claims) {
+        if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MOST)
+            continue;
+        text_append_format(out, "%s%llu of ", count++ == 0 ? ": " : ", ",
+                           (unsigned long long)claim->id);
+        append_user(out, users, claim->uid);
+    }
+}
+
+void plan_pool_judge(const struct plan_pool *pool, const struct placement_question *question,
+                     struct placement *placement)
+{
+    struct text *why = &placement->why;
+    struct user_names users = {0};
+
+    if (pool->verdict == BERTH_ERROR_BUSY && placement->now) {
+        forget_devices(placement);
+        text_clear(why);
+        text_append(why, "wanted ");
+        request_describe(question->request, why);
+        text_append(why, "; ");
+        append_queue(pool, &users, why);
+    } else if (pool->verdict != 0 && pool->verdict != BERTH_ERROR_BUSY && placement->satisfiable) {
+        forget_devices(placement);
+        placement->satisfiable = false;
+        text_clear(why);
+        text_append(why, pool->refusal.message);
+    } else if (placement->satisfiable && !placement->now) {
+        append_holders(pool, question, &users, why);
+    }
+    user_names_finish(&users);
+}

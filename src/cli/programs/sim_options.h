@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The words that follow berth sim, with their options: here, so that help and completion know them;
+ * what they do is in berth-sim, a program of its own.
+ */
+#ifndef CLI_SIM_OPTIONS_H
+#define CLI_SIM_OPTIONS_H
+
+#include "base/string_list.h"
+#include "cli/verbs.h"
+#include "model/optional.h"
+#include "sim/queue_replay.h"
+
+extern const struct verb verb_sim_place;
+extern const struct verb verb_sim_queue;
+
+enum ties { TIES_NAME, TIES_SEED };
+
+struct seed_range {
+    bool known;
+    uint64_t first;
+    uint64_t last;
+};
+
+struct place_options {
+    const char *nodes;
+    const char *pods;
+    struct string_list policies;
+    struct optional_number seed;
+    struct seed_range seeds;
+    struct optional_number tune;
+    struct optional_number scale;
+    enum ties ties;
+    const char *chart;
+    bool json;
+};
+
+extern const struct option_set place_option_set;
+
+/* struct string_list: adds the parts of a list with commas, each a policy that there is. */
+int place_take_policies(const struct option *option, void *member, const char *value,
+                        struct berth_error *error);
+
+struct queue_options {
+    const char *jobs;
+    const char *nodes;
+    const char *gpus;
+    enum queue_order order;
+    enum queue_estimate estimate;
+    const char *policy;
+    bool json;
+};
+
+extern const struct choice queue_order_names[];
+extern const struct choice queue_estimate_names[];
+extern const struct option_set queue_option_set;
+
+#endif

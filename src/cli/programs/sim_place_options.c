@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The words of berth sim place; main/sim_place.c does what they say.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "cli/programs/sim_options.h"
+#include "engine/policy/policies.h"
+#include "sim/place_replay.h"
+#include "spec/option_types.h"
+
+#define SEEDS_MOST 10000
+
+static const struct choice ties_names[] = {
+    {"name", TIES_NAME},
+    {"seed", TIES_SEED},
+    {0},
+};
+
+int place_take_policies(const struct option *option, void *member, const char *value,
+                        struct berth_error *error)
+{
+    struct string_list *list = member;
+    const char *at = value;
+
+    (void)option;
+    for (;;) {
+        size_t length = strcspn(at, ",");
+        const struct policy *policy;
+        char *name = strndup(at, length);
+        int code;
+
+        if (name == NULL)
+            return error_set_memory(error);
+        code = policy_find(name, &policy, error);
+        if (code == 0)
+            code = string_list_append(list, name);
+        free(name);
+        if (code < 0)
+            return code;
+        if (at[length] == '\0')
+            return 0;
+        at += length + 1;
+    }
+}
+
+static int take_seed(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
+{
+    uint64_t seed;
+    int code = quantity_parse_number(value, 0, UINT64_MAX, &seed, error);
+
+    (void)option;
+    if (code == 0)
+        *(struct optional_number *)member = optional_number_of(seed);
+    return code;
+}
+
+static int take_seeds(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
+{
+    const char *dash = strchr(value, '-');
+    char *first = dash == NULL ? NULL : strndup(value, (size_t)(dash - value));
+    struct seed_range range = {.known = true};
+    int code;
+
+    (void)option;
+    if (dash == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a range such as 42-51, found %s",
+                         quote(value).text);
+    if (first == NULL)
+        return error_set_memory(error);
+    code = quantity_parse_number(first, 0, UINT64_MAX - SEEDS_MOST, &range.first, error);
+    free(first);
+    if (code == 0)
+        code = quantity_parse_number(dash + 1, range.first, range.first + SEEDS_MOST - 1,
+                                     &range.last, error);
+    if (code == 0)
+        *(struct seed_range *)member = range;
+    return code;
+}
+
+static int take_tune(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
+{
+    uint64_t tune;
+    int code = quantity_parse_decimal(value, PLACE_TUNE_DECIMALS, PLACE_TUNE_MOST, &tune, error);
+
+    (void)option;
+    if (code == 0 && tune == 0)
+        code =
+            error_set(error, BERTH_ERROR_RANGE, "wanted more than 0, found %s", quote(value).text);
+    if (code == 0)
+        *(struct optional_number *)member = optional_number_of(tune);
+    return code;
+}
+
+static int take_scale(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
+{
+    uint64_t scale;
+    int code = quantity_parse_number(value, 1, TRACE_SCALE_MOST, &scale, error);
+
+    (void)option;
+    if (code == 0)
+        *(struct optional_number *)member = optional_number_of(scale);
+    return code;
+}
+
+#define OPTION(member) .offset = offsetof(struct place_options, member)
+
+static const struct option place_rows[] = {
+    {.name = "nodes",
+     .argument = "FILE",
+     .help = "the cluster: CSV with columns sn, cpu_milli, memory_mib, gpu and perhaps model",
+     OPTION(nodes),
+     .take = option_string},
+    {.name = "pods",
+     .argument = "FILE",
+     .help = "what is asked for: CSV with columns cpu_milli, memory_mib, num_gpu, gpu_milli and "
+             "perhaps gpu_spec (models that would do, A|B)",
+     OPTION(pods),
+     .take = option_string},
+    {.name = "policy",
+     .argument = "NAME,...",
+     .help = "the placement policy; several are compared (default frag)",
+     OPTION(policies),
+     .take = place_take_policies},
+    {.name = "seed",
+     .argument = "N",
+     .help = "of the order in which the pods arrive (default 42)",
+     OPTION(seed),
+     .take = take_seed},
+    {.name = "seeds",
+     .argument = "A-B",
+     .help = "one replay for each of these seeds, and the mean",
+     OPTION(seeds),
+     .take = take_seeds},
+    {.name = "tune",
+     .argument = "X",
+     .help = "pods arrive until they have asked for X times the cluster's GPUs (default 1.3)",
+     OPTION(tune),
+     .take = take_tune},
+    {.name = "ties",
+     .argument = "name|seed",
+     .choices = ties_names,
+     .help = "of nodes that are equal, which is taken: the first by name (the default), or by an "
+             "order that the seed draws",
+     OPTION(ties),
+     .take = option_choice},
+    {.name = "scale",
+     .argument = "K",
+     .help = "the nodes K times over, for clusters larger than the trace's",
+     OPTION(scale),
+     .take = take_scale},
+    {.name = "json", .help = "print JSON (berth.sim-place/1)", OPTION(json), .take = option_flag},
+    {.name = "plot",
+     .argument = "FILE.svg",
+     .help = "also write a chart of allocation against demand, a line for each policy",
+     OPTION(chart),
+     .take = option_string},
+};
+
+const struct option_set place_option_set = {
+    .heading = "Options",
+    .options = place_rows,
+    .count = COUNT(place_rows),
+};
+
+static const struct option_set *const place_sets[] = {&place_option_set, NULL};
+
+const struct verb verb_sim_place = {
+    .name = "sim place",
+    .usage = "--nodes FILE --pods FILE [options]",
+    .summary = "how well policies fill a cluster",
+    .description =
+        "Replays a trace through the engine that gives out devices: the pods arrive one by one in "
+        "an order that the seed draws, then more of them, drawn from the trace, until they have "
+        "asked for more GPUs than there are. They never leave; one that does not fit is dropped. "
+        "Prints how many of the GPUs are given out, in %, at the moments when 60 to 130 % of them "
+        "have been asked for, how many pods were dropped, what part of the GPUs is free but of no "
+        "use to the usual pods, and how long a decision takes.",
+    .sets = place_sets,
+};

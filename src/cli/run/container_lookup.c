@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/container_lookup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/container.h"
+#include "base/error.h"
+#include "base/system/process_container.h"
+#include "base/system/process_stat.h"
+#include "base/text/quote.h"
+
+enum { PREFIX_SHORTEST = 4 };
+
+void contained_list_finish(struct contained_list *list)
+{
+    struct contained *process;
+
+    vector_for_each (process, list)
+        free(process->container);
+    vector_finish(list);
+}
+
+/* ---- Which container ---- */
+
+static bool is_digits(const char *text)
+{
+    return text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
+static bool begins_with(const char *container, const char *wanted)
+{
+    return strlen(wanted) >= PREFIX_SHORTEST && is_digits(wanted) && is_digits(container) &&
+           strncmp(container, wanted, strlen(wanted)) == 0;
+}
+
+/* How much of both ids shows that they are two. */
+static int tell_apart(const char *one, const char *other)
+{
+    int shown = 0;
+
+    while (one[shown] != '\0' && one[shown] == other[shown])
+        shown++;
+    return shown < container_shown(one) ? container_shown(one) : shown + 1;
+}
+
+/* The whole id or name of the one that is meant; NULL: none is, or several (BERTH_ERROR_NOT_FOUND).
+ */
+static const char *find_container(const struct contained_list *list, const char *wanted,
+                                  struct berth_error *error)
+{
+    const struct contained *process;
+    const char *found = NULL;
+    const char *other = NULL;
+
+    vector_for_each (process, list) {
+        if (strcmp(process->container, wanted) == 0)
+            return process->container;
+        if (!begins_with(process->container, wanted))
+            continue;
+        if (found == NULL)
+            found = process->container;
+        else if (strcmp(found, process->container) != 0)
+            other = process->container;
+    }
+    if (found == NULL)
+        error_set(error, BERTH_ERROR_NOT_FOUND,
+                  "wanted a running container, found none with the id %s ('podman ps' and 'docker "
+                  "ps' list ids)",
+                  quote(wanted).text);
+    if (other != NULL)
+        error_set(error, BERTH_ERROR_NOT_FOUND,
+                  "wanted one container, found several whose ids begin with %s: %.*s, %.*s",
+                  quote(wanted).text, tell_apart(found, other), found, tell_apart(found, other),
+                  other);
+    return other == NULL ? found : NULL;
+}
+
+/* ---- Which process ---- */
+
+static bool is_in(const struct contained_list *list, pid_t pid, const char *container)
+{
+    const struct contained *process;
+
+    vector_for_each (process, list) {
+        if (process->pid == pid && strcmp(process->container, container) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_older(const struct contained *process, const struct contained *other)
+{
+    if (process->started != other->started)
+        return process->started < other->started;
+    return process->pid < other->pid;
+}
+
+int contained_list_choose(const struct contained_list *list, const char *wanted, pid_t *ret_pid,
+                          struct berth_error *error)
+{
+    const struct contained *first = NULL;
+    const struct contained *process;
+    const char *container = find_container(list, wanted, error);
+
+    if (container == NULL)
+        return BERTH_ERROR_NOT_FOUND;
+    vector_for_each (process, list) {
+        if (strcmp(process->container, container) == 0 &&
+            !is_in(list, process->parent, container) && (first == NULL || is_older(process, first)))
+            first = process;
+    }
+    /* Unless they change parents while they are looked at, one has a parent outside. */
+    if (first == NULL)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted the first process of container %.*s, found none",
+                         container_shown(container), container);
+    *ret_pid = first->pid;
+    return 0;
+}
+
+/* ---- The machine's processes ---- */
+
+/* Adds the process if it is there and in a container. */
+static int add_process(struct contained_list *list, pid_t pid, struct berth_error *error)
+{
+    struct text container = {0};
+    uint64_t started = process_stat_started(pid);
+    struct contained *process;
+    int code = 0;
+
+    if (started != 0 && process_container(pid, &container)) {
+        process = vector_append(list);
+        if (process == NULL)
+            code = error_set_memory(error);
+        else
+            *process = (struct contained){
+                .pid = pid,
+                .parent = process_stat_parent(pid),
+                .started = started,
+                .container = text_take(&container),
+            };
+    }
+    if (text_failed(&container))
+        code = error_set_memory(error);
+    text_finish(&container);
+    return code;
+}
+
+static int find_all(struct contained_list *list, struct berth_error *error)
+{
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    int code = 0;
+
+    if (directory == NULL)
+        return error_set(error, BERTH_ERROR_IO, "/proc: %s", strerror(errno));
+    while (code == 0 && (entry = readdir(directory)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (pid > 0)
+            code = add_process(list, pid, error);
+    }
+    closedir(directory);
+    return code;
+}
+
+int container_first_process(const char *wanted, pid_t *ret_pid, struct berth_error *error)
+{
+    struct contained_list list = {0};
+    int code = find_all(&list, error);
+
+    if (code == 0)
+        code = contained_list_choose(&list, wanted, ret_pid, error);
+    contained_list_finish(&list);
+    return code;
+}

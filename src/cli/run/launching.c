@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/launching.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/cdi_files.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "launch/exec_command.h"
+#include "launch/pin.h"
+#include "model/mps_directories.h"
+
+/* Without a device: as many ranks as there would have been at least. */
+static uint32_t ranks_without_devices(const struct device_count *gpus)
+{
+    return gpus->all ? 1 : gpus->least;
+}
+
+static const char *backend_of(const struct request_options *options)
+{
+    int backend = options->backend == BACKEND_UNSAID ? BACKEND_NCCL : (int)options->backend;
+
+    return choice_name(backend_names, backend);
+}
+
+static struct rank_plan make_plan(const struct launch *launch)
+{
+    const struct request_options *options = launch->options;
+    const struct request *request = &options->request;
+    struct rank_plan plan = {
+        .replicas = request->replicas,
+        .each = ranks_without_devices(&request->gpus),
+        .ranks = request->ranks,
+        .only_own = options->rank_mask == RANK_MASK_ONE || request->sharing == SHARING_MPS,
+        .backend = backend_of(options),
+        .interface = options->interface,
+    };
+
+    if (launch->claim != NULL) {
+        const struct wire_message *grant = &launch->claim->grant;
+
+        plan.replicas = grant->replicas;
+        plan.each = (uint32_t)(grant->devices.count / grant->replicas);
+        plan.devices = grant->devices.items;
+    }
+    return plan;
+}
+
+/* Somebody who listens where ranks are to meet may be meant to; so it is only said. */
+static void say_meeting(const struct launch *launch)
+{
+    if (launch->port.is_taken && launch->warns)
+        fprintf(stderr, "berth: port %u, where ranks are to meet, is taken by somebody else\n",
+                (unsigned)launch->port.number);
+    if (launch->verbose)
+        fprintf(stderr, "berth: world size %" PRIu32 ", master port %u\n", launch_copies(launch),
+                (unsigned)launch->port.number);
+}
+
+/* Made-up devices of which nothing is known that others could know are not looked for. */
+static bool has_anything_to_find(const struct device_list *devices)
+{
+    const struct device *device;
+
+    vector_for_each (device, devices) {
+        if (device->nodes.count > 0 || device->uuid != NULL)
+            return true;
+    }
+    return false;
+}
+
+static int find_cdi(struct launch *launch, struct berth_error *error)
+{
+    if (launch->claim == NULL || !has_anything_to_find(&launch->claim->grant.devices))
+        return 0;
+    return cdi_files_read(launch->verbose, &launch->cdi, error);
+}
+
+int launch_init(struct launch *launch, struct berth_error *error)
+{
+    int code;
+
+    launch->plan = make_plan(launch);
+    if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT,
+                         "wanted to run the command %" PRIu64 " times, found that %d is the most",
+                         rank_plan_copies(&launch->plan), REQUEST_COUNT_MOST);
+    code = find_cdi(launch, error);
+    if (code < 0 || !launch->plan.ranks)
+        return code;
+    code = master_port_choose((uint16_t)launch->options->master_port, &launch->port, error);
+    if (code < 0)
+        return code;
+    launch->plan.port = launch->port.number;
+    say_meeting(launch);
+    return 0;
+}
+
+void launch_finish(struct launch *launch)
+{
+    master_port_finish(&launch->port);
+    cdi_registry_finish(&launch->cdi);
+}
+
+uint32_t launch_copies(const struct launch *launch)
+{
+    return (uint32_t)rank_plan_copies(&launch->plan);
+}
+
+uint32_t launch_label(const struct launch *launch, uint32_t number)
+{
+    return launch->is_replica ? launch->replica : number;
+}
+
+int launch_make_labels(const struct launch *launch, struct labels **ret_labels,
+                       struct berth_error *error)
+{
+    const struct labels_facts facts = {
+        .count = launch_copies(launch),
+        .numbers = launch->is_replica ? launch->replica_count : launch_copies(launch),
+        .output = STDOUT_FILENO,
+        .error = STDERR_FILENO,
+    };
+
+    if (launch->options->label)
+        return labels_create(&facts, ret_labels, error);
+    *ret_labels = NULL;
+    return 0;
+}
+
+static struct launch_facts facts_of(const struct launch *launch, const struct rank_copy *copy)
+{
+    const struct claim *claim = launch->claim;
+    struct launch_facts facts = {
+        .vendors = UINT32_MAX, /* whatever there is */
+        .devices = copy->devices,
+        .device_count = copy->device_count,
+        .uuid = launch->options->uuid,
+        .has_replica = launch->is_replica || launch->plan.replicas > 1,
+        .replica = launch->is_replica ? launch->replica : copy->replica,
+        .rank = launch->plan.ranks ? &copy->rank : NULL,
+    };
+
+    if (claim != NULL) {
+        facts.lease = claim->id;
+        facts.vendors = claim->grant.vendors;
+        facts.socket = claim->grant.socket;
+        facts.inventory = claim->question.inventory;
+        facts.cdi = &launch->cdi;
+    }
+    return facts;
+}
+
+/* The environment of a copy that shares its one device by MPS. */
+static int make_mps_environment(const struct launch *launch, struct launch_facts *facts,
+                                struct string_list *ret_environment, struct berth_error *error)
+{
+    const struct request *request = &launch->options->request;
+    const struct mps_place place = {launch->claim->grant.mps_root, request};
+    struct text pipe = {0};
+    struct text log = {0};
+    int code;
+
+    if (place.root == NULL || facts->device_count != 1)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted one device and a directory for MPS from the pool, found %zu%s",
+                         facts->device_count, place.root == NULL ? " and no directory" : "");
+    mps_directories(&place, facts->devices[0].id, &pipe, &log);
+    facts->mps = &(struct mps_facts){
+        .pipe_dir = text_string(&pipe),
+        .log_dir = text_string(&log),
+        .share = request->share,
+        .memory = request->memory,
+    };
+    if (text_failed(&pipe) || text_failed(&log))
+        code = error_set_memory(error);
+    else
+        code = launch_environment(facts, environ, ret_environment, error);
+    facts->mps = NULL;
+    text_finish(&pipe);
+    text_finish(&log);
+    return code;
+}
+
+/* Where the CPUs are not known or not ours, the command runs nevertheless. */
+static void pin(const struct launch *launch, const struct rank_copy *copy,
+                struct prepared *prepared)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (!launch->options->pin || copy->near_count == 0)
+        return;
+    prepared->is_pinned = pin_choose(copy->near, copy->near_count, &prepared->cpus, &error) == 0;
+    if (!prepared->is_pinned && launch->verbose)
+        fprintf(stderr, "berth: not pinned: %s\n", error.message);
+}
+
+int launch_prepare(const struct launch *launch, uint32_t number, struct prepared *ret_prepared,
+                   struct berth_error *error)
+{
+    struct rank_copy copy = rank_plan_copy(&launch->plan, number);
+    struct launch_facts facts = facts_of(launch, &copy);
+    bool is_mps = launch->options->request.sharing == SHARING_MPS && launch->claim != NULL;
+    struct prepared prepared = {0};
+    int code = is_mps ? make_mps_environment(launch, &facts, &prepared.environment, error)
+                      : launch_environment(&facts, environ, &prepared.environment, error);
+
+    if (code < 0)
+        return code;
+    pin(launch, &copy, &prepared);
+    *ret_prepared = prepared;
+    return 0;
+}
+
+void prepared_finish(struct prepared *prepared)
+{
+    string_list_finish(&prepared->environment);
+    if (prepared->is_pinned)
+        bitset_finish(&prepared->cpus);
+    *prepared = (struct prepared){0};
+}
+
+int launch_fail(const struct launch *launch, struct berth_error *error)
+{
+    error_wrap(error, error->code, "%s", launch->verb);
+    return output_refusal(error);
+}
+
+int launch_fail_start(const struct launch *launch, struct berth_error *error)
+{
+    launch_fail(launch, error);
+    return exit_code_of_start(error->code);
+}
+
+int launch_exec(const struct launch *launch)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct prepared prepared;
+    char **inherited = environ;
+    int code;
+
+    if (launch_prepare(launch, 0, &prepared, &error) < 0)
+        return launch_fail(launch, &error);
+    if (prepared.is_pinned)
+        pin_apply(&prepared.cpus);
+    become_error(launch->words[0], become(launch->words, prepared.environment.items), &error);
+    code = launch_fail_start(launch, &error);
+    environ = inherited;
+    prepared_finish(&prepared);
+    return code;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth logs: what a submitted job has printed, and with --follow what it prints.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
+#include "cli/exit_codes.h"
+#include "cli/ids.h"
+#include "cli/output.h"
+#include "cli/connect.h"
+#include "cli/run/state_files.h"
+#include "cli/verbs.h"
+#include "spec/option_types.h"
+
+struct logs_options {
+    bool follow;
+};
+
+static const struct option logs_rows[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "go on until the job has ended",
+     .offset = offsetof(struct logs_options, follow),
+     .take = option_flag},
+};
+
+static const struct option_set logs_option_set = {
+    .heading = "Options",
+    .options = logs_rows,
+    .count = COUNT(logs_rows),
+};
+
+static const struct option_set *const logs_sets[] = {&logs_option_set, &reach_option_set, NULL};
+
+/* How long after its end a job may take to say so, and how often that is looked for. */
+#define LAST_WORDS_LONGEST (5 * DURATION_SECOND)
+#define LAST_WORDS_PAUSE   10 /* milliseconds */
+
+/* A log that is followed. */
+struct following {
+    int log;
+    int changes; /* inotify */
+    struct session *session;
+    struct wire_message question; /* WIRE_WATCH */
+    const struct state_files *files;
+    bool over;          /* the daemon has nothing more to say of it */
+    int64_t give_up_at; /* then: when the job's own last words are not waited for any longer */
+};
+
+static int print_bytes(const char *bytes, size_t length, struct berth_error *error)
+{
+    int number = file_write(STDOUT_FILENO, bytes, length);
+
+    if (number == 0)
+        return 0;
+    error_set_errno(error, number, "standard output");
+    return error->code = BERTH_ERROR_IO;
+}
+
+/* Prints from where it is to the end. */
+static int copy(int log, struct berth_error *error)
+{
+    char bytes[65536];
+    ssize_t got;
+
+    while ((got = read(log, bytes, sizeof(bytes))) != 0) {
+        int code = 0;
+
+        if (got > 0)
+            code = print_bytes(bytes, (size_t)got, error);
+        else if (errno != EINTR)
+            code = error_set_errno(error, errno, "log");
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* Asks to be told of the end, as often as the daemon goes away. */
+static int watch(struct following *following, struct berth_error *error)
+{
+    struct session *session = following->session;
+    int code = 0;
+
+    do {
+        if (session->socket < 0)
+            code = session_again(session, error);
+        if (code < 0)
+            return code;
+        following->question.number = session_number(session);
+        code = session_send(session, &following->question, error);
+    } while (code == BERTH_ERROR_IO && session->socket < 0 && !session->closed);
+    return code;
+}
+
+/* How long the log has not been written to. */
+static int64_t quiet_for(const struct following *following)
+{
+    struct stat status;
+
+    if (fstat(following->log, &status) < 0)
+        return INT64_MAX;
+    return clock_read(CLOCK_REALTIME) -
+           (status.st_mtim.tv_sec * DURATION_SECOND + status.st_mtim.tv_nsec);
+}
+
+/* How long its last words are waited for: not at all where nobody is left to say them, or it seems
+ * to have ended long ago. */
+static int64_t patience_with(const struct following *following, const struct wire_message *answer)
+{
+    bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_LONGEST;
+
+    return is_late || answer->end == WIRE_END_DIED ? 0 : LAST_WORDS_LONGEST;
+}
+
+/* Takes in what the daemon has said. */
+static int listen_to_daemon(struct following *following, struct berth_error *error)
+{
+    struct session *session = following->session;
+    struct wire_message message;
+    int code;
+
+    while ((code = session_receive(session, 0, &message, error)) == SESSION_MESSAGE) {
+        /* WIRE_ENDED, or WIRE_REFUSED: it ended long ago. */
+        if (message.number == following->question.number && !following->over) {
+            following->over = true;
+            following->give_up_at = clock_after(clock_now(), patience_with(following, &message));
+        }
+        wire_message_finish(&message);
+    }
+    if (code == BERTH_ERROR_IO && !session->closed)
+        code = watch(following, error);
+    return code;
+}
+
+/* Sleeps until there may be something new. */
+static int turn(struct following *following, struct berth_error *error)
+{
+    char events[4096];
+    struct pollfd waiting[] = {
+        {.fd = following->changes, .events = POLLIN},
+        {.fd = following->session->socket, .events = POLLIN},
+    };
+
+    if (poll(waiting, COUNT(waiting), following->over ? LAST_WORDS_PAUSE : -1) < 0)
+        return errno == EINTR ? 0 : error_set_errno(error, errno, "poll");
+    if (waiting[0].revents != 0 && read(following->changes, events, sizeof(events)) < 0 &&
+        errno != EAGAIN)
+        return error_set_errno(error, errno, "inotify");
+    return waiting[1].revents != 0 ? listen_to_daemon(following, error) : 0;
+}
+
+/* Whether nothing more will be written: the job's process leaves its exit code after its last
+ * words, unless it was killed. */
+static bool is_complete(const struct following *following)
+{
+    return following->over &&
+           (access(following->files->exit, F_OK) == 0 || clock_now() >= following->give_up_at);
+}
+
+static int follow(struct session *session, uint64_t id, const struct state_files *files, int log,
+                  struct berth_error *error)
+{
+    struct following following = {
+        .log = log,
+        .changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+        .session = session,
+        .question = {.type = WIRE_WATCH, .id = id},
+        .files = files,
+    };
+    int code;
+
+    if (following.changes < 0 || inotify_add_watch(following.changes, files->log, IN_MODIFY) < 0) {
+        code = error_set_errno(error, errno, "%s", files->log);
+    } else {
+        code = watch(&following, error);
+        while (code == 0) {
+            /* Looked at first: what was written before the end is printed after it. */
+            bool over = is_complete(&following);
+
+            code = copy(log, error);
+            if (over)
+                break;
+            if (code == 0)
+                code = turn(&following, error);
+        }
+    }
+    if (following.changes >= 0)
+        close(following.changes);
+    return code;
+}
+
+/* With the names of its files: prints the log. */
+static int print(struct session *session, uint64_t id, const struct state_files *files,
+                 bool following, struct berth_error *error)
+{
+    int log = open(files->log, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int code;
+
+    if (log < 0 && errno == ENOENT)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted the log of a submitted job, found none of %" PRIu64, id);
+    if (log < 0)
+        return error_set_errno(error, errno, "%s", files->log);
+    code = following ? follow(session, id, files, log, error) : copy(log, error);
+    close(log);
+    return code;
+}
+
+static int logs(const char *inventory, uint64_t id, bool following, struct berth_error *error)
+{
+    struct state_files files = {0};
+    struct reach reach;
+    char *pool = NULL;
+    int code = reach_open(&reach, inventory, error);
+
+    if (code < 0)
+        return code;
+    code = state_files_pool(&reach.session, &pool, error);
+    if (code == 0)
+        code = state_files_find(pool, id, &files, error);
+    if (code == 0)
+        code = print(&reach.session, id, &files, following, error);
+    state_files_finish(&files);
+    free(pool);
+    reach_close(&reach);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct logs_options options = {0};
+    struct reach_options where = {0};
+    const struct option_binding bindings[] = {
+        {&logs_option_set, &options},
+        {&reach_option_set, &where},
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    uint64_t id = 0;
+    int operand;
+    int code;
+
+    if (!verb_begin_operands(&verb_logs, bindings, COUNT(bindings), argc, argv, &operand, &code))
+        return code;
+    if (argc - operand != 1)
+        code = error_set(&error, BERTH_ERROR_INVALID, "wanted one id, found %d", argc - operand);
+    else
+        code = id_parse(argv[operand], &id, &error);
+    if (code == 0)
+        code = logs(where.inventory, id, options.follow, &error);
+    if (code == 0)
+        return EXIT_GOOD;
+    error_wrap(&error, code, "%s", verb_logs.name);
+    return output_refusal(&error);
+}
+
+const struct verb verb_logs = {
+    .name = "logs",
+    .usage = "[options] ID",
+    .summary = "print what a submitted job has printed",
+    .description = "Prints the output, standard error among it, of a job that 'berth submit' has "
+                   "started, from its first byte.",
+    .sets = logs_sets,
+    .operand = OPERAND_JOB,
+    .run = run,
+};

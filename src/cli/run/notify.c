@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/notify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/count.h"
+#include "base/system/spawn_detached.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
+#include "spec/option_types.h"
+
+#define USUALLY_AFTER DURATION_MINUTE
+#define SOON          DURATION_MINUTE
+#define PAUSE_LEAST   (DURATION_SECOND / 10)
+#define PAUSE_MOST    (10 * DURATION_SECOND)
+
+static const struct option notify_rows[] = {
+    {.name = "notify",
+     .argument = "CMD",
+     .help = "run this by a shell, once, when it waited for a minute or more and is about to start",
+     .offset = offsetof(struct notify_options, command),
+     .take = option_string},
+};
+
+const struct option_set notify_option_set = {
+    .heading = "Waiting",
+    .options = notify_rows,
+    .count = COUNT(notify_rows),
+};
+
+/* What is told. */
+struct news {
+    const char *event;
+    uint64_t id; /* 0: none */
+    int64_t waited;
+    struct text devices; /* nvidia0,nvidia1 */
+    struct text line;    /* for people */
+};
+
+static void news_finish(struct news *news)
+{
+    text_finish(&news->devices);
+    text_finish(&news->line);
+}
+
+int notify_init(struct notify *notify, const struct notify_options *options, const char *name,
+                struct berth_error *error)
+{
+    const char *after = getenv("BERTH_NOTIFY_AFTER");
+
+    *notify = (struct notify){.command = options->command, .name = name, .after = USUALLY_AFTER};
+    if (after == NULL || *after == '\0')
+        return 0;
+    if (quantity_parse_duration(after, &notify->after, error) < 0)
+        return error_wrap(error, BERTH_ERROR_INVALID, "BERTH_NOTIFY_AFTER");
+    return 0;
+}
+
+int64_t notify_pause(const struct notify *notify)
+{
+    if (notify->command == NULL)
+        return 0;
+    if (notify->after < PAUSE_LEAST)
+        return PAUSE_LEAST;
+    return notify->after > PAUSE_MOST ? PAUSE_MOST : notify->after;
+}
+
+/* Adds NAME=VALUE. Returns 0 or BERTH_ERROR_MEMORY. */
+static int add_variable(struct string_list *list, const char *name, const char *value)
+{
+    struct text entry = {0};
+    int code;
+
+    text_append_format(&entry, "%s=%s", name, value);
+    code = text_failed(&entry) ? BERTH_ERROR_MEMORY : string_list_append(list, text_string(&entry));
+    text_finish(&entry);
+    return code;
+}
+
+static int add_number(struct string_list *list, const char *name, uint64_t number)
+{
+    char digits[24] = "";
+
+    if (number > 0)
+        snprintf(digits, sizeof(digits), "%" PRIu64, number);
+    return add_variable(list, name, digits);
+}
+
+/* What the command finds in its environment, ended by NULL. */
+static int make_variables(const struct notify *notify, const struct news *news,
+                          struct string_list *list)
+{
+    char seconds[24];
+
+    snprintf(seconds, sizeof(seconds), "%" PRId64, news->waited / DURATION_SECOND);
+    if (text_failed(&news->line) || text_failed(&news->devices) ||
+        add_variable(list, "BERTH_EVENT", news->event) < 0 ||
+        add_number(list, "BERTH_ID", news->id) < 0 ||
+        add_variable(list, "BERTH_WAITED_S", seconds) < 0 ||
+        add_variable(list, "BERTH_NAME", notify->name == NULL ? "" : notify->name) < 0 ||
+        add_variable(list, "BERTH_DEVICES", text_string(&news->devices)) < 0 ||
+        add_variable(list, "BERTH_MESSAGE", text_string(&news->line)) < 0 ||
+        vector_append(list) == NULL)
+        return BERTH_ERROR_MEMORY;
+    return 0;
+}
+
+/* A file in memory with the line, to be read from its beginning; -1: none is to be had. */
+static int make_input(const struct news *news)
+{
+    int descriptor = memfd_create("berth-message", MFD_CLOEXEC);
+    const char *line = text_string(&news->line);
+
+    if (descriptor < 0)
+        return -1;
+    if (write(descriptor, line, news->line.length) != (ssize_t)news->line.length ||
+        write(descriptor, "\n", 1) != 1 || lseek(descriptor, 0, SEEK_SET) != 0) {
+        close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+/* Nobody waits for it, and whether it works is the user's own matter: the claim goes on. */
+static void run_command(const struct notify *notify, const struct news *news)
+{
+    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)notify->command, NULL};
+    struct string_list variables = {0};
+    struct detached detached = {
+        .program = "/bin/sh",
+        .arguments = arguments,
+        .output = STDERR_FILENO,
+        .log = STDERR_FILENO,
+        .listening = -1,
+        .here = true,
+    };
+
+    if (make_variables(notify, news, &variables) == 0) {
+        detached.input = make_input(news);
+        detached.added = variables.items;
+        detached_start(&detached, NULL);
+        if (detached.input >= 0)
+            close(detached.input);
+    }
+    string_list_finish(&variables);
+}
+
+/* Whether a line may be printed without stopping us, as a job in the background can be. */
+static bool may_print(void)
+{
+    struct termios settings;
+    pid_t group;
+
+    if (isatty(STDERR_FILENO) != 1)
+        return false;
+    group = tcgetpgrp(STDERR_FILENO);
+    if (group < 0 || group == getpgrp())
+        return true;
+    return tcgetattr(STDERR_FILENO, &settings) == 0 && (settings.c_lflag & TOSTOP) == 0;
+}
+
+static void print(const struct news *news)
+{
+    struct text line = {0};
+
+    text_append_format(&line, "%s\n", text_string(&news->line));
+    /* A terminal that takes nothing is no reason to give up. */
+    if (!text_failed(&news->line) && !text_failed(&line) && may_print() &&
+        write(STDERR_FILENO, line.bytes, line.length) < 0)
+        text_clear(&line);
+    text_finish(&line);
+}
+
+static void tell(struct notify *notify, const struct news *news)
+{
+    notify->told = true;
+    if (notify->command != NULL)
+        run_command(notify, news);
+    else
+        print(news);
+}
+
+static bool is_due(const struct notify *notify, int64_t waited)
+{
+    return !notify->told && waited >= notify->after;
+}
+
+void notify_waiting(struct notify *notify, const struct claim *claim,
+                    const struct wire_message *waiting)
+{
+    struct news news = {.event = "soon", .id = claim->id, .waited = clock_now() - claim->asked};
+    struct optional_number estimate = waiting->estimate;
+
+    if (notify->command == NULL || !is_due(notify, news.waited) || !estimate.known ||
+        estimate.value > SOON)
+        return;
+    text_append_format(&news.line, "berth: claim %" PRIu64 " starts in about %s, after %s",
+                       claim->id, quantity_format_duration((int64_t)estimate.value).text,
+                       quantity_format_duration(news.waited).text);
+    tell(notify, &news);
+    news_finish(&news);
+}
+
+static void append_devices(const struct device_list *devices, const char *between, struct text *out)
+{
+    const struct device *device;
+
+    vector_for_each (device, devices) {
+        if (device != devices->items)
+            text_append(out, between);
+        device_id_append(device->id, out);
+    }
+}
+
+void notify_granted(struct notify *notify, const struct claim *claim)
+{
+    struct news news = {.event = "granted", .id = claim->id, .waited = clock_now() - claim->asked};
+
+    if (!is_due(notify, news.waited))
+        return;
+    append_devices(&claim->grant.devices, ",", &news.devices);
+    text_append(&news.line, "berth: granted ");
+    append_devices(&claim->grant.devices, ", ", &news.line);
+    text_append_format(&news.line, " after %s (lease %" PRIu64 ")",
+                       quantity_format_duration(news.waited).text, claim->id);
+    tell(notify, &news);
+    news_finish(&news);
+}
+
+void notify_possible(struct notify *notify, int64_t waited)
+{
+    struct news news = {.event = "granted", .waited = waited};
+
+    if (!is_due(notify, waited))
+        return;
+    text_append_format(&news.line, "berth: it would be granted now, after %s",
+                       quantity_format_duration(waited).text);
+    tell(notify, &news);
+    news_finish(&news);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth reserve: devices without a command.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "cli/run/claim_await.h"
+#include "cli/run/exports.h"
+#include "cli/run/launching.h"
+#include "cli/output.h"
+#include "cli/connect.h"
+#include "cli/run/run.h"
+#include "model/mps_directories.h"
+#include "spec/option_types.h"
+
+struct reserve_options {
+    struct optional_number time;
+    struct notify_options notify;
+    bool exports;
+    bool verbose;
+};
+
+static const struct option reserve_rows[] = {
+    {.name = "for",
+     .argument = "DURATION",
+     .help = "how long, such as 4h; --time says the same",
+     .offset = offsetof(struct reserve_options, time),
+     .take = option_duration},
+    {.name = "export",
+     .help = "print lines for a shell: eval \"$(berth reserve --for 1h --export)\"",
+     .offset = offsetof(struct reserve_options, exports),
+     .take = option_flag},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "say on standard error what is waited for",
+     .offset = offsetof(struct reserve_options, verbose),
+     .take = option_flag},
+};
+
+static const struct option_set reserve_option_set = {
+    .heading = "Options",
+    .options = reserve_rows,
+    .count = COUNT(reserve_rows),
+};
+
+static const struct option_set *const reserve_sets[] = {
+    &reserve_option_set,
+    &notify_option_set,
+    &request_option_set,
+    NULL,
+};
+
+/* The two ways to say how long are one. */
+static int settle_time(const struct reserve_options *options, struct request *request,
+                       struct berth_error *error)
+{
+    if (!options->time.known && !request->time.known)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted --for DURATION, found none");
+    if (options->time.known && request->time.known && options->time.value != request->time.value)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted one time, found %s with --for and %s with --time",
+                         quantity_format_duration((int64_t)options->time.value).text,
+                         quantity_format_duration((int64_t)request->time.value).text);
+    if (options->time.known)
+        request->time = options->time;
+    return 0;
+}
+
+/* Appends what is to be printed of the lease. */
+static int describe(struct claim *claim, const struct request_options *request, bool exports,
+                    struct text *out, struct berth_error *error)
+{
+    struct claim whole = *claim;
+    struct request_options told = *request;
+    struct launch launch = {.claim = &whole, .options = &told};
+    struct prepared prepared;
+    int code;
+
+    if (!exports) {
+        text_append_format(out, "%" PRIu64 "\n", claim->id);
+        return 0;
+    }
+    whole.grant.replicas = 1; /* the shell sees the devices of all */
+    told.request.ranks = false;
+    told.pin = false;
+    code = launch_init(&launch, error);
+    if (code == 0)
+        code = launch_prepare(&launch, 0, &prepared, error);
+    if (code == 0) {
+        exports_write(environ, prepared.environment.items, out);
+        prepared_finish(&prepared);
+    }
+    launch_finish(&launch);
+    return code;
+}
+
+/* With a connection: claims, and appends what is to be printed. */
+static int claim_devices_for(struct reach *reach, const struct reserve_options *options,
+                             struct request_options *request, struct text *out,
+                             struct berth_error *error)
+{
+    const struct claim_facts facts = {
+        .request = &request->request,
+        .hold = WIRE_HOLD_NOTHING,
+        .inventory = reach->address.inventory,
+    };
+    const struct awaiting awaiting = {.verbose = options->verbose, .notify = options->notify};
+    struct claim claim;
+    int code = claim_init(&claim, &facts, error);
+
+    if (code == 0)
+        code = claim_await(&claim, &reach->session, &awaiting, error);
+    if (code == 0)
+        code = describe(&claim, request, options->exports, out, error);
+    claim_finish(&claim);
+    return code;
+}
+
+/* With MPS every process has one device, and a shell is one. */
+static int refuse_exports(const struct reserve_options *options, const struct request *request,
+                          struct berth_error *error)
+{
+    if (options->exports && request->sharing == SHARING_MPS && !mps_is_only_one(request))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--export: wanted one device with sharing mps, found several");
+    return 0;
+}
+
+static int reserve(const struct reserve_options *options, struct request_options *request,
+                   struct text *out, struct berth_error *error)
+{
+    struct reach reach;
+    int code = settle_time(options, &request->request, error);
+
+    if (code == 0)
+        code = request_options_complete(request, error);
+    if (code == 0)
+        code = run_refuse_commands(request, error);
+    if (code == 0)
+        code = refuse_exports(options, &request->request, error);
+    if (code == 0)
+        code = reach_open(&reach, request->inventory, error);
+    if (code < 0)
+        return code;
+    code = claim_devices_for(&reach, options, request, out, error);
+    reach_close(&reach);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct reserve_options options = {0};
+    struct request_options request;
+    const struct option_binding bindings[] = {
+        {&reserve_option_set, &options},
+        {&notify_option_set, &options.notify},
+        {&request_option_set, &request},
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text out = {0};
+    int code;
+
+    request_options_init(&request);
+    if (verb_begin(&verb_reserve, bindings, COUNT(bindings), argc, argv, &code)) {
+        code = reserve(&options, &request, &out, &error);
+        code = code < 0 ? run_fail(&verb_reserve, &error) : output_write(&out);
+    }
+    text_finish(&out);
+    request_options_finish(&request);
+    return code;
+}
+
+const struct verb verb_reserve = {
+    .name = "reserve",
+    .usage = "--for DURATION [options] [request]",
+    .summary = "hold devices without a command",
+    .description =
+        "Waits for devices and holds them until the time is over or 'berth release' ends "
+        "it. Prints the id of the lease. Ctrl-C while it waits cancels it.",
+    .sets = reserve_sets,
+    .run = run,
+};

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "cli/output.h"
+#include "cli/run/run.h"
+#include "spec/option_types.h"
+
+static const struct option run_rows[] = {
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "say on standard error what is waited for and what was granted",
+     .offset = offsetof(struct run_line, verbose),
+     .take = option_flag},
+};
+
+const struct option_set run_option_set = {
+    .heading = "Options",
+    .options = run_rows,
+    .count = COUNT(run_rows),
+};
+
+int run_fail(const struct verb *verb, struct berth_error *error)
+{
+    error_wrap(error, error->code, "%s", verb->name);
+    return output_refusal(error);
+}
+
+int run_refuse_commands(const struct request_options *options, struct berth_error *error)
+{
+    const struct request *request = &options->request;
+    bool is_file = options->spec != NULL; /* which may be meant for run, and speak of its command */
+    const char *option = NULL;
+
+    if (request->or_cpu && !is_file)
+        option = "--or-cpu";
+    else if (request->ranks && !is_file)
+        option = "--ranks";
+    else if (options->label && !is_file)
+        option = "--label";
+    else if (options->pin && !is_file)
+        option = "--pin";
+    else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
+        option = "--scheduling best-effort";
+    return option == NULL
+               ? 0
+               : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
+}
+
+/* What the options of a set go to. */
+static void *target_of(const struct option_set *set, struct run_line *line)
+{
+    if (set == &run_option_set)
+        return line;
+    return set == &notify_option_set ? (void *)&line->notify : (void *)&line->request;
+}
+
+/* The command of the spec file, as the line has none. */
+static int take_command(struct run_line *line, struct berth_error *error)
+{
+    struct string_list *command = &line->request.command;
+
+    if (command->count == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a command, found none");
+    if (vector_append(command) == NULL)
+        return error_set_memory(error);
+    line->words = command->items;
+    return 0;
+}
+
+/* What the spec file says in vain. */
+static void say_notes(const struct verb *verb, const struct string_list *notes)
+{
+    char *const *note;
+
+    vector_for_each (note, notes)
+        fprintf(stderr, "berth: %s: %s\n", verb->name, *note);
+}
+
+bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
+                    int *ret_exit)
+{
+    struct option_binding bindings[3] = {0};
+    size_t count = 0;
+    struct berth_error error = BERTH_ERROR_INIT;
+    int operand;
+    int code;
+
+    *line = (struct run_line){0};
+    request_options_init(&line->request);
+    for (; verb->sets[count] != NULL; count++)
+        bindings[count] =
+            (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
+    if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
+        return false;
+    line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
+    line->words = argv + operand;
+    code = operand < argc ? 0 : take_command(line, &error);
+    if (code == 0)
+        code = request_options_complete(&line->request, &error);
+    if (code < 0)
+        *ret_exit = run_fail(verb, &error);
+    else if (line->verbose)
+        say_notes(verb, &line->request.notes);
+    return code == 0;
+}
+
+void run_line_finish(struct run_line *line)
+{
+    request_options_finish(&line->request);
+}
+
+bool run_line_is_best_effort(const struct run_line *line)
+{
+    const struct request *request = &line->request.request;
+
+    return request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Replicas that are claims of their own (best-effort). Each is a process of its own that waits,
+ * holds its lease and gives it back by itself, so that the last can have the devices of the first.
+ * Here they are only kept together: when one fails, the others are stopped.
+ */
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/claim.h"
+#include "cli/run/leased_command.h"
+#include "cli/connect.h"
+#include "cli/run/run.h"
+#include "launch/supervise.h"
+
+/* Asks whether one replica could ever be: a refusal is then said once, not by each of them. */
+static int ask_first(struct run_line *line, struct berth_error *error)
+{
+    struct request one = line->request.request;
+    struct claim_facts facts = {.request = &one};
+    struct wire_message answer;
+    struct claim claim;
+    struct reach reach;
+    int code = reach_open(&reach, line->request.inventory, error);
+
+    if (code < 0)
+        return code;
+    one.replicas = 1;
+    one.scheduling = SCHEDULING_UNSAID;
+    one.nonblock = true;
+    one.wait.known = false;
+    facts.inventory = reach.address.inventory;
+    code = claim_init(&claim, &facts, error);
+    claim.question.type = WIRE_TEST;
+    if (code == 0)
+        code = session_ask(&reach.session, &claim.question, WIRE_DONE, &answer, error);
+    if (code == 0)
+        wire_message_finish(&answer);
+    claim_finish(&claim);
+    reach_close(&reach);
+    if (code == BERTH_ERROR_BUSY || code == BERTH_ERROR_TIMED_OUT)
+        return 0;
+    if (one.or_cpu && (code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE))
+        return 0;
+    return code;
+}
+
+struct copies {
+    struct run_line *line;
+    struct labels *labels; /* NULL: none */
+};
+
+struct copy {
+    const struct copies *all;
+    uint32_t number;
+};
+
+static int run_copy(void *context)
+{
+    const struct copy *copy = context;
+
+    if (copy->all->labels != NULL)
+        labels_abandon(copy->all->labels);
+    return run_replica(copy->all->line, copy->number);
+}
+
+/* A start of job_copies: the context is a struct copies. */
+static int start_copy(const void *context, struct supervisor *supervisor, uint32_t number,
+                      const struct launch_copy *streams)
+{
+    struct copy copy = {context, number};
+    struct launch_copy launch = *streams;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    launch.run = run_copy;
+    launch.context = &copy;
+    return supervisor_start(supervisor, &launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
+}
+
+static int make_labels(uint32_t count, struct labels **ret_labels, struct berth_error *error)
+{
+    const struct labels_facts facts = {count, count, STDOUT_FILENO, STDERR_FILENO};
+
+    return labels_create(&facts, ret_labels, error);
+}
+
+int run_replicas(struct run_line *line)
+{
+    struct copies all = {.line = line};
+    struct job_copies copies = {
+        .verb = verb_run.name,
+        .count = line->request.request.replicas,
+        .context = &all,
+        .start = start_copy,
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = ask_first(line, &error);
+
+    if (code == 0 && line->request.label)
+        code = make_labels(copies.count, &all.labels, &error);
+    if (code < 0)
+        return run_fail(&verb_run, &error);
+    copies.labels = all.labels;
+    code = job_run_copies(&copies);
+    return job_finish_labels(copies.verb, all.labels, code);
+}

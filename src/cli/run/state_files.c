@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/state_files.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+
+enum { POOL_LONGEST = 64, EXIT_FILE_LONGEST = 16, EXIT_CODE_MOST = 255 };
+
+/* It becomes the name of a directory, and comes from outside. */
+static bool is_good_name(const char *pool)
+{
+    size_t length = strnlen(pool, POOL_LONGEST + 1);
+
+    if (length == 0 || length > POOL_LONGEST)
+        return false;
+    for (const char *at = pool; *at != '\0'; at++) {
+        if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
+            return false;
+    }
+    return true;
+}
+
+int state_files_pool(struct session *session, char **ret_pool, struct berth_error *error)
+{
+    struct wire_message question = {.type = WIRE_HELLO};
+    struct wire_message answer;
+    int code = session_ask(session, &question, WIRE_POOL, &answer, error);
+
+    if (code < 0)
+        return code;
+    if (answer.pool == NULL || !is_good_name(answer.pool)) {
+        code = error_set(error, BERTH_ERROR_SYNTAX, "wanted the pool's name, found %s",
+                         quote(answer.pool == NULL ? "" : answer.pool).text);
+    } else {
+        *ret_pool = answer.pool;
+        answer.pool = NULL;
+    }
+    wire_message_finish(&answer);
+    return code;
+}
+
+/* Appends where programs keep what is to stay: XDG_STATE_HOME, or its default. */
+static int append_state_home(struct text *out, struct berth_error *error)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+
+    /* A relative path there is to be ignored, as the specification has it. */
+    if (state != NULL && state[0] == '/') {
+        text_append(out, state);
+        return 0;
+    }
+    if (home == NULL || home[0] != '/')
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "HOME: wanted an absolute path, found %s",
+                         quote(home == NULL ? "" : home).text);
+    text_append_format(out, "%s/.local/state", home);
+    return 0;
+}
+
+/* directory/ID.ending; NULL when there is no memory. */
+static char *name_file(const char *directory, uint64_t id, const char *ending)
+{
+    struct text name = {0};
+
+    text_append_format(&name, "%s/%" PRIu64 ".%s", directory, id, ending);
+    return text_take(&name);
+}
+
+int state_files_find(const char *pool, uint64_t id, struct state_files *ret_files,
+                     struct berth_error *error)
+{
+    struct state_files files = {0};
+    struct text directory = {0};
+    int code = append_state_home(&directory, error);
+
+    if (code < 0) {
+        text_finish(&directory);
+        return code;
+    }
+    text_append_format(&directory, "/berth/%s", pool);
+    files.directory = text_take(&directory);
+    if (files.directory != NULL) {
+        files.log = name_file(files.directory, id, "log");
+        files.exit = name_file(files.directory, id, "exit");
+    }
+    if (files.log == NULL || files.exit == NULL) {
+        state_files_finish(&files);
+        return error_set_memory(error);
+    }
+    *ret_files = files;
+    return 0;
+}
+
+void state_files_finish(struct state_files *files)
+{
+    free(files->directory);
+    free(files->log);
+    free(files->exit);
+    *files = (struct state_files){0};
+}
+
+/* Makes the directory and those above it; `path` is cut while it does. */
+static int make_directories(char *path, struct berth_error *error)
+{
+    for (char *at = path + 1;; at++) {
+        char kept = *at;
+
+        if (kept != '/' && kept != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+            int code = error_set_errno(error, errno, "%s", path);
+
+            *at = kept;
+            return code;
+        }
+        *at = kept;
+        if (kept == '\0')
+            return 0;
+    }
+}
+
+int state_files_create_log(const struct state_files *files, int *ret_descriptor,
+                           struct berth_error *error)
+{
+    int code = make_directories(files->directory, error);
+    int descriptor;
+
+    if (code < 0)
+        return code;
+    descriptor = open(files->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+    if (descriptor < 0)
+        return error_set_errno(error, errno, "%s", files->log);
+    *ret_descriptor = descriptor;
+    return 0;
+}
+
+int state_files_write_exit(const struct state_files *files, int exit_code,
+                           struct berth_error *error)
+{
+    struct text unfinished = {0};
+    int code = 0;
+    FILE *file;
+
+    text_append_format(&unfinished, "%s.new", files->exit);
+    if (text_failed(&unfinished))
+        return error_set_memory(error);
+    file = fopen(unfinished.bytes, "we");
+    if (file == NULL)
+        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+    if (file != NULL && fprintf(file, "%d\n", exit_code) < 0)
+        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+    if (file != NULL && fclose(file) != 0 && code == 0)
+        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+    if (code == 0 && rename(unfinished.bytes, files->exit) < 0)
+        code = error_set_errno(error, errno, "%s", files->exit);
+    if (code < 0 && file != NULL)
+        unlink(unfinished.bytes);
+    text_finish(&unfinished);
+    return code;
+}
+
+int state_files_read_exit(const struct state_files *files, int *ret_exit_code,
+                          struct berth_error *error)
+{
+    struct text content = {0};
+    uint64_t number;
+    int code = file_read(files->exit, EXIT_FILE_LONGEST, &content, error);
+
+    if (code < 0)
+        return code;
+    if (content.length > 0 && content.bytes[content.length - 1] == '\n')
+        content.bytes[content.length - 1] = '\0';
+    code = quantity_parse_number(text_string(&content), 0, EXIT_CODE_MOST, &number, error);
+    text_finish(&content);
+    if (code < 0)
+        return error_wrap(error, BERTH_ERROR_SYNTAX, "%s", files->exit);
+    *ret_exit_code = (int)number;
+    return 0;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth submit: a run that goes on by itself. A process of its own, in a session of its own, makes
+ * the claim, and reports to us once the daemon knows it; then we are not needed any more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/claim.h"
+#include "cli/exit_codes.h"
+#include "cli/run/leased_command.h"
+#include "cli/run/launching.h"
+#include "cli/run/notify.h"
+#include "cli/output.h"
+#include "cli/connect.h"
+#include "cli/run/run.h"
+#include "cli/run/state_files.h"
+
+enum { REPORT_DESCRIPTOR = 3 };
+
+/* What the job's process says to the one that was called; one packet. */
+struct job_report {
+    uint64_t id; /* 0: it came to nothing */
+    struct berth_error error;
+};
+
+/* One of several that are jobs of their own. */
+struct replica {
+    uint32_t number;
+    uint32_t count; /* 0: it is none */
+};
+
+/* The job's process. */
+struct submission {
+    const struct run_line *line;
+    struct reach reach;
+    struct claim claim;
+    struct notify notify;
+    char *pool;
+    struct state_files files; /* once it was reported */
+    bool reported;
+};
+
+static int job_report_send(const struct job_report *report)
+{
+    ssize_t sent;
+
+    do {
+        sent = send(REPORT_DESCRIPTOR, report, sizeof(*report), MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    close(REPORT_DESCRIPTOR);
+    return sent == sizeof(*report) ? 0 : BERTH_ERROR_CANCELLED;
+}
+
+/* From here on what is printed goes to the log. */
+static int open_log(struct submission *submission, struct berth_error *error)
+{
+    int log = -1;
+    int code = state_files_find(submission->pool, submission->claim.id, &submission->files, error);
+
+    if (code == 0)
+        code = state_files_create_log(&submission->files, &log, error);
+    if (code < 0)
+        return code;
+    if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+        code = error_set_errno(error, errno, "%s", submission->files.log);
+    close(log);
+    return code;
+}
+
+/* The daemon knows the claim: that is all that the one who was called waits for. */
+static int report_id(struct submission *submission, struct berth_error *error)
+{
+    const struct job_report report = {.id = submission->claim.id};
+    int code = submission->reported ? 0 : open_log(submission, error);
+
+    if (code < 0 || submission->reported)
+        return code;
+    /* Nobody would ever know the id of a job whose submitter was stopped before it was told. */
+    if (job_report_send(&report) < 0)
+        return error_set(error, BERTH_ERROR_CANCELLED, "nobody waits for the id any more");
+    submission->reported = true;
+    return 0;
+}
+
+static int tell_waiting(void *context, const struct wire_message *waiting,
+                        struct berth_error *error)
+{
+    struct submission *submission = context;
+    int code = report_id(submission, error);
+
+    if (code == 0)
+        notify_waiting(&submission->notify, &submission->claim, waiting);
+    return code;
+}
+
+/* Claims, reports, and waits until the claim is granted. */
+static int claim(struct submission *submission, struct berth_error *error)
+{
+    const struct claim_facts facts = {
+        .request = (struct request *)&submission->line->request.request,
+        .hold = WIRE_HOLD_PROCESS,
+        .words = submission->line->words,
+        .inventory = submission->reach.address.inventory,
+    };
+    struct claim_listener listener = {.context = submission, .waiting = tell_waiting};
+    int code = claim_init(&submission->claim, &facts, error);
+
+    if (code == 0)
+        code =
+            notify_init(&submission->notify, &submission->line->notify, facts.request->name, error);
+    listener.pause = notify_pause(&submission->notify);
+    if (code == 0)
+        code = state_files_pool(&submission->reach.session, &submission->pool, error);
+    if (code == 0)
+        code = claim_wait(&submission->claim, &submission->reach.session, &listener, error);
+    if (code == 0)
+        code = report_id(submission, error);
+    if (code == 0)
+        notify_granted(&submission->notify, &submission->claim);
+    return code;
+}
+
+/* Claims and runs. Returns the exit code, or a negative error code. */
+static int claim_and_run(struct submission *submission, const struct replica *replica,
+                         struct berth_error *error)
+{
+    struct launch launch = {
+        .verb = verb_submit.name,
+        .claim = &submission->claim,
+        .words = submission->line->words,
+        .options = &submission->line->request,
+        .warns = true,
+        .is_replica = replica->count > 0,
+        .replica = replica->number,
+        .replica_count = replica->count,
+    };
+    struct labels *labels;
+    int code = claim(submission, error);
+
+    if (code < 0)
+        return code;
+    code = launch_init(&launch, error);
+    if (code == 0)
+        code = launch_make_labels(&launch, &labels, error);
+    if (code == 0) {
+        code = job_run(&launch, labels, &submission->reach.session);
+        code = job_finish_labels(launch.verb, labels, code);
+    }
+    launch_finish(&launch);
+    return code;
+}
+
+/* The job is over: leaves its exit code, and gives the lease back. */
+static void leave(struct submission *submission, int exit_code)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (state_files_write_exit(&submission->files, exit_code, &error) < 0)
+        run_fail(&verb_submit, &error);
+    if (submission->claim.granted)
+        job_release(&submission->claim, &submission->reach.session, exit_code);
+}
+
+/* The job's process, from its beginning to its end. Returns its exit code. */
+static int work(const struct run_line *line, const struct replica *replica)
+{
+    struct submission submission = {.line = line};
+    struct job_report report = {0};
+    int code = reach_open(&submission.reach, line->request.inventory, &report.error);
+    int exit_code = code;
+
+    if (code == 0) {
+        exit_code = claim_and_run(&submission, replica, &report.error);
+        if (exit_code < 0 && submission.reported)
+            exit_code = run_fail(&verb_submit, &report.error);
+        if (submission.reported)
+            leave(&submission, exit_code);
+        state_files_finish(&submission.files);
+        free(submission.pool);
+        claim_finish(&submission.claim);
+        reach_close(&submission.reach);
+    }
+    if (!submission.reported)
+        job_report_send(&report);
+    return exit_code < 0 ? EXIT_BERTH : exit_code;
+}
+
+/* Leaves terminal, session and descriptors of whoever called us behind; the directory and the
+ * environment stay. Returns whether that worked. */
+static bool detach(int report)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool good = nothing >= 0 && setsid() >= 0 && dup2(nothing, STDIN_FILENO) >= 0;
+
+    signal(SIGHUP, SIG_IGN);
+    /* Out of the way first: one of them may be the other's number. */
+    report = good ? fcntl(report, F_DUPFD_CLOEXEC, REPORT_DESCRIPTOR + 1) : -1;
+    good = report >= 0 && dup3(report, REPORT_DESCRIPTOR, O_CLOEXEC) >= 0;
+    return good && close_range(REPORT_DESCRIPTOR + 1, ~0U, 0) == 0;
+}
+
+static void print_id(uint64_t id, struct text *out)
+{
+    text_append_format(out, "%" PRIu64 "\n", id);
+}
+
+/* Waits for the report. Returns the exit code. */
+static int hear(int from, pid_t job)
+{
+    struct job_report report;
+    struct text out = {0};
+    ssize_t got;
+    int code;
+
+    do {
+        got = recv(from, &report, sizeof(report), 0);
+    } while (got < 0 && errno == EINTR);
+    if (got != sizeof(report)) {
+        report = (struct job_report){0};
+        error_set(&report.error, BERTH_ERROR_IO, "the job's process ended without a word");
+    }
+    if (report.id == 0) {
+        waitpid(job, NULL, 0);
+        return run_fail(&verb_submit, &report.error);
+    }
+    print_id(report.id, &out);
+    code = output_write(&out);
+    text_finish(&out);
+    return code;
+}
+
+/* Submits one job. Returns the exit code. */
+static int submit(const struct run_line *line, const struct replica *replica)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    int ends[2];
+    pid_t job;
+    int code;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        error_set_errno(&error, errno, "socketpair");
+        return run_fail(&verb_submit, &error);
+    }
+    job = fork();
+    if (job == 0) {
+        close(ends[0]);
+        _exit(detach(ends[1]) ? work(line, replica) : EXIT_BERTH);
+    }
+    close(ends[1]);
+    if (job < 0) {
+        error_set_errno(&error, errno, "fork");
+        code = run_fail(&verb_submit, &error);
+    } else {
+        code = hear(ends[0], job);
+    }
+    close(ends[0]);
+    return code;
+}
+
+/* Replicas that are claims of their own are jobs of their own. */
+static int submit_all(struct run_line *line)
+{
+    struct request *request = &line->request.request;
+    struct replica replica = {0};
+    int code = EXIT_GOOD;
+
+    if (!run_line_is_best_effort(line))
+        return submit(line, &replica);
+    replica.count = request->replicas;
+    request->replicas = 1;
+    request->scheduling = SCHEDULING_UNSAID;
+    for (; replica.number < replica.count && code == EXIT_GOOD; replica.number++)
+        code = submit(line, &replica);
+    return code;
+}
+
+/* Ids are those of claims, and there would be none. */
+static int refuse_cpu(void)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    error_set(&error, BERTH_ERROR_INVALID, "--or-cpu: goes with run, found submit");
+    return run_fail(&verb_submit, &error);
+}
+
+static int run(int argc, char **argv)
+{
+    struct run_line line;
+    int code;
+
+    if (run_line_parse(&verb_submit, &line, argc, argv, &code))
+        code = line.request.request.or_cpu ? refuse_cpu() : submit_all(&line);
+    run_line_finish(&line);
+    return code;
+}
+
+static const struct option_set *const submit_sets[] = {&notify_option_set, &request_option_set,
+                                                       NULL};
+
+const struct verb verb_submit = {
+    .name = "submit",
+    .usage = "[request] [--] COMMAND [ARGUMENT...]",
+    .summary = "the same detached: prints an id",
+    .description =
+        "Like 'berth run', but returns as soon as the claim is in the queue and prints its id. The "
+        "command runs on its own, also after logging out; 'berth logs ID' prints its output, "
+        "'berth "
+        "wait ID' waits for it and returns its exit code, 'berth cancel ID' and 'berth release ID' "
+        "end it. With best-effort scheduling each replica is a job with an id of its own.",
+    .sets = submit_sets,
+    .operand = OPERAND_COMMAND,
+    .run = run,
+};

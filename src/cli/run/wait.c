@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * berth wait: for the end of a job, or until a request would be granted at once.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "cli/claim.h"
+#include "cli/exit_codes.h"
+#include "cli/ids.h"
+#include "cli/run/notify.h"
+#include "cli/connect.h"
+#include "cli/run/run.h"
+#include "cli/run/state_files.h"
+
+static const struct option_set *const wait_sets[] = {&notify_option_set, &request_option_set, NULL};
+
+struct wait_options {
+    struct request_options request;
+    struct notify_options notify;
+};
+
+/* Waits until the request would be granted. Returns EXIT_GOOD, or a negative error code. */
+static int wait_for_request(struct reach *reach, struct wait_options *options,
+                            struct berth_error *error)
+{
+    const struct claim_facts facts = {
+        .request = &options->request.request,
+        .inventory = reach->address.inventory,
+    };
+    int64_t asked = clock_now();
+    struct wire_message answer;
+    struct notify notify;
+    struct claim claim;
+    int code = claim_init(&claim, &facts, error);
+
+    claim.question.type = WIRE_TEST;
+    if (code == 0)
+        code = notify_init(&notify, &options->notify, facts.request->name, error);
+    if (code == 0)
+        code = session_ask(&reach->session, &claim.question, WIRE_DONE, &answer, error);
+    if (code == 0) {
+        wire_message_finish(&answer);
+        notify_possible(&notify, clock_now() - asked);
+    }
+    claim_finish(&claim);
+    return code;
+}
+
+/* The exit code that a job has left, if it has. The daemon may have forgotten it, or may never have
+ * been told. Returns it, BERTH_ERROR_NOT_FOUND where there is no such job, or EXIT_KILLED where it
+ * has only left a log. */
+static int exit_code_left(struct session *session, uint64_t id, struct berth_error *error)
+{
+    struct state_files files;
+    char *pool;
+    int exit_code;
+    int code = state_files_pool(session, &pool, error);
+
+    if (code < 0)
+        return code;
+    code = state_files_find(pool, id, &files, error);
+    free(pool);
+    if (code < 0)
+        return code;
+    code = state_files_read_exit(&files, &exit_code, error);
+    if (code == 0)
+        code = exit_code;
+    else if (code == BERTH_ERROR_NOT_FOUND && access(files.log, F_OK) == 0)
+        code = EXIT_KILLED;
+    state_files_finish(&files);
+    return code;
+}
+
+/* The exit code of something that ended without telling one. */
+static int exit_code_untold(struct session *session, const struct wire_message *ended,
+                            struct berth_error *error)
+{
+    int code = exit_code_of_end(ended->end);
+
+    if (code == EXIT_GOOD)
+        code = exit_code_left(session, ended->id, error);
+    /* Not submitted: what came of it is known to whoever ran it. */
+    return code == BERTH_ERROR_NOT_FOUND ? EXIT_GOOD : code;
+}
+
+/* Waits for the end of a claim and of its lease. Returns the exit code, or a negative error code.
+ */
+static int wait_for_end(struct session *session, uint64_t id, struct berth_error *error)
+{
+    struct wire_message question = {.type = WIRE_WATCH, .id = id};
+    struct wire_message ended;
+    int code = session_ask(session, &question, WIRE_ENDED, &ended, error);
+
+    if (code == BERTH_ERROR_NOT_FOUND) {
+        code = exit_code_left(session, id, error);
+        if (code == BERTH_ERROR_NOT_FOUND)
+            error_set(error, code, "wanted a job, found no job %" PRIu64, id);
+        return code;
+    }
+    if (code < 0)
+        return code;
+    if (ended.exit_code.known && ended.exit_code.value <= UINT8_MAX)
+        code = (int)ended.exit_code.value;
+    else
+        code = exit_code_untold(session, &ended, error);
+    wire_message_finish(&ended);
+    return code;
+}
+
+/* Whether something about devices was said. */
+static bool says_something(const struct request_options *options)
+{
+    struct request_options nothing;
+    bool same;
+
+    request_options_init(&nothing);
+    same = request_equals(&options->request, &nothing.request) && options->count_model == NULL;
+    request_options_finish(&nothing);
+    return !same;
+}
+
+/* Which of the two it is: *ret_id is 0 for a request. */
+static int understand(const struct wait_options *options, int count, char **operands,
+                      uint64_t *ret_id, struct berth_error *error)
+{
+    *ret_id = 0;
+    if (count == 0)
+        return 0;
+    if (count > 1)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted one id, found %d", count);
+    if (says_something(&options->request))
+        return error_set(error, BERTH_ERROR_INVALID, "wanted an id or a request, found both");
+    if (options->notify.command != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, found an id");
+    return id_parse(operands[0], ret_id, error);
+}
+
+static int wait_for(struct wait_options *options, int count, char **operands,
+                    struct berth_error *error)
+{
+    struct reach reach;
+    uint64_t id;
+    int code = understand(options, count, operands, &id, error);
+
+    if (code == 0)
+        code = request_options_complete(&options->request, error);
+    if (code == 0)
+        code = reach_open(&reach, options->request.inventory, error);
+    if (code < 0)
+        return code;
+    code = id != 0 ? wait_for_end(&reach.session, id, error)
+                   : wait_for_request(&reach, options, error);
+    reach_close(&reach);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct wait_options options = {0};
+    const struct option_binding bindings[] = {
+        {&notify_option_set, &options.notify},
+        {&request_option_set, &options.request},
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    int operand;
+    int code;
+
+    request_options_init(&options.request);
+    if (verb_begin_operands(&verb_wait, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
+        code = wait_for(&options, argc - operand, argv + operand, &error);
+        if (code < 0)
+            code = run_fail(&verb_wait, &error);
+    }
+    request_options_finish(&options.request);
+    return code;
+}
+
+const struct verb verb_wait = {
+    .name = "wait",
+    .usage = "ID | [request]",
+    .summary = "wait for the end of a job, or until a request would be granted",
+    .description =
+        "With an id: waits until that job, lease or claim is over, and returns the job's exit "
+        "code. With a request: returns when it would be granted at once, taking nothing; the exit "
+        "code is then 0, or 120 when no device here could ever satisfy it, or 123 when --wait or "
+        "--nonblock said so.",
+    .sets = wait_sets,
+    .operand = OPERAND_JOB,
+    .run = run,
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/waiting_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
+#include "base/text/terminal.h"
+#include "base/text/utf8.h"
+
+#define CLEAR_LINE "\r\033[K"
+
+static void print(const char *bytes, size_t length)
+{
+    /* A terminal that takes nothing is no reason to give up waiting. */
+    if (write(STDERR_FILENO, bytes, length) < 0)
+        return;
+}
+
+/* Whether the cursor of stderr's terminal may be moved about. */
+static bool knows_the_cursor(void)
+{
+    const char *kind = getenv("TERM");
+
+    return kind != NULL && strcmp(kind, "dumb") != 0;
+}
+
+void waiting_line_init(struct waiting_line *line, bool verbose)
+{
+    *line = (struct waiting_line){0};
+    if (verbose)
+        line->style = WAITING_LINES;
+    else if (isatty(STDERR_FILENO) == 1)
+        line->style = knows_the_cursor() ? WAITING_LINE : WAITING_LINES;
+}
+
+void waiting_line_finish(struct waiting_line *line)
+{
+    if (line->drawn)
+        print(CLEAR_LINE, strlen(CLEAR_LINE));
+    text_finish(&line->holders);
+    text_finish(&line->last);
+    user_names_finish(&line->users);
+    *line = (struct waiting_line){0};
+}
+
+static void append_ordinal(uint32_t number, struct text *out)
+{
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+    bool teen = number / 10 % 10 == 1;
+    uint32_t digit = number % 10;
+
+    text_append_format(out, "%u%s", number, teen || digit > 3 ? "th" : endings[digit]);
+}
+
+static void append_times(const struct waiting_words *words, struct text *out)
+{
+    struct optional_number estimate = words->waiting->estimate;
+
+    if (estimate.known && estimate.value <= INT64_MAX)
+        text_append_format(out, ", starts in about %s",
+                           quantity_format_duration((int64_t)estimate.value).text);
+    if (words->so_far >= DURATION_SECOND)
+        text_append_format(out, " (%s so far)", quantity_format_duration(words->so_far).text);
+}
+
+/* What matters most comes first: the end may be cut. */
+void waiting_describe(const struct waiting_words *words, struct text *out)
+{
+    const struct wire_message *waiting = words->waiting;
+    const char *why = waiting->text != NULL ? waiting->text : "";
+
+    text_append(out, "berth: waiting");
+    if (waiting->position > 0) {
+        text_append(out, ", ");
+        append_ordinal(waiting->position, out);
+    }
+    if (waiting->position > 0 && waiting->pending >= waiting->position)
+        text_append_format(out, " of %u", waiting->pending);
+    if (words->times)
+        append_times(words, out);
+    if (*words->holders != '\0' || *why != '\0')
+        text_append(out, ": ");
+    text_append(out, words->holders);
+    if (*words->holders != '\0' && *why != '\0')
+        text_append(out, "; ");
+    utf8_append_inert(out, why);
+}
+
+/* Devices by user. */
+struct holding {
+    uint32_t uid;
+    size_t devices;
+};
+struct holdings {
+    VECTOR_OF(struct holding);
+};
+
+/* NULL: no memory. */
+static struct holding *holding_of(struct holdings *holdings, uint32_t uid)
+{
+    struct holding *holding;
+
+    vector_for_each (holding, holdings) {
+        if (holding->uid == uid)
+            return holding;
+    }
+    holding = vector_append(holdings);
+    if (holding != NULL)
+        holding->uid = uid;
+    return holding;
+}
+
+static int compare_holdings(const void *one, const void *other)
+{
+    const struct holding *left = one;
+    const struct holding *right = other;
+
+    if (left->devices != right->devices)
+        return left->devices > right->devices ? -1 : 1;
+    return left->uid < right->uid ? -1 : left->uid > right->uid;
+}
+
+void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
+                              struct user_names *users, struct text *out)
+{
+    enum { NAMED_MOST = 3 };
+    struct holdings holdings = {0};
+    const struct wire_lease *lease;
+
+    vector_for_each (lease, &page->leases) {
+        struct holding *holding =
+            lease->parent == parent ? holding_of(&holdings, lease->uid) : NULL;
+
+        if (holding != NULL)
+            holding->devices += lease->devices.count;
+    }
+    if (holdings.count > 0)
+        qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
+    for (size_t i = 0; i < holdings.count && i < NAMED_MOST; i++) {
+        text_append(out, i == 0 ? "" : ", ");
+        utf8_append_inert(out, user_names_find(users, holdings.items[i].uid));
+        text_append_format(out, "%s %zu", i == 0 ? " holds" : "", holdings.items[i].devices);
+    }
+    if (holdings.count > NAMED_MOST)
+        text_append(out, " and others");
+    vector_finish(&holdings);
+}
+
+void waiting_append_cut(const char *string, size_t columns, struct text *out)
+{
+    size_t length = strlen(string);
+    size_t used = 0;
+    size_t at = 0;
+
+    while (at < length) {
+        uint32_t character;
+        size_t size = utf8_decode_inert(string + at, length - at, &character);
+        unsigned width = utf8_character_width(character);
+
+        if (columns > 0 && used + width > columns)
+            break;
+        used += width;
+        at += size;
+    }
+    text_append_bytes(out, string, at);
+}
+
+/* Whether our process group has the terminal: from the background nothing is drawn. */
+static bool is_in_the_foreground(void)
+{
+    pid_t group = tcgetpgrp(STDERR_FILENO);
+
+    return group < 0 || group == getpgrp();
+}
+
+static void draw(struct waiting_line *line, const char *words)
+{
+    size_t width = terminal_of(STDERR_FILENO).width;
+    struct text out = {0};
+
+    if (!is_in_the_foreground())
+        return;
+    text_append(&out, CLEAR_LINE);
+    /* The last column stays empty: some terminals go on to the next line there. */
+    waiting_append_cut(words, width > 1 ? width - 1 : width, &out);
+    if (!text_failed(&out)) {
+        print(out.bytes, out.length);
+        line->drawn = true;
+    }
+    text_finish(&out);
+}
+
+/* Prints a line, unless only times have changed since the last. */
+static void print_line(struct waiting_line *line, const struct waiting_words *words,
+                       const char *line_text)
+{
+    struct waiting_words lasting = *words;
+    struct text now = {0};
+    struct text out = {0};
+
+    lasting.times = false;
+    waiting_describe(&lasting, &now);
+    text_append_format(&out, "%s\n", line_text);
+    if (!text_failed(&out) && strcmp(text_string(&now), text_string(&line->last)) != 0)
+        print(out.bytes, out.length);
+    text_finish(&out);
+    text_finish(&line->last);
+    line->last = now;
+}
+
+static void take_leases(void *context, const struct wire_message *page, uint64_t parent)
+{
+    struct waiting_line *line = context;
+
+    text_clear(&line->holders);
+    waiting_describe_holders(page, parent, &line->users, &line->holders);
+}
+
+static int take_waiting(void *context, const struct wire_message *waiting,
+                        struct berth_error *error)
+{
+    struct waiting_line *line = context;
+    bool first = line->since == 0;
+    struct waiting_words words = {
+        .waiting = waiting,
+        .holders = text_string(&line->holders),
+        .times = true,
+    };
+    struct text out = {0};
+
+    (void)error;
+    if (first)
+        line->since = clock_now();
+    words.so_far = clock_now() - line->since;
+    /* At first it only says that it waits; more is asked for. */
+    if (first && waiting->text == NULL)
+        return 0;
+    waiting_describe(&words, &out);
+    if (line->style == WAITING_LINE)
+        draw(line, text_string(&out));
+    else
+        print_line(line, &words, text_string(&out));
+    text_finish(&out);
+    return 0;
+}
+
+struct claim_listener waiting_line_listener(struct waiting_line *line)
+{
+    if (line->style == WAITING_SILENT)
+        return (struct claim_listener){0};
+    return (struct claim_listener){
+        .context = line,
+        .pause = DURATION_SECOND,
+        .waiting = take_waiting,
+        .leases = take_leases,
+    };
+}

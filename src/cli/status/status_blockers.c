@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What keeps devices of a pool from being granted: processes that are on them without a lease or
+ * after it, and people who took them out of service.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/system/container.h"
+#include "base/count.h"
+#include "base/text/table.h"
+#include "base/text/utf8.h"
+#include "cli/options.h"
+#include "cli/status/status_output.h"
+
+enum {
+    INDENT = 2,    /* of the lines after the first */
+    NARROWEST = 40 /* that words are wrapped to */
+};
+
+/* A command has no usual length, so it comes last. */
+static const struct table_column columns[] = {
+    {.heading = "IN THE WAY", .priority = TABLE_ALWAYS},
+    {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
+    {.heading = "USER", .priority = 95, .least = 8},
+    {.heading = "FOR", .priority = 85, .right = true, .hide_unknown = true},
+    {.heading = "LEASE", .priority = 80},
+    {.heading = "CONTAINER", .priority = 60, .hide_unknown = true},
+    {.heading = "COMMAND", .priority = 90, .least = 12, .hide_unknown = true},
+};
+
+/* Which columns that many processes have nothing for are shown. */
+struct shown {
+    bool any;
+    bool container;
+    const struct device_process *contained; /* the first of a container without a lease; NULL */
+};
+
+static bool is_in_the_way(const struct pool_view *view, const struct wire_slot *slot,
+                          const struct device_process *process)
+{
+    return process->squats || view_lingers(view, slot, process);
+}
+
+static struct shown find_shown(const struct pool_view *view)
+{
+    const struct device_process *process;
+    const struct wire_slot *slot;
+    struct shown shown = {0};
+
+    vector_for_each (slot, &view->look.slots) {
+        vector_for_each (process, &slot->device->processes) {
+            if (!is_in_the_way(view, slot, process))
+                continue;
+            shown.any = true;
+            shown.container |= process->container != NULL;
+            if (shown.contained == NULL && process->squats && process->container != NULL)
+                shown.contained = process;
+        }
+    }
+    return shown;
+}
+
+static void add_process(struct table *table, const struct status_picture *picture,
+                        const struct wire_slot *slot, const struct device_process *process,
+                        struct shown shown)
+{
+    table_cell_styled(table, STYLE_STRONG, device_id_format(slot->device->id).text);
+    table_cell_format(table, "%" PRIu64, process->pid);
+    table_cell(table, user_names_find_known(picture->users, process->uid));
+    table_cell(table,
+               process->started == 0 ? NULL : view_duration(process->started, picture->now).text);
+    if (process->squats)
+        table_cell(table, "none");
+    else if (process->lease == 0)
+        table_cell(table, "ended");
+    else
+        table_cell_format(table, "%" PRIu64 ", ended", process->lease);
+    if (process->container != NULL)
+        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
+    else
+        table_cell(table, shown.container ? "" : NULL);
+    table_cell(table, process->command);
+}
+
+/* Writes a line of words, in as many as it takes. */
+static void write_words(const struct status_picture *picture, enum style style,
+                        const struct text *words, struct text *out)
+{
+    size_t width = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
+    struct text inert = {0};
+    struct text lines = {0};
+    char *rest;
+
+    utf8_append_inert(&inert, text_string(words));
+    options_wrap(text_string(&inert), INDENT, width < NARROWEST ? NARROWEST : width, &lines);
+    out->failed |= words->failed || inert.failed || lines.failed;
+    rest = lines.bytes;
+    while (rest != NULL && *rest != '\0')
+        status_write_line(picture, style, strsep(&rest, "\n"), out);
+    text_finish(&inert);
+    text_finish(&lines);
+}
+
+static void write_advice(const struct status_picture *picture, const struct device_process *process,
+                         struct text *out)
+{
+    struct text line = {0};
+
+    text_append_format(&line, "process %" PRIu64 " is in a container: ", process->pid);
+    device_process_advise(process, &line);
+    write_words(picture, STYLE_PLAIN, &line, out);
+    text_finish(&line);
+}
+
+static void write_processes(const struct status_picture *picture, struct text *out)
+{
+    const struct pool_view *view = picture->view;
+    struct shown shown = find_shown(view);
+    const struct device_process *process;
+    const struct wire_slot *slot;
+    struct table table;
+
+    if (!shown.any)
+        return;
+    table_init(&table, columns, COUNT(columns));
+    vector_for_each (slot, &view->look.slots) {
+        vector_for_each (process, &slot->device->processes) {
+            if (is_in_the_way(view, slot, process))
+                add_process(&table, picture, slot, process, shown);
+        }
+    }
+    text_append_char(out, '\n');
+    if (table_print(&table, &picture->terminal, out) < 0)
+        out->failed = true;
+    table_finish(&table);
+    if (shown.contained != NULL)
+        write_advice(picture, shown.contained, out);
+}
+
+/* "nvidia3 is drained (root, 2h5m ago): fan is loud". */
+static void describe_drain(const struct status_picture *picture, const struct wire_slot *slot,
+                           struct text *line)
+{
+    const struct pool_view *view = picture->view;
+    size_t place = (size_t)(slot - view->look.slots.items);
+    bool leased = pool_view_first_use(view, place) < view->uses.count;
+    const char *user = user_names_find_known(picture->users, slot->reason_uid);
+
+    text_append_format(line, "%s %s drained", device_id_format(slot->device->id).text,
+                       leased ? "will be" : "is");
+    if (slot->reason_time != 0)
+        text_append_format(line, " (%s, %s ago)", user == NULL ? "the pool" : user,
+                           view_duration(slot->reason_time, picture->now).text);
+    if (slot->reason != NULL)
+        text_append_format(line, ": %s", slot->reason);
+}
+
+static void write_drain(const struct status_picture *picture, const struct wire_slot *slot,
+                        struct text *out)
+{
+    struct text line = {0};
+
+    describe_drain(picture, slot, &line);
+    write_words(picture, STYLE_WARNING, &line, out);
+    text_finish(&line);
+}
+
+void status_write_hindrances(const struct status_picture *picture, struct text *out)
+{
+    const struct wire_slot *slot;
+    bool first = true;
+
+    write_processes(picture, out);
+    vector_for_each (slot, &picture->view->look.slots) {
+        if (!view_is_drained(slot))
+            continue;
+        if (first)
+            text_append_char(out, '\n');
+        first = false;
+        write_drain(picture, slot, out);
+    }
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queue of a pool in its order. On a wide terminal, or none, why a claim waits stands at the
+ * end of its line; on a narrow one in lines of its own, since half a reason helps nobody.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/text/quantity.h"
+#include "base/text/table.h"
+#include "base/text/utf8.h"
+#include "cli/options.h"
+#include "cli/status/status_output.h"
+
+enum {
+    INDENT = 7,    /* of reasons in lines of their own */
+    NARROWEST = 40 /* that words are wrapped to */
+};
+
+/* The last one only where it fits. */
+static const struct table_column columns[] = {
+    {.heading = "QUEUE", .priority = 40, .right = true},
+    {.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true},
+    {.heading = "USER", .priority = 95, .least = 6},
+    {.heading = "WAITING", .priority = 85, .right = true},
+    {.heading = "STARTS", .priority = 80, .right = true, .hide_unknown = true},
+    {.heading = "WANTS", .priority = 90, .least = 12},
+    {.heading = "JOB", .priority = 70, .least = 8, .hide_unknown = true},
+    {.heading = "WHY", .priority = 75, .least = 24, .hide_unknown = true},
+};
+
+static void add_claim(struct table *table, const struct status_picture *picture,
+                      const struct wire_claim *claim)
+{
+    int64_t now = picture->now;
+    /* Estimates were made when the view was. */
+    int64_t past = view_span(picture->view->look.time, now);
+
+    table_cell_format(table, "%u", claim->position);
+    table_cell_format(table, "%llu", (unsigned long long)claim->id);
+    table_cell(table, user_names_find(picture->users, claim->uid));
+    table_cell(table, view_duration(claim->since, now).text);
+    table_cell(table, claim->estimate.known ? view_start(claim->estimate.value, past).text : NULL);
+    table_cell(table, claim->request);
+    table_cell(table, claim->name != NULL ? claim->name : claim->command);
+}
+
+static void append_reason(const struct wire_claim *claim, const struct status_picture *picture,
+                          struct text *out)
+{
+    size_t width = picture->terminal.width < NARROWEST ? NARROWEST : picture->terminal.width;
+    const char *reason = view_reason(claim);
+    struct text inert = {0};
+    struct text lines = {0};
+
+    if (reason == NULL)
+        return;
+    utf8_append_inert(&inert, reason);
+    options_wrap(text_string(&inert), INDENT, width, &lines);
+    text_append_repeated(out, ' ', INDENT);
+    if (picture->terminal.colour && lines.length > 0)
+        text_append_format(out, "%s%.*s%s\n", style_start(STYLE_FAINT), (int)lines.length - 1,
+                           text_string(&lines), style_end());
+    else
+        text_append(out, text_string(&lines));
+    out->failed |= inert.failed || lines.failed;
+    text_finish(&inert);
+    text_finish(&lines);
+}
+
+/* Puts each claim's reason below its line in the table. */
+static void append_with_reasons(const struct status_picture *picture, const char *table,
+                                struct text *out)
+{
+    const struct wire_claim *claim = picture->view->look.claims.items;
+    const struct wire_claim *end = claim + picture->view->look.claims.count;
+    bool heading = true;
+
+    while (*table != '\0') {
+        size_t length = strcspn(table, "\n");
+
+        length += table[length] == '\n';
+        text_append_bytes(out, table, length);
+        table += length;
+        if (!heading && claim != end)
+            append_reason(claim++, picture, out);
+        heading = false;
+    }
+}
+
+/* Prints the table, with the reasons in it or without. */
+static void print_table(const struct status_picture *picture, const struct terminal *terminal,
+                        bool with_reasons, struct text *out)
+{
+    const struct wire_claim *claim;
+    struct table table;
+
+    table_init(&table, columns, with_reasons ? COUNT(columns) : COUNT(columns) - 1);
+    vector_for_each (claim, &picture->view->look.claims) {
+        add_claim(&table, picture, claim);
+        if (with_reasons)
+            table_cell(&table, view_reason(claim));
+    }
+    if (table_print(&table, terminal, out) < 0)
+        out->failed = true;
+    table_finish(&table);
+}
+
+/* Whether every line fits as it is. */
+static bool fits(const struct status_picture *picture, struct text *out)
+{
+    const struct terminal endless = {.unicode = picture->terminal.unicode};
+    struct text lines = {0};
+    bool all = true;
+
+    if (picture->terminal.width == 0)
+        return true;
+    print_table(picture, &endless, true, &lines);
+    for (size_t at = 0; all && at < lines.length;) {
+        size_t length = strcspn(lines.bytes + at, "\n");
+
+        lines.bytes[at + length] = '\0'; /* its line break, or the end */
+        all = utf8_width(lines.bytes + at) <= picture->terminal.width;
+        at += length + 1;
+    }
+    out->failed |= lines.failed;
+    text_finish(&lines);
+    return all;
+}
+
+void status_write_queue(const struct status_picture *picture, struct text *out)
+{
+    struct text lines = {0};
+
+    if (picture->view->look.claims.count == 0)
+        return;
+    if (fits(picture, out)) {
+        print_table(picture, &picture->terminal, true, out);
+        return;
+    }
+    print_table(picture, &picture->terminal, false, &lines);
+    append_with_reasons(picture, text_string(&lines), out);
+    out->failed |= lines.failed;
+    text_finish(&lines);
+}

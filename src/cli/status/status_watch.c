@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/status/status_watch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/screen.h"
+#include "cli/status/status_output.h"
+#include "view/follower.h"
+#include "view/pool_json.h"
+
+/* Times are shown in seconds, so a screen is drawn at least this often. */
+#define REDRAWN_EVERY DURATION_SECOND
+/* What changes faster is not shown faster. */
+#define SHOWN_EVERY (DURATION_SECOND / 5)
+/* For how long a daemon that is gone is looked for. */
+#define GONE_FOR (30 * DURATION_SECOND)
+
+struct watch {
+    struct follower follower;
+    struct user_names users;
+    bool json;
+    bool on_screen;
+    uint64_t printed; /* the fingerprint of what was printed last */
+    bool has_printed;
+    int64_t drawn_at;        /* when the screen was drawn last */
+    enum follow_state drawn; /* and how it stood with the daemon then */
+    int64_t gone_since;      /* 0: it is there */
+};
+
+void status_append(const struct status_shown *shown, const struct pool_view *view, const char *note,
+                   struct text *out)
+{
+    struct status_picture picture = {
+        .view = view,
+        .address = shown->address,
+        .users = shown->users,
+        .now = shown->now,
+        .terminal = terminal_of(STDOUT_FILENO),
+        .note = note,
+        .stale = shown->stale,
+    };
+
+    if (shown->json)
+        pool_write_json(view, shown->users, shown->goes_on ? JSON_COMPACT : JSON_INDENTED, out);
+    else
+        status_write(&picture, out);
+}
+
+static void append(struct watch *watch, const char *note, bool stale, struct text *out)
+{
+    const struct status_shown shown = {
+        .address = &watch->follower.address,
+        .users = &watch->users,
+        .now = follower_time(&watch->follower),
+        .json = watch->json,
+        .goes_on = true,
+        .stale = stale,
+    };
+
+    status_append(&shown, &watch->follower.view, note, out);
+}
+
+/* Prints a block, or a line of JSON, when something has changed since the last. */
+static int print_change(struct watch *watch)
+{
+    uint64_t fingerprint = pool_view_fingerprint(&watch->follower.view);
+    struct text out = {0};
+    int code;
+
+    if (watch->has_printed && fingerprint == watch->printed)
+        return EXIT_GOOD;
+    if (watch->has_printed && !watch->json)
+        text_append_char(&out, '\n');
+    append(watch, quantity_format_time(watch->follower.view.look.time).text, false, &out);
+    code = output_write(&out);
+    text_finish(&out);
+    watch->printed = fingerprint;
+    watch->has_printed = true;
+    return code;
+}
+
+/* Draws the view; where it is old, a note says why. */
+static int draw(struct watch *watch)
+{
+    enum follow_state state = follower_state(&watch->follower);
+    struct text out = {0};
+    char note[128];
+    int code;
+
+    snprintf(note, sizeof(note), "as it was at %s: the daemon %s",
+             quantity_format_time(follower_time(&watch->follower)).text,
+             state == FOLLOW_GONE ? "is gone, dialling again" : "does not answer");
+    append(watch, state == FOLLOW_LIVE ? NULL : note, state != FOLLOW_LIVE, &out);
+    code = screen_draw(&out);
+    text_finish(&out);
+    watch->drawn_at = clock_now();
+    watch->drawn = state;
+    return code;
+}
+
+/* Notes since when the daemon is gone, and says so once where no screen does. Returns whether it is
+ * still worth waiting for. */
+static bool is_patient(struct watch *watch)
+{
+    struct berth_error lost = watch->follower.reason;
+
+    if (follower_state(&watch->follower) != FOLLOW_GONE) {
+        watch->gone_since = 0;
+        return true;
+    }
+    if (watch->gone_since == 0) {
+        watch->gone_since = clock_now();
+        if (!watch->on_screen) {
+            error_wrap(&lost, lost.code, "status: dialling again");
+            output_error(&lost);
+        }
+    }
+    return clock_now() - watch->gone_since < GONE_FOR;
+}
+
+/* Whether a screen is to be drawn though nothing is new. A long queue comes in many parts, each of
+ * which wakes us up. */
+static bool is_due(const struct watch *watch)
+{
+    return screen_is_dirty() || watch->drawn_at == 0 ||
+           watch->drawn != follower_state(&watch->follower) ||
+           clock_now() - watch->drawn_at >= REDRAWN_EVERY;
+}
+
+static int show(struct watch *watch, uint32_t news)
+{
+    if (!watch->follower.has_view)
+        return EXIT_GOOD;
+    if (watch->on_screen)
+        return news != 0 || is_due(watch) ? draw(watch) : EXIT_GOOD;
+    return news == 0 ? EXIT_GOOD : print_change(watch);
+}
+
+static int64_t wait_of(const struct watch *watch)
+{
+    int64_t wait = follower_wait(&watch->follower);
+    int64_t left = watch->drawn_at + REDRAWN_EVERY - clock_now();
+
+    if (!watch->on_screen || watch->drawn_at == 0 || wait <= left)
+        return wait;
+    return left > 0 ? left : 0;
+}
+
+/* Shows it for ever. Returns an exit code, or 0 with an error. */
+static int watch_pool(struct watch *watch, struct berth_error *error)
+{
+    int code = EXIT_GOOD;
+    int news = 0;
+
+    do {
+        news = follower_step(&watch->follower, error);
+        if (news < 0)
+            return EXIT_GOOD;
+        code = show(watch, (uint32_t)news);
+        if (!is_patient(watch)) {
+            *error = watch->follower.reason;
+            return EXIT_GOOD;
+        }
+    } while (code == EXIT_GOOD &&
+             screen_pause(follower_descriptor(&watch->follower), wait_of(watch)));
+    return code;
+}
+
+int status_watch(const char *inventory, bool json)
+{
+    const struct follow_settings settings = {
+        .inventory = inventory,
+        .kinds = WIRE_NEWS_ALL,
+        .interval = SHOWN_EVERY,
+    };
+    struct watch watch = {.json = json, .on_screen = !json && screen_works()};
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = follower_open(&watch.follower, &settings, &error);
+
+    if (code == 0) {
+        if (watch.on_screen)
+            screen_enter();
+        code = watch_pool(&watch, &error);
+        if (watch.on_screen)
+            screen_leave();
+        follower_close(&watch.follower);
+    }
+    user_names_finish(&watch.users);
+    if (error.code == 0)
+        return code;
+    error_wrap(&error, error.code, "status");
+    return output_refusal(&error);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/subcommands.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/suggest.h"
+#include "base/text/quote.h"
+#include "cli/output.h"
+
+const char *words_name(const struct verb *word)
+{
+    return strchr(word->name, ' ') + 1;
+}
+
+static int fail_unknown(const struct verb *verb, const char *found)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct nearest nearest = {.wanted = found};
+
+    for (const struct verb *const *word = verb->words; *word != NULL; word++)
+        nearest_offer(&nearest, words_name(*word));
+    if (nearest.best != NULL)
+        error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s, did you mean '%s'?", verb->name,
+                  quote(found).text, nearest.best);
+    else
+        error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s (--help lists them)", verb->name,
+                  quote(found).text);
+    return output_error(&error);
+}
+
+const struct verb *words_find(const struct verb *verb, int argc, char **argv, int *ret_exit)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (argc < 2) {
+        error_set(&error, BERTH_ERROR_INVALID, "%s: wanted %s, found nothing", verb->name,
+                  verb->usage);
+        *ret_exit = output_error(&error);
+        return NULL;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        *ret_exit = help_print_verb(verb);
+        return NULL;
+    }
+    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
+        if (strcmp(argv[1], words_name(*word)) == 0)
+            return *word;
+    }
+    *ret_exit = fail_unknown(verb, argv[1]);
+    return NULL;
+}
+
+int words_run(const struct verb *verb, int argc, char **argv)
+{
+    int exit_code;
+    const struct verb *word = words_find(verb, argc, argv, &exit_code);
+
+    return word == NULL ? exit_code : word->run(argc - 1, argv + 1);
+}

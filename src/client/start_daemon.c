@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/start_daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/spawn_detached.h"
+#include "base/error.h"
+#include "base/system/program.h"
+#include "base/text/quantity.h"
+#include "client/dial.h"
+#include "client/user_directory.h"
+#include "base/system/backoff.h"
+#include "client/unix_socket.h"
+#include "model/mask_variables.h"
+
+#define LOCK_NAME "start"
+#define LOG_NAME  "log"
+
+/* What a cleaner of temporary files removes under our hands is made again, so often. */
+enum { TRIES_MOST = 5 };
+
+/* What is open while a daemon is started; -1 is nothing. */
+struct start {
+    const struct pool_address *address;
+    int directory;
+    int lock;
+    int listening;
+    int log;
+    int said; /* where the daemon says that it is ready */
+    int say;
+};
+
+static void close_open(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+static void start_finish(struct start *start)
+{
+    close_open(&start->say);
+    close_open(&start->said);
+    close_open(&start->log);
+    close_open(&start->listening);
+    close_open(&start->lock);
+    close_open(&start->directory);
+}
+
+static int cannot(const struct start *start, int number, const char *what, const char *name,
+                  struct berth_error *error)
+{
+    return error_set_errno(error, number, "%s/%s: cannot %s", start->address->directory, name,
+                           what);
+}
+
+/* Opens a file of ours for writing, whatever file-mode mask is set. */
+static int open_file(const struct start *start, const char *name, int flags, int *ret_file)
+{
+    int file =
+        openat(start->directory, name,
+               O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, S_IRUSR | S_IWUSR);
+
+    if (file < 0)
+        return errno;
+    if (fchmod(file, S_IRUSR | S_IWUSR) < 0) {
+        int number = errno;
+
+        close(file);
+        return number;
+    }
+    *ret_file = file;
+    return 0;
+}
+
+/* Waits for the lock, and not for ever: who holds it may have been stopped. */
+static int take_lock(int lock)
+{
+    struct patience patience;
+
+    patience_begin(&patience, dial_settings.start_patience);
+    while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return errno;
+        if (patience.step > 4 * PATIENCE_FIRST)
+            patience.step = 4 * PATIENCE_FIRST;
+        if (!patience_pause(&patience))
+            return EWOULDBLOCK;
+    }
+    return 0;
+}
+
+static bool is_still_there(const struct start *start, const char *name, int file)
+{
+    struct stat held;
+    struct stat named;
+
+    return fstat(file, &held) == 0 &&
+           fstatat(start->directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+/* Opens the directory and locks it against other starters. */
+static int start_lock(struct start *start, struct berth_error *error)
+{
+    int number = ENOENT;
+
+    for (unsigned i = 0; i < TRIES_MOST && number == ENOENT; i++) {
+        int code;
+
+        close_open(&start->lock);
+        close_open(&start->directory);
+        code = own_directory_open(start->address, &start->directory, error);
+        if (code < 0)
+            return code;
+        number = open_file(start, LOCK_NAME, O_RDWR, &start->lock);
+        if (number == 0)
+            number = take_lock(start->lock);
+        if (number == 0 && !is_still_there(start, LOCK_NAME, start->lock))
+            number = ENOENT;
+    }
+    if (number == EWOULDBLOCK)
+        return error_set(error, BERTH_ERROR_IO,
+                         "%s/" LOCK_NAME ": another command has been starting the daemon for %s",
+                         start->address->directory,
+                         quantity_format_duration(dial_settings.start_patience).text);
+    return number == 0 ? 0 : cannot(start, number, "lock it", LOCK_NAME, error);
+}
+
+/* Whether there is nobody behind the socket, now that we hold the lock. */
+static bool is_silent(const struct start *start)
+{
+    int socket = -1;
+    int number = unix_connect(start->address->socket, &socket);
+
+    if (number == 0)
+        close(socket);
+    return number == ENOENT || number == ECONNREFUSED;
+}
+
+static int start_listen(struct start *start, struct berth_error *error)
+{
+    int number = 0;
+    int ends[2];
+
+    if (unlinkat(start->directory, POOL_SOCKET_NAME, 0) < 0 && errno != ENOENT)
+        return cannot(start, errno, "replace it", POOL_SOCKET_NAME, error);
+    number = open_file(start, LOG_NAME, O_WRONLY | O_APPEND, &start->log);
+    if (number != 0)
+        return cannot(start, number, "open it", LOG_NAME, error);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set_errno(error, errno, "%s: cannot start the daemon",
+                               start->address->directory);
+    start->said = ends[0];
+    start->say = ends[1];
+    number = unix_listen(start->directory, POOL_SOCKET_NAME, &start->listening);
+    if (number != 0)
+        return cannot(start, number, "listen on it", POOL_SOCKET_NAME, error);
+    return 0;
+}
+
+static int start_program(struct start *start, struct berth_error *error)
+{
+    char found[PATH_MAX];
+    const char *program = dial_settings.program;
+    char *arguments[6] = {(char *)"berthd", (char *)"--own", start->address->directory};
+    struct detached detached = {
+        .arguments = arguments,
+        .input = -1,
+        .output = start->say,
+        .log = start->log,
+        .listening = start->listening,
+        .dropped = inherited_variables,
+        .paths = hardware_variables,
+    };
+
+    if (program == NULL) {
+        program_find("berthd", found, sizeof(found));
+        program = found;
+    }
+    if (start->address->inventory != NULL) {
+        arguments[3] = (char *)"--inventory";
+        arguments[4] = start->address->inventory;
+    }
+    detached.program = program;
+    return detached_start(&detached, error);
+}
+
+/* Reads up to the end of the line or of the file. Returns 0, or an errno: ETIMEDOUT. */
+static int read_line(int from, char *line, size_t size)
+{
+    int64_t until = clock_after(clock_now(), dial_settings.start_patience);
+    size_t length = 0;
+
+    line[0] = '\0';
+    while (length + 1 < size && strchr(line, '\n') == NULL) {
+        struct pollfd waiting = {.fd = from, .events = POLLIN};
+        int64_t left = (until - clock_now()) / 1000000;
+        int ready = poll(&waiting, 1, left > 0 ? (int)left : 0);
+        ssize_t got;
+
+        if (ready == 0)
+            return ETIMEDOUT;
+        got = ready < 0 ? -1 : read(from, line + length, size - 1 - length);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got > 0)
+            length += (size_t)got;
+        line[length] = '\0';
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return 0;
+}
+
+static int start_wait(struct start *start, struct berth_error *error)
+{
+    const char *directory = start->address->directory;
+    static const char not_good[] = "not good: "; /* before what is wrong with what it was told */
+    char line[BERTH_ERROR_MESSAGE_SIZE];
+    int number;
+
+    close_open(&start->say);
+    close_open(&start->listening);
+    number = read_line(start->said, line, sizeof(line));
+    if (number == 0 && strcmp(line, "ready") == 0)
+        return 0;
+    if (number == ETIMEDOUT)
+        return error_set(error, BERTH_ERROR_IO,
+                         "%s: the daemon was not ready after %s: see %s/" LOG_NAME, directory,
+                         quantity_format_duration(dial_settings.start_patience).text, directory);
+    unlinkat(start->directory, POOL_SOCKET_NAME, 0);
+    if (number != 0)
+        return error_set_errno(error, number, "%s: cannot hear the daemon", directory);
+    if (strncmp(line, not_good, sizeof(not_good) - 1) == 0)
+        return error_set(error, BERTH_ERROR_INVALID, "%s", line + sizeof(not_good) - 1);
+    if (line[0] != '\0')
+        return error_set(error, BERTH_ERROR_IO, "%s", line);
+    error_set(error, BERTH_ERROR_IO, "%s: the daemon did not start: see %s/" LOG_NAME, directory,
+              directory);
+    return START_WORDLESS;
+}
+
+static int start_daemon(struct start *start, struct berth_error *error)
+{
+    int code = start_listen(start, error);
+
+    if (code < 0)
+        return code;
+    code = start_program(start, error);
+    if (code < 0)
+        unlinkat(start->directory, POOL_SOCKET_NAME, 0);
+    return code < 0 ? code : start_wait(start, error);
+}
+
+/* To who dials, BERTH_ERROR_NOT_FOUND means that nobody listens; what else is missing when a daemon
+ * is started is another matter. */
+static int not_an_absence(int code, struct berth_error *error)
+{
+    if (code != BERTH_ERROR_NOT_FOUND)
+        return code;
+    if (error != NULL)
+        error->code = BERTH_ERROR_IO;
+    return BERTH_ERROR_IO;
+}
+
+int start_own(const struct pool_address *address, struct berth_error *error)
+{
+    struct start start = {address, -1, -1, -1, -1, -1, -1};
+    int code = start_lock(&start, error);
+
+    if (code == 0 && is_silent(&start))
+        code = start_daemon(&start, error);
+    start_finish(&start);
+    return not_an_absence(code, error);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/user_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static const char *describe_type(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFLNK:
+        return "a symlink";
+    case S_IFREG:
+        return "a file";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "something else";
+    }
+}
+
+static int check_status(const char *path, const struct stat *status, struct berth_error *error)
+{
+    if (!S_ISDIR(status->st_mode))
+        return error_set(error, BERTH_ERROR_PERMISSION, "%s: wanted a directory, found %s", path,
+                         describe_type(status->st_mode));
+    if (status->st_uid != geteuid())
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "%s: wanted a directory of user %ju, found one of user %ju; "
+                         "BERTH_RUNTIME_DIR can name another place",
+                         path, (uintmax_t)geteuid(), (uintmax_t)status->st_uid);
+    if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "%s: wanted a directory that is closed to others (mode 0700), found mode "
+                         "%04o",
+                         path, (unsigned)(status->st_mode & 07777));
+    return 0;
+}
+
+/* An unusual file-mode mask may have taken from us what we need. */
+static int open_up(int directory, mode_t mode)
+{
+    char path[64];
+
+    if ((mode & S_IRWXU) == S_IRWXU)
+        return 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", directory);
+    return chmod(path, S_IRWXU);
+}
+
+/* `name` in the directory `at` is what the whole path `shown` names. */
+struct place {
+    int at;
+    const char *name;
+    const char *shown;
+};
+
+/* Opens without following a symlink, and whatever it is, so that the message can say what. */
+static int open_place(const struct place *place)
+{
+    return openat(place->at, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int open_checked(const struct place *place, bool make, int *ret_directory,
+                        struct berth_error *error)
+{
+    struct stat status;
+    bool made = false;
+    int directory = open_place(place);
+    int code;
+
+    if (directory < 0 && errno == ENOENT && make) {
+        made = mkdirat(place->at, place->name, S_IRWXU) == 0;
+        if (!made && errno != EEXIST)
+            return error_set_errno(error, errno, "%s: cannot make the directory", place->shown);
+        directory = open_place(place);
+    }
+    if (directory < 0)
+        return error_set_errno(error, errno, "%s", place->shown);
+    if (fstat(directory, &status) < 0)
+        code = error_set_errno(error, errno, "%s", place->shown);
+    else
+        code = check_status(place->shown, &status, error);
+    if (code == 0 && made && open_up(directory, status.st_mode) < 0)
+        code = error_set_errno(error, errno, "%s", place->shown);
+    if (code == 0)
+        *ret_directory = directory;
+    else
+        close(directory);
+    return code;
+}
+
+static int open_below(const struct pool_address *address, bool make, int *ret_directory,
+                      struct berth_error *error)
+{
+    const char *name = strrchr(address->directory, '/') + 1;
+    char *outer = strndup(address->directory, (size_t)(name - 1 - address->directory));
+    int around = -1;
+    int code;
+
+    if (outer == NULL)
+        return error_set_memory(error);
+    code = open_checked(&(struct place){AT_FDCWD, outer, outer}, make, &around, error);
+    free(outer);
+    if (code < 0)
+        return code;
+    code =
+        open_checked(&(struct place){around, name, address->directory}, make, ret_directory, error);
+    close(around);
+    return code;
+}
+
+static int open_all(const struct pool_address *address, bool make, int *ret_directory,
+                    struct berth_error *error)
+{
+    const struct place place = {AT_FDCWD, address->directory, address->directory};
+
+    return address->inventory != NULL ? open_below(address, make, ret_directory, error)
+                                      : open_checked(&place, make, ret_directory, error);
+}
+
+int own_directory_open(const struct pool_address *address, int *ret_directory,
+                       struct berth_error *error)
+{
+    return open_all(address, true, ret_directory, error);
+}
+
+int own_directory_check(const struct pool_address *address, struct berth_error *error)
+{
+    int directory = -1;
+    int code = open_all(address, false, &directory, error);
+
+    if (directory >= 0)
+        close(directory);
+    return code == BERTH_ERROR_NOT_FOUND ? 0 : code;
+}
+
+int own_directory_glance(const struct pool_address *address, struct berth_error *error)
+{
+    struct stat status;
+
+    if (lstat(address->directory, &status) < 0)
+        return error_set_errno(error, errno, "%s", address->directory);
+    return check_status(address->directory, &status, error);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/request_tags.h"
+
+#include "base/count.h"
+#include "model/request.h"
+
+/* The enums that are written: their values never change. The largest of each is the limit in the
+ * table below, to be moved when one is appended. */
+_Static_assert(VENDOR_NVIDIA == 0 && VENDOR_AMD == 1 && VENDOR_INTEL == 2 && VENDOR_APPLE == 3 &&
+                   VENDOR_DRI == 4,
+               "vendors are part of the format");
+_Static_assert(VENDOR_RULE_ONE == 0 && VENDOR_RULE_MIXED == 1 && VENDOR_RULE_EXACT == 2,
+               "vendor rules are part of the format");
+_Static_assert(SHARING_EXCLUSIVE == 0 && SHARING_MPS == 1 && SHARING_TIME_SLICE == 2,
+               "kinds of sharing are part of the format");
+_Static_assert(SCHEDULING_UNSAID == 0 && SCHEDULING_BEST_EFFORT == 1 && SCHEDULING_GANG == 2 &&
+                   SCHEDULING_SPREAD == 3,
+               "kinds of scheduling are part of the format");
+_Static_assert(PRIORITY_UNSAID == 0 && PRIORITY_LOW == 1 && PRIORITY_NORMAL == 2 &&
+                   PRIORITY_HIGH == 3,
+               "priorities are part of the format");
+
+static const struct tagged_field request_fields[] = {
+    [REQUEST_TAG_LEAST] = {TAGGED_NUMBER(request, gpus.least, UINT32_MAX), .by_default = 1},
+    [REQUEST_TAG_MOST] = {TAGGED_NUMBER(request, gpus.most, UINT32_MAX), .by_default = 1},
+    [REQUEST_TAG_ALL] = {TAGGED_NUMBER(request, gpus.all, true)},
+    [REQUEST_TAG_REPLICAS] = {TAGGED_NUMBER(request, replicas, UINT32_MAX), .by_default = 1},
+    [REQUEST_TAG_WANTED] = {TAGGED_MEMBER(request, wanted, ids), .most = DEVICE_ID_LIST_MOST},
+    [REQUEST_TAG_AVOIDED] = {TAGGED_MEMBER(request, avoided, ids), .most = DEVICE_ID_LIST_MOST},
+    [REQUEST_TAG_VENDOR_RULE] = {TAGGED_NUMBER(request, vendor_rule, VENDOR_RULE_EXACT)},
+    [REQUEST_TAG_VENDOR] = {TAGGED_NUMBER(request, vendor, VENDOR_DRI)},
+    [REQUEST_TAG_MODEL] = {TAGGED_MEMBER(request, model, text), .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_MIN_FREE] = {TAGGED_MEMBER(request, min_free, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_MIN_MEMORY] = {TAGGED_MEMBER(request, min_memory, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_MIN_CAP] = {TAGGED_MEMBER(request, min_cap, capability), .most = UINT32_MAX},
+    [REQUEST_TAG_SHARING] = {TAGGED_NUMBER(request, sharing, SHARING_TIME_SLICE)},
+    [REQUEST_TAG_SHARE] = {TAGGED_MEMBER(request, share, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_MEMORY] = {TAGGED_MEMBER(request, memory, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_SCHEDULING] = {TAGGED_NUMBER(request, scheduling, SCHEDULING_SPREAD)},
+    [REQUEST_TAG_PRIORITY] = {TAGGED_NUMBER(request, priority, PRIORITY_HIGH)},
+    [REQUEST_TAG_POLICY] = {TAGGED_MEMBER(request, policy, text), .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_AFFINITY] = {TAGGED_MEMBER(request, affinity, text), .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_OPPORTUNISTIC] = {TAGGED_NUMBER(request, opportunistic, true)},
+    [REQUEST_TAG_RANKS] = {TAGGED_NUMBER(request, ranks, true)},
+    [REQUEST_TAG_OR_CPU] = {TAGGED_NUMBER(request, or_cpu, true)},
+    [REQUEST_TAG_NONBLOCK] = {TAGGED_NUMBER(request, nonblock, true)},
+    [REQUEST_TAG_WAIT] = {TAGGED_MEMBER(request, wait, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_TIME] = {TAGGED_MEMBER(request, time, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_NAME] = {TAGGED_MEMBER(request, name, text), .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_CPUS] = {TAGGED_MEMBER(request, cpus, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_HOST_MEMORY] = {TAGGED_MEMBER(request, host_memory, maybe), .most = UINT64_MAX},
+    [REQUEST_TAG_MPS_PIPE_DIR] = {TAGGED_MEMBER(request, mps_pipe_dir, text),
+                                  .most = REQUEST_TEXT_LONGEST},
+    [REQUEST_TAG_MPS_LOG_DIR] = {TAGGED_MEMBER(request, mps_log_dir, text),
+                                 .most = REQUEST_TEXT_LONGEST},
+};
+_Static_assert(COUNT(request_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest request_tagged_digest;
+
+const struct tagged_table request_tagged = {
+    .digest = &request_tagged_digest,
+    .fields = request_fields,
+    .count = COUNT(request_fields),
+    .size = sizeof(struct request),
+};

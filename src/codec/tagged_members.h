@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The members of structs that tables of fields describe, by their places.
+ */
+#ifndef MODEL_TAGGED_MEMBERS_H
+#define MODEL_TAGGED_MEMBERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model/device_id.h"
+#include "codec/tagged.h"
+
+static inline void *tagged_member(void *whole, size_t offset)
+{
+    return (unsigned char *)whole + offset;
+}
+
+static inline const void *tagged_const_member(const void *whole, size_t offset)
+{
+    return (const unsigned char *)whole + offset;
+}
+
+/* A member of 1, 2, 4 or 8 bytes. */
+static inline uint64_t tagged_load(const void *member, size_t size)
+{
+    uint64_t wide = 0;
+    uint32_t middle = 0;
+    uint16_t narrow = 0;
+
+    switch (size) {
+    case sizeof(wide):
+        memcpy(&wide, member, sizeof(wide));
+        return wide;
+    case sizeof(middle):
+        memcpy(&middle, member, sizeof(middle));
+        return middle;
+    case sizeof(narrow):
+        memcpy(&narrow, member, sizeof(narrow));
+        return narrow;
+    default:
+        return *(const unsigned char *)member;
+    }
+}
+
+static inline void tagged_store(void *member, size_t size, uint64_t number)
+{
+    uint32_t middle = (uint32_t)number;
+    uint16_t narrow = (uint16_t)number;
+
+    switch (size) {
+    case sizeof(number):
+        memcpy(member, &number, sizeof(number));
+        break;
+    case sizeof(middle):
+        memcpy(member, &middle, sizeof(middle));
+        break;
+    case sizeof(narrow):
+        memcpy(member, &narrow, sizeof(narrow));
+        break;
+    default:
+        *(unsigned char *)member = (unsigned char)number;
+    }
+}
+
+/* What a number is when its field is missing. */
+static inline uint64_t tagged_default(const struct tagged_field *field, uint32_t type_bit)
+{
+    bool counts = field->default_types == 0 || (field->default_types & type_bit) != 0;
+
+    return counts ? field->by_default : 0;
+}
+
+/* Pointers to different types are stored alike, const or not. */
+static inline const void *tagged_load_pointer(const struct tagged_field *field, const void *whole)
+{
+    const void *pointer;
+
+    memcpy(&pointer, tagged_const_member(whole, field->offset), sizeof(pointer));
+    return pointer;
+}
+
+static inline void tagged_store_pointer(const struct tagged_field *field, void *whole,
+                                        void *pointer)
+{
+    memcpy(tagged_member(whole, field->offset), &pointer, sizeof(pointer));
+}
+
+/* A device's id, in TAGGED_ID_SIZE bytes. Appending fails with BERTH_ERROR_INVALID for what is
+ * none.
+ */
+enum { TAGGED_ID_SIZE = 9 };
+int tagged_append_id(struct text *out, struct device_id id);
+int tagged_get_id(const struct tagged_reading *reading, const struct tagged_field *field, size_t at,
+                  struct device_id *ret_id);
+
+#endif

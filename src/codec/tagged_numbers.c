@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kinds of fields that are numbers.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "model/capability.h"
+#include "model/optional.h"
+#include "codec/tagged.h"
+#include "codec/tagged_members.h"
+
+enum { NUMBER_SIZE_MOST = 8 };
+
+static void append_number(struct text *out, uint64_t number)
+{
+    unsigned char *place = text_place(out, NUMBER_SIZE_MOST);
+    size_t size = 0;
+
+    if (place == NULL)
+        return;
+    tagged_put(place, number, NUMBER_SIZE_MOST);
+    for (; number != 0; number >>= 8)
+        size++;
+    text_added(out, size);
+}
+
+static int take_number(const struct tagged_reading *reading, const struct tagged_field *field,
+                       struct tagged_span value, uint64_t *ret_number)
+{
+    size_t length = value.end - value.at;
+    uint64_t number;
+
+    if (length > NUMBER_SIZE_MOST)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted %s of at most %d bytes, found %zu at byte %zu", field->name,
+                         NUMBER_SIZE_MOST, length, value.at);
+    number = tagged_get(reading->bytes + value.at, length);
+    if (number > field->most)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "wanted %s of at most %" PRIu64 ", found %" PRIu64 " at byte %zu",
+                         field->name, field->most, number, value.at);
+    *ret_number = number;
+    return 0;
+}
+
+static bool number_is_default(const struct tagged_field *field, uint32_t type_bit,
+                              const void *whole)
+{
+    return tagged_load(tagged_const_member(whole, field->offset), field->size) ==
+           tagged_default(field, type_bit);
+}
+
+static int number_write(const struct tagged_field *field, const void *whole, struct text *out)
+{
+    uint64_t number = tagged_load(tagged_const_member(whole, field->offset), field->size);
+
+    if (number > field->most)
+        return BERTH_ERROR_INVALID;
+    append_number(out, number);
+    return 0;
+}
+
+static int number_read(const struct tagged_reading *reading, const struct tagged_field *field,
+                       struct tagged_span value, void *whole)
+{
+    uint64_t number = 0;
+    int code = take_number(reading, field, value, &number);
+
+    if (code == 0)
+        tagged_store(tagged_member(whole, field->offset), field->size, number);
+    return code;
+}
+
+static void number_reset(const struct tagged_field *field, uint32_t type_bit, void *whole)
+{
+    tagged_store(tagged_member(whole, field->offset), field->size, tagged_default(field, type_bit));
+}
+
+const struct tagged_kind tagged_number = {
+    .shape = TAGGED_SHAPE_NUMBER,
+    .is_default = number_is_default,
+    .write = number_write,
+    .reset = number_reset,
+    .read = number_read,
+};
+
+static bool maybe_is_default(const struct tagged_field *field, uint32_t type_bit, const void *whole)
+{
+    const struct optional_number *member = tagged_const_member(whole, field->offset);
+
+    (void)type_bit;
+    return !member->known;
+}
+
+static int maybe_write(const struct tagged_field *field, const void *whole, struct text *out)
+{
+    const struct optional_number *member = tagged_const_member(whole, field->offset);
+
+    if (member->value > field->most)
+        return BERTH_ERROR_INVALID;
+    append_number(out, member->value);
+    return 0;
+}
+
+static int maybe_read(const struct tagged_reading *reading, const struct tagged_field *field,
+                      struct tagged_span value, void *whole)
+{
+    struct optional_number *member = tagged_member(whole, field->offset);
+    int code = take_number(reading, field, value, &member->value);
+
+    member->known = code == 0;
+    return code;
+}
+
+const struct tagged_kind tagged_maybe = {
+    .is_default = maybe_is_default,
+    .write = maybe_write,
+    .read = maybe_read,
+};
+
+static bool capability_is_default(const struct tagged_field *field, uint32_t type_bit,
+                                  const void *whole)
+{
+    const struct capability *member = tagged_const_member(whole, field->offset);
+
+    (void)type_bit;
+    return !member->known;
+}
+
+static int capability_write(const struct tagged_field *field, const void *whole, struct text *out)
+{
+    const struct capability *member = tagged_const_member(whole, field->offset);
+
+    append_number(out, (uint64_t)member->major << 16 | member->minor);
+    return 0;
+}
+
+static int capability_read(const struct tagged_reading *reading, const struct tagged_field *field,
+                           struct tagged_span value, void *whole)
+{
+    uint64_t number = 0;
+    int code = take_number(reading, field, value, &number);
+
+    if (code == 0)
+        *(struct capability *)tagged_member(whole, field->offset) = (struct capability){
+            .known = true,
+            .major = (uint16_t)(number >> 16),
+            .minor = (uint16_t)number,
+        };
+    return code;
+}
+
+const struct tagged_kind tagged_capability = {
+    .is_default = capability_is_default,
+    .write = capability_write,
+    .read = capability_read,
+};

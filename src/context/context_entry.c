@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "context/context_entry.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+
+/* Whether such a place is there, perhaps with another context by now. With the set's lock. */
+static int check_there(const struct entry *entry, struct context_place place,
+                       struct berth_error *error)
+{
+    if (entry->is_released || place.generation == 0 || place.generation > entry->generation)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a context on %s, found that it is released",
+                         device_id_format(entry->id).text);
+    return 0;
+}
+
+static int check_generation(const struct entry *entry, struct context_place place,
+                            struct berth_error *error)
+{
+    if (place.generation < entry->generation)
+        return error_set(error, BERTH_ERROR_STALE,
+                         "wanted the context on %s, found one of generation %" PRIu32
+                         ": it was rebuilt and is of generation %" PRIu32 " now",
+                         device_id_format(entry->id).text, place.generation, entry->generation);
+    return 0;
+}
+
+int entry_enter_any(struct context_set *set, struct context_place place, struct entry **ret_entry,
+                    struct berth_error *error)
+{
+    struct entry *entry;
+    int code;
+
+    if (place.position >= set->count) {
+        error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %" PRIu32,
+                  set->count, place.position);
+        return BERTH_ERROR_RANGE;
+    }
+    entry = &set->entries[place.position];
+    pthread_mutex_lock(&entry->calls);
+    pthread_mutex_lock(&set->lock);
+    code = check_there(entry, place, error);
+    pthread_mutex_unlock(&set->lock);
+    if (code < 0)
+        pthread_mutex_unlock(&entry->calls);
+    else
+        *ret_entry = entry;
+    return code;
+}
+
+int entry_enter(struct context_set *set, struct context_place place, struct entry **ret_entry,
+                struct berth_error *error)
+{
+    struct entry *entry = NULL;
+    int code = entry_enter_any(set, place, &entry, error);
+
+    if (code < 0)
+        return code;
+    code = check_generation(entry, place, error);
+    if (code < 0)
+        entry_leave(entry);
+    else
+        *ret_entry = entry;
+    return code;
+}
+
+void entry_leave(struct entry *entry)
+{
+    pthread_mutex_unlock(&entry->calls);
+}
+
+static enum berth_fault fault_of(enum driver_verdict verdict)
+{
+    switch (verdict) {
+    case DRIVER_FINE:
+        return BERTH_FAULT_NONE;
+    case DRIVER_RETRY:
+        return BERTH_FAULT_RETRY;
+    case DRIVER_GIVE_UP:
+        return BERTH_FAULT_GIVE_UP;
+    case DRIVER_REBUILD:
+    case DRIVER_UNSURE:
+        break;
+    }
+    return BERTH_FAULT_REBUILD;
+}
+
+/* What is lost stays so; what is given up is not tried again. */
+static void note_lost(struct context_set *set, struct entry *entry, enum berth_fault fault,
+                      int status)
+{
+    pthread_mutex_lock(&set->lock);
+    if (fault > entry->fault) {
+        entry->fault = fault;
+        entry->status = status;
+    }
+    pthread_mutex_unlock(&set->lock);
+}
+
+enum berth_fault entry_judge(struct context_set *set, struct entry *entry, int status)
+{
+    const struct driver_ops *ops = entry->driver->ops;
+    enum driver_verdict verdict = ops->judge(status);
+    enum berth_fault fault;
+
+    if (verdict == DRIVER_UNSURE && entry->context.pointer != NULL) {
+        int answer = ops->try(entry->driver, &entry->context);
+
+        verdict = answer == 0 ? DRIVER_FINE : ops->judge(answer);
+    }
+    fault = fault_of(verdict);
+    if (fault >= BERTH_FAULT_REBUILD)
+        note_lost(set, entry, fault, status);
+    /* One that is lost already is not found good by a wrong call. */
+    return entry->fault > fault ? entry->fault : fault;
+}
+
+int entry_refuse_lost(const struct entry *entry, struct berth_error *error)
+{
+    const char *name;
+
+    if (entry->fault == BERTH_FAULT_NONE)
+        return 0;
+    name = entry->driver->ops->name_status(entry->driver, entry->status);
+    return error_set(
+        error, BERTH_ERROR_LOST, "wanted the context on %s, found it lost by %.100s (%s %d): %s",
+        device_id_format(entry->id).text, name == NULL ? "a fault" : name, entry->driver->ops->name,
+        entry->status,
+        entry->fault == BERTH_FAULT_REBUILD ? "it may be rebuilt"
+                                            : "the device is of no use to this process any more");
+}
+
+void entry_memory(struct context_set *set, struct entry *entry, struct driver_memory *ret_memory)
+{
+    const struct context_surroundings *around = &set->surroundings;
+    struct driver_memory memory = {0};
+
+    if (entry->fault == BERTH_FAULT_NONE) {
+        int status = entry->driver->ops->memory(entry->driver, &entry->context, &memory);
+
+        if (status != 0) {
+            memory = (struct driver_memory){0};
+            entry_judge(set, entry, status);
+        }
+    }
+    /* What was sampled is of the device, not of what stands in for it. */
+    if (!memory.free.known && !entry->stands_in && around->free_memory != NULL)
+        memory.free = around->free_memory(around->data, (size_t)(entry - set->entries));
+    *ret_memory = memory;
+}
+
+void entry_release(struct context_set *set, struct entry *entry)
+{
+    if (entry->is_released || entry->driver == NULL)
+        return;
+    pthread_mutex_lock(&set->lock);
+    entry->is_released = true;
+    pthread_mutex_unlock(&set->lock);
+    /* A driver that refuses has lost it already. */
+    if (entry->context.pointer != NULL)
+        entry->driver->ops->destroy(entry->driver, entry->context);
+    entry->context = (struct native_context){0};
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a set keeps of its contexts; for the files that make up sets.
+ *
+ * Two locks: an entry's own is held through calls of the driver, which take as long as they like;
+ * the set's, which is taken after it, only to look at or change what is known. So whoever chooses
+ * among contexts never waits for a driver that rebuilds one.
+ */
+#ifndef CONTEXT_ENTRY_H
+#define CONTEXT_ENTRY_H
+
+#include <pthread.h>
+
+#include "context/context_set.h"
+
+struct entry {
+    /* These stay. */
+    struct device_id id;
+    struct driver *driver;
+    struct native_device device;
+    bool stands_in;
+
+    pthread_mutex_t calls;
+    struct native_context context; /* under `calls` */
+
+    /* Under the set's lock; changed only by who has `calls`, too. */
+    uint32_t generation;
+    enum berth_fault fault; /* NONE, REBUILD or GIVE_UP */
+    int status;             /* what it was lost by */
+    bool is_released;
+
+    /* What context_set_best has promised of its memory, and which figure that was about; under the
+     * set's lock. */
+    uint64_t promised;
+    struct optional_number last_free;
+};
+
+struct context_set {
+    pthread_mutex_t lock;
+    size_t turn; /* the position that had the last one; under the lock */
+    unsigned cuda_flags;
+    struct context_surroundings surroundings;
+    size_t count;
+    struct entry entries[];
+};
+
+/* Takes the entry's `calls` where the place is there; gives it back by entry_leave. Fails with
+ * BERTH_ERROR_RANGE, _NOT_FOUND or _STALE. entry_enter_any takes earlier generations, too. */
+int entry_enter(struct context_set *set, struct context_place place, struct entry **ret_entry,
+                struct berth_error *error);
+int entry_enter_any(struct context_set *set, struct context_place place, struct entry **ret_entry,
+                    struct berth_error *error);
+void entry_leave(struct entry *entry);
+
+/* Says of which class the answer of a driver is, and takes note of what is lost. With `calls`. */
+enum berth_fault entry_judge(struct context_set *set, struct entry *entry, int status);
+
+/* Whether it is good. Fails with BERTH_ERROR_LOST. With `calls` or the set's lock. */
+int entry_refuse_lost(const struct entry *entry, struct berth_error *error);
+
+/* How much memory its device has: asked, or of the last sample. With `calls`. */
+void entry_memory(struct context_set *set, struct entry *entry, struct driver_memory *ret_memory);
+
+/* Gives back the context, where that has not been done. With `calls`. */
+void entry_release(struct context_set *set, struct entry *entry);
+
+#endif

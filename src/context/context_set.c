@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making sets, and choosing among their contexts.
+ */
+#include "context/context_set.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "context/context_entry.h"
+
+/* ---- Making them ---- */
+
+/* The drivers that may serve a device, the first that does is taken. */
+struct candidates {
+    const struct driver_ops *ops[2];
+    size_t count;
+};
+
+static struct candidates candidates_for(enum berth_api api, enum vendor vendor)
+{
+    if (api == BERTH_API_CUDA)
+        return (struct candidates){{&cuda_driver}, 1};
+    if (api == BERTH_API_ANY && vendor == VENDOR_NVIDIA)
+        return (struct candidates){{&cuda_driver, &opencl_driver}, 2};
+    return (struct candidates){{&opencl_driver}, 1};
+}
+
+/* No driver is there, or none that knows the device: another may. */
+static bool may_be_elsewhere(int code)
+{
+    return code == BERTH_ERROR_NOT_FOUND || code == BERTH_ERROR_NO_DEVICE;
+}
+
+/* Of two refusals the first is told: it is of the driver that was to be. */
+static int find_device(const struct context_set_facts *facts, const struct context_target *target,
+                       struct entry *entry, struct berth_error *error)
+{
+    struct candidates candidates = candidates_for(facts->api, target->id.vendor);
+    struct berth_error later = BERTH_ERROR_INIT;
+    int code = BERTH_ERROR_NOT_FOUND;
+
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct berth_error *told = i == 0 ? error : &later;
+        int found = driver_need(candidates.ops[i], &entry->driver, told);
+
+        if (found == 0)
+            found = entry->driver->ops->find(entry->driver, target, &entry->device, told);
+        if (found == 0)
+            return 0;
+        entry->driver = NULL;
+        if (i == 0)
+            code = found;
+        if (!may_be_elsewhere(found)) {
+            if (i > 0)
+                error_set(error, found, "%s", later.message);
+            return found;
+        }
+    }
+    return code;
+}
+
+/* The same part for the same device, whichever sets it is in. */
+static int stand_in(const struct context_set_facts *facts, const struct context_target *target,
+                    struct entry *entry, struct berth_error *error)
+{
+    int code = driver_need(&opencl_driver, &entry->driver, error);
+
+    if (code == 0)
+        code = opencl_driver.stand_in(entry->driver, target->slot, facts->parts, &entry->device,
+                                      error);
+    if (code < 0)
+        entry->driver = NULL;
+    entry->stands_in = code == 0;
+    return code;
+}
+
+static int make_entry(const struct context_set_facts *facts, size_t number, struct entry *entry,
+                      struct berth_error *error)
+{
+    const struct context_target *target = &facts->targets[number];
+    int code = find_device(facts, target, entry, error);
+    int status;
+
+    if (may_be_elsewhere(code) && facts->parts > 0 && facts->api != BERTH_API_CUDA)
+        code = stand_in(facts, target, entry, error);
+    if (entry->driver == NULL)
+        return error_wrap(error, code, "%s", device_id_format(target->id).text);
+    status = entry->driver->ops->create(entry->driver, entry->device, facts->cuda_flags,
+                                        &entry->context);
+    if (status == 0)
+        return 0;
+    entry->context = (struct native_context){0};
+    return driver_refuse(entry->driver, status, BERTH_ERROR_DRIVER, error,
+                         "%s: wanted a context, found", device_id_format(target->id).text);
+}
+
+int context_set_create(const struct context_set_facts *facts, struct context_set **ret_set,
+                       struct berth_error *error)
+{
+    struct context_set *set = calloc(1, sizeof(*set) + facts->count * sizeof(set->entries[0]));
+    int code = 0;
+
+    if (set == NULL)
+        return error_set_memory(error);
+    pthread_mutex_init(&set->lock, NULL);
+    set->count = facts->count;
+    set->turn = facts->count - 1;
+    set->cuda_flags = facts->cuda_flags;
+    set->surroundings = facts->surroundings;
+    for (size_t i = 0; i < facts->count; i++) {
+        pthread_mutex_init(&set->entries[i].calls, NULL);
+        set->entries[i].id = facts->targets[i].id;
+        set->entries[i].generation = 1;
+    }
+    for (size_t i = 0; i < facts->count && code == 0; i++)
+        code = make_entry(facts, i, &set->entries[i], error);
+    if (code < 0)
+        context_set_destroy(set);
+    else
+        *ret_set = set;
+    return code;
+}
+
+void context_set_destroy(struct context_set *set)
+{
+    if (set == NULL)
+        return;
+    for (size_t i = 0; i < set->count; i++) {
+        struct entry *entry = &set->entries[i];
+
+        pthread_mutex_lock(&entry->calls);
+        entry_release(set, entry);
+        pthread_mutex_unlock(&entry->calls);
+        pthread_mutex_destroy(&entry->calls);
+    }
+    pthread_mutex_destroy(&set->lock);
+    free(set);
+}
+
+/* ---- Which there are ---- */
+
+size_t context_set_count(const struct context_set *set)
+{
+    return set->count;
+}
+
+static struct context_place place_of(const struct context_set *set, const struct entry *entry)
+{
+    return (struct context_place){
+        .position = (uint32_t)(entry - set->entries),
+        .generation = entry->generation,
+    };
+}
+
+int context_set_at(struct context_set *set, size_t position, struct context_place *ret_place,
+                   struct berth_error *error)
+{
+    int code = 0;
+
+    if (position >= set->count)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %zu",
+                         set->count, position);
+    pthread_mutex_lock(&set->lock);
+    if (set->entries[position].is_released)
+        code = error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a context on %s, found that it is released",
+                         device_id_format(set->entries[position].id).text);
+    else
+        *ret_place = place_of(set, &set->entries[position]);
+    pthread_mutex_unlock(&set->lock);
+    return code;
+}
+
+int context_set_find(struct context_set *set, struct device_id id, struct context_place *ret_place,
+                     struct berth_error *error)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (device_id_equals(set->entries[i].id, id))
+            return context_set_at(set, i, ret_place, error);
+    }
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a context on %s, found none in the set",
+                     device_id_format(id).text);
+}
+
+/* ---- Choosing ---- */
+
+/* With the set's lock. */
+static bool is_usable(const struct context_set *set, const struct entry *entry)
+{
+    const struct context_surroundings *around = &set->surroundings;
+
+    return !entry->is_released && entry->fault == BERTH_FAULT_NONE &&
+           (around->is_available == NULL ||
+            around->is_available(around->data, (size_t)(entry - set->entries)));
+}
+
+static int refuse_all(struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_LOST,
+                     "wanted a context that is good, found each lost, released or on a device that "
+                     "is sick or gone");
+}
+
+/* The first that is good behind the one that had the last turn. Those that are not good take no
+ * turn, and no counter is ever full: so the turns stay even. */
+int context_set_next(struct context_set *set, struct context_place *ret_place,
+                     struct berth_error *error)
+{
+    int code = refuse_all(NULL);
+
+    pthread_mutex_lock(&set->lock);
+    for (size_t i = 1; i <= set->count && code < 0; i++) {
+        size_t position = (set->turn + i) % set->count;
+
+        if (is_usable(set, &set->entries[position])) {
+            set->turn = position;
+            *ret_place = place_of(set, &set->entries[position]);
+            code = 0;
+        }
+    }
+    pthread_mutex_unlock(&set->lock);
+    return code < 0 ? refuse_all(error) : 0;
+}
+
+/* A new figure has in it what was promised before. */
+static void ask_memory(struct context_set *set, struct entry *entry)
+{
+    struct driver_memory memory = {0};
+
+    pthread_mutex_lock(&entry->calls);
+    if (!entry->is_released)
+        entry_memory(set, entry, &memory);
+    pthread_mutex_lock(&set->lock);
+    if (memory.free.known != entry->last_free.known ||
+        memory.free.value != entry->last_free.value) {
+        entry->last_free = memory.free;
+        entry->promised = 0;
+    }
+    pthread_mutex_unlock(&set->lock);
+    pthread_mutex_unlock(&entry->calls);
+}
+
+/* Only those that are good: one that is being rebuilt would have to be waited for. */
+static void ask_all(struct context_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        bool usable;
+
+        pthread_mutex_lock(&set->lock);
+        usable = is_usable(set, &set->entries[i]);
+        pthread_mutex_unlock(&set->lock);
+        if (usable)
+            ask_memory(set, &set->entries[i]);
+    }
+}
+
+/* What is neither used nor promised. */
+static uint64_t left_of(const struct entry *entry)
+{
+    return entry->promised < entry->last_free.value ? entry->last_free.value - entry->promised : 0;
+}
+
+struct choice_of_best {
+    struct entry *best; /* NULL: none */
+    bool is_any_usable;
+};
+
+/* With the set's lock. */
+static struct choice_of_best choose_best(struct context_set *set)
+{
+    struct choice_of_best choice = {0};
+
+    for (size_t i = 0; i < set->count; i++) {
+        struct entry *entry = &set->entries[i];
+
+        if (!is_usable(set, entry))
+            continue;
+        choice.is_any_usable = true;
+        if (entry->last_free.known &&
+            (choice.best == NULL || left_of(entry) > left_of(choice.best)))
+            choice.best = entry;
+    }
+    return choice;
+}
+
+int context_set_best(struct context_set *set, uint64_t bytes, struct context_place *ret_place,
+                     struct berth_error *error)
+{
+    struct choice_of_best choice;
+    uint64_t left = 0;
+    bool fits = false;
+
+    ask_all(set);
+    pthread_mutex_lock(&set->lock);
+    choice = choose_best(set);
+    if (choice.best != NULL) {
+        left = left_of(choice.best);
+        fits = bytes <= left;
+        if (fits) {
+            choice.best->promised += bytes;
+            *ret_place = place_of(set, choice.best);
+        }
+    }
+    pthread_mutex_unlock(&set->lock);
+    if (!choice.is_any_usable)
+        return refuse_all(error);
+    if (choice.best == NULL)
+        return error_set(error, BERTH_ERROR_IMPOSSIBLE,
+                         "wanted the device with the most free memory, found it known of none");
+    if (!fits)
+        return error_set(error, BERTH_ERROR_BUSY,
+                         "wanted %" PRIu64 " bytes free on a device, found %" PRIu64 " at most",
+                         bytes, left);
+    return 0;
+}
+
+/* ---- For people ---- */
+
+static void describe_entry(const struct entry *entry, struct text *out)
+{
+    device_id_append(entry->id, out);
+    text_append_char(out, ' ');
+    text_append(out, entry->driver->ops->name);
+    if (entry->stands_in)
+        text_append(out, " on the CPU");
+    if (entry->is_released)
+        text_append(out, " (released)");
+    else if (entry->fault == BERTH_FAULT_REBUILD)
+        text_append(out, " (lost)");
+    else if (entry->fault == BERTH_FAULT_GIVE_UP)
+        text_append(out, " (given up)");
+    else if (entry->generation > 1)
+        text_append_format(out, " (generation %" PRIu32 ")", entry->generation);
+}
+
+void context_set_describe(struct context_set *set, struct text *out)
+{
+    text_append_format(out, "%zu context%s: ", set->count, set->count == 1 ? "" : "s");
+    pthread_mutex_lock(&set->lock);
+    for (size_t i = 0; i < set->count; i++) {
+        if (i > 0)
+            text_append(out, ", ");
+        describe_entry(&set->entries[i], out);
+    }
+    pthread_mutex_unlock(&set->lock);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leases that do not come of the queue, and leases that go back to it.
+ */
+#include "base/error.h"
+#include "engine/grant.h"
+#include "engine/internal.h"
+
+/* ---- Giving ---- */
+
+static struct device_id_text name_of(const struct engine *engine, uint32_t slot)
+{
+    return device_id_format(engine->machine.devices.items[slot].id);
+}
+
+static int check_count(const struct engine_request *request, size_t count,
+                       struct berth_error *error)
+{
+    if (request->replicas > 1)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a request of one replica, found one of %u", request->replicas);
+    /* Where all are accepted, what is here does not bound it further. */
+    if (count == 0 || count < request->least || count > request->most)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted %zu to %zu devices, found %zu",
+                         request->least, request->most, count);
+    return 0;
+}
+
+/* Whether the slot is one that the request could ever be granted beside the first. */
+static int check_slot(const struct engine_request *request, uint32_t slot, uint32_t first,
+                      struct berth_error *error)
+{
+    struct engine *engine = request->engine;
+    const char *reason;
+
+    if (slot >= engine->machine.devices.count)
+        return error_set(error, BERTH_ERROR_INVALID, "wanted a slot below %zu, found %u",
+                         engine->machine.devices.count, slot);
+    if (!bitset_has(&request->accepts, slot)) {
+        reason = filter_reason(request_verdict(request, slot));
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a device that the request accepts, found that it %s",
+                         name_of(engine, slot).text,
+                         reason != NULL ? reason : "is not among those that \"all\" means here");
+    }
+    engine->search.request = &request->what;
+    if (search_group(&engine->search, slot) != search_group(&engine->search, first))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted devices of one host and vendor, found %s of another",
+                         name_of(engine, first).text, name_of(engine, slot).text);
+    return 0;
+}
+
+static int check_room(const struct engine_request *request, uint32_t slot,
+                      struct berth_error *error)
+{
+    const struct ledger_slot *ledger = &request->scope->ledger[slot];
+
+    if (ledger_room_beside(request, slot, &ledger->usage) > 0)
+        return 0;
+    return error_set(error, BERTH_ERROR_BUSY, "%s: wanted room, found lease %llu on it",
+                     name_of(request->engine, slot).text,
+                     (unsigned long long)ledger_holder(ledger));
+}
+
+/* Puts the slots where those of a decision are, lowest first as in any decision. */
+static int choose(const struct engine_request *request, const uint32_t *slots, size_t count,
+                  struct berth_error *error)
+{
+    struct engine *engine = request->engine;
+
+    bitset_clear(&engine->from);
+    for (size_t i = 0; i < count; i++) {
+        if (bitset_has(&engine->from, slots[i]))
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "%s: wanted each device once, found it twice",
+                             name_of(engine, slots[i]).text);
+        bitset_add(&engine->from, slots[i]);
+    }
+    engine->chosen_count = 0;
+    bitset_for_each (slot, &engine->from)
+        engine->chosen[engine->chosen_count++] = (uint32_t)slot;
+    return 0;
+}
+
+int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
+                size_t count, uint64_t *ret_lease, struct berth_error *error)
+{
+    int code = 0;
+
+    (void)engine;
+    if (request->scope == NULL)
+        return no_lease(request->parent, error);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = check_slot(request, slots[i], slots[0], error);
+    if (code == 0)
+        code = check_count(request, count, error);
+    if (code == 0)
+        code = choose(request, slots, count, error);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = check_room(request, slots[i], error);
+    if (code == 0)
+        code = grant_chosen(request, NULL, ret_lease, error);
+    return code < 0 ? code : 0;
+}
+
+/* ---- Returning ---- */
+
+struct claim *lease_undo(struct held *held, int64_t arrived, int64_t deadline)
+{
+    struct claim *claim =
+        claim_begin(held->request, lease_claim_id(held), arrived, deadline, &held->owner);
+
+    if (claim == NULL)
+        return NULL;
+    end_inside(held);
+    lease_remove(held, false);
+    lane_insert(claim);
+    return claim;
+}
+
+int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_t deadline,
+                  struct berth_error *error)
+{
+    struct held *held = lease_of(engine, lease);
+    struct engine_event event = {
+        .type = EVENT_RETURNED,
+        .time = arrived > engine->now ? engine->now
+                : arrived < 0         ? 0
+                                      : arrived,
+        .lease = lease,
+        .deadline = deadline,
+    };
+    struct claim *claim;
+    struct scope *scope;
+
+    if (held == NULL || held->state == LEASE_DRAINING)
+        return no_lease(lease, error);
+    scope = held->request->scope;
+    claim = lease_undo(held, event.time, deadline);
+    if (claim == NULL)
+        return error_set_memory(error);
+    event.claim = claim->entry.link.id;
+    event.request = claim->request->number;
+    /* Its time is not the engine's: the claim's arrival. */
+    if (is_wanted(engine, EVENT_RETURNED))
+        engine->sink.tell(engine->sink.context, &event);
+    refuse_impossible(engine);
+    settle(scope);
+    return 0;
+}

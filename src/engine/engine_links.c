@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How devices reach each other, as far as it is told after the engine was made.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/internal.h"
+
+static int compare_pairs(const struct link *one, const struct link *other)
+{
+    for (size_t end = 0; end < 2; end++) {
+        if (one->between[end] != other->between[end])
+            return one->between[end] < other->between[end] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* By pair, then by kind, of which a fabric's come first. */
+static int compare(const void *one, const void *other)
+{
+    const struct link *mine = one;
+    const struct link *theirs = other;
+    int order = compare_pairs(mine, theirs);
+
+    if (order != 0)
+        return order;
+    if (mine->kind != theirs->kind)
+        return mine->kind < theirs->kind ? -1 : 1;
+    return (mine->lanes > theirs->lanes) - (mine->lanes < theirs->lanes);
+}
+
+static void sort(struct link_list *list)
+{
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof(*list->items), compare);
+}
+
+static int copy(struct link_list *to, const struct link_list *from)
+{
+    if (vector_reserve(to, from->count) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (from->count > 0)
+        memcpy(to->items, from->items, from->count * sizeof(*from->items));
+    to->count = from->count;
+    return 0;
+}
+
+/* Puts both together, which are sorted: of a pair that the second names, what it says. */
+static int merge(const struct link_list *before, const struct link_list *told,
+                 struct link_list *ret_list)
+{
+    size_t old = 0;
+    size_t next = 0;
+
+    if (vector_reserve(ret_list, before->count + told->count) < 0)
+        return BERTH_ERROR_MEMORY;
+    while (old < before->count || next < told->count) {
+        int order = 1;
+
+        if (next == told->count)
+            order = -1;
+        else if (old < before->count)
+            order = compare_pairs(&before->items[old], &told->items[next]);
+        if (order < 0) {
+            ret_list->items[ret_list->count++] = before->items[old++];
+            continue;
+        }
+        while (old < before->count && compare_pairs(&before->items[old], &told->items[next]) == 0)
+            old++;
+        ret_list->items[ret_list->count++] = told->items[next++];
+        while (next < told->count && compare_pairs(&told->items[next - 1], &told->items[next]) == 0)
+            ret_list->items[ret_list->count++] = told->items[next++];
+    }
+    return 0;
+}
+
+static bool are_same(const struct link_list *one, const struct link_list *other)
+{
+    bool same = one->count == other->count;
+
+    for (size_t i = 0; i < one->count && same; i++)
+        same = compare(&one->items[i], &other->items[i]) == 0;
+    return same;
+}
+
+int engine_links(struct engine *engine, const struct link_list *links, struct berth_error *error)
+{
+    struct link_list *known = &engine->machine.links;
+    struct link_list told = {0};
+    struct link_list merged = {0};
+    const struct link *link;
+    int code;
+
+    vector_for_each (link, links) {
+        if (link->between[0] >= link->between[1] ||
+            link->between[1] >= engine->machine.devices.count)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "wanted a link between two of %zu devices, found one between %zu and "
+                             "%zu",
+                             engine->machine.devices.count, link->between[0], link->between[1]);
+    }
+    sort(known);
+    code = copy(&told, links);
+    if (code == 0) {
+        sort(&told);
+        code = merge(known, &told, &merged);
+    }
+    vector_finish(&told);
+    if (code == 0 && !are_same(known, &merged)) {
+        struct link_list kept = *known;
+
+        *known = merged;
+        merged = kept;
+        recompile_requests(engine);
+    }
+    vector_finish(&merged);
+    return code < 0 ? error_set_memory(error) : 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/internal.h"
+
+static const struct device *device_in(const struct engine *engine, size_t slot)
+{
+    return &engine->machine.devices.items[slot];
+}
+
+static bool is_sick(const struct device *device)
+{
+    return device->health == HEALTH_SICK;
+}
+
+/* Whether somebody wants to hear of its health again. */
+static bool health_differs(const struct device *before, const struct device *now)
+{
+    if (is_sick(before) != is_sick(now))
+        return true;
+    return is_sick(now) && now->health_reason != NULL &&
+           (before->health_reason == NULL ||
+            strcmp(before->health_reason, now->health_reason) != 0);
+}
+
+/* Whether both are the same piece of hardware: unknown when nothing tells. */
+enum sameness { SAME_UNKNOWN, SAME_YES, SAME_NO };
+
+static enum sameness compare(const struct device *one, const struct device *other)
+{
+    if (one->uuid != NULL && other->uuid != NULL)
+        return strcmp(one->uuid, other->uuid) == 0 ? SAME_YES : SAME_NO;
+    if (one->pci.known && other->pci.known && one->parent == NULL && other->parent == NULL)
+        return pci_compare(one->pci, other->pci) == 0 ? SAME_YES : SAME_NO;
+    return SAME_UNKNOWN;
+}
+
+static bool is_taken(const struct engine *engine, size_t slot)
+{
+    struct slot_view view;
+
+    engine_slot(engine, (uint32_t)slot, &view);
+    return view.taken;
+}
+
+/* Drivers count anew when a device has vanished, so that an id may come to mean another one. While
+ * a lease is on either, by its old id, that one is not there: it would be given out twice. */
+static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
+                                     const struct device *from)
+{
+    for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        enum sameness same = compare(device_in(engine, slot), from);
+
+        if (is_taken(engine, slot) && same == (slot == known ? SAME_NO : SAME_YES))
+            return true;
+    }
+    return false;
+}
+
+/* Health and loads, and what nothing is decided by. */
+static void observe(struct engine *engine, uint32_t slot, struct device *from)
+{
+    engine_device_health(engine, slot, from->health);
+    if (from->old) {
+        /* Who uses it now nobody knows; what was known stays. */
+        device_process_list_finish(&from->processes);
+        from->processes = device_in(engine, slot)->processes;
+        engine->machine.devices.items[slot].processes = (struct device_process_list){0};
+        from->asleep = device_in(engine, slot)->asleep;
+    } else if (!load_equals(&device_in(engine, slot)->load, &from->load)) {
+        engine_load(engine, slot, &from->load);
+    }
+    engine_device_observe(engine, slot, from);
+}
+
+/* Takes in a device that has a slot. */
+static unsigned take_known(struct engine *engine, uint32_t slot, struct device *from, bool fixed)
+{
+    const struct device *before = device_in(engine, slot);
+    unsigned changes = health_differs(before, from) ? DEVICE_HEALTH : 0;
+    bool present = engine->status[slot].present;
+
+    if (!present)
+        changes |= DEVICE_BACK;
+    if (!fixed && !from->old && !device_facts_equal(before, from))
+        changes |= DEVICE_FACTS;
+    if ((changes & DEVICE_FACTS) != 0) {
+        struct load load = from->load;
+
+        /* The same id in the same host: it cannot fail. */
+        engine_device_add(engine, from, &slot, NULL);
+        engine_load(engine, slot, &load);
+        return changes;
+    }
+    if (!present)
+        engine_device_back(engine, slot);
+    observe(engine, slot, from);
+    return changes;
+}
+
+static void take_gone(struct engine *engine, uint32_t slot, const struct report_taker *taker)
+{
+    if (!engine->status[slot].present)
+        return;
+    engine_device_gone(engine, slot);
+    if (taker->changed != NULL)
+        taker->changed(taker->context, slot, DEVICE_GONE);
+}
+
+/* Whether what has this id is to be left alone: the id means another device than its slot does. */
+static bool is_another(const struct engine *engine, size_t known, const struct device *from,
+                       bool fixed)
+{
+    bool has_slot = known < engine->machine.devices.count;
+
+    if (fixed)
+        return has_slot && compare(device_in(engine, known), from) == SAME_NO;
+    return is_renamed_under_a_lease(engine, known, from);
+}
+
+static int take(struct engine *engine, struct device *from, const struct report_taker *taker,
+                struct berth_error *error)
+{
+    size_t known = device_list_find(&engine->machine.devices, from->id);
+    bool has_slot = known < engine->machine.devices.count;
+    uint32_t slot = (uint32_t)known;
+    unsigned changes = DEVICE_ADDED;
+    int code;
+
+    if (is_another(engine, known, from, taker->fixed)) {
+        if (has_slot)
+            take_gone(engine, slot, taker);
+        return 0;
+    }
+    if (has_slot) {
+        changes = take_known(engine, slot, from, taker->fixed);
+    } else {
+        bool sick = is_sick(from);
+
+        if (taker->fixed)
+            return 0;
+        code = engine_device_add(engine, from, &slot, error);
+        if (code < 0)
+            return code;
+        changes |= sick ? DEVICE_HEALTH : 0;
+    }
+    if (changes != 0 && taker->changed != NULL)
+        taker->changed(taker->context, slot, changes);
+    return 0;
+}
+
+static void take_missing(struct engine *engine, uint32_t slot, uint32_t listed,
+                         const struct report_taker *taker)
+{
+    if ((listed & UINT32_C(1) << device_in(engine, slot)->id.vendor) != 0)
+        take_gone(engine, slot, taker);
+    else if (engine->status[slot].present)
+        engine_device_aged(engine, slot);
+}
+
+/* The slots of the report's devices, which leave it one by one; the size of all sets for those that
+ * are left alone. NULL: no memory. */
+static uint32_t *find_slots(const struct engine *engine, const struct device_id *ids, size_t count)
+{
+    uint32_t *slots = calloc(count + 1, sizeof(*slots));
+
+    for (size_t i = 0; i < count && slots != NULL; i++) {
+        size_t slot = device_list_find(&engine->machine.devices, ids[i]);
+        bool is_here = slot < engine->machine.devices.count && engine->status[slot].present;
+
+        slots[i] = (uint32_t)(is_here ? slot : engine->size);
+    }
+    return slots;
+}
+
+/* Makes the links of the report, which name its devices, those of their slots. */
+static void translate(struct link_list *links, const uint32_t *slots, size_t nowhere)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < links->count; i++) {
+        struct link link = links->items[i];
+        uint32_t one = slots[link.between[0]];
+        uint32_t other = slots[link.between[1]];
+
+        if (one == nowhere || other == nowhere || one == other)
+            continue;
+        link.between[0] = one < other ? one : other;
+        link.between[1] = one < other ? other : one;
+        links->items[kept++] = link;
+    }
+    links->count = kept;
+}
+
+/* Takes in how the devices reach each other. */
+static int take_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
+                      size_t count, struct berth_error *error)
+{
+    uint32_t *slots = find_slots(engine, ids, count);
+    int code;
+
+    if (slots == NULL)
+        return error_set_memory(error);
+    translate(links, slots, engine->size);
+    code = engine_links(engine, links, error);
+    free(slots);
+    return code;
+}
+
+/* The ids of devices that are about to be taken. NULL: no memory. */
+static struct device_id *copy_ids(const struct device_list *devices)
+{
+    struct device_id *ids = calloc(devices->count + 1, sizeof(*ids));
+
+    for (size_t i = 0; i < devices->count && ids != NULL; i++)
+        ids[i] = devices->items[i].id;
+    return ids;
+}
+
+int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
+                  struct berth_error *error)
+{
+    struct device_list *found = &report->machine.devices;
+    struct device_id *ids = copy_ids(found);
+    struct device *device;
+    int code = ids == NULL ? error_set_memory(error) : 0;
+
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        if (device_list_find(found, device_in(engine, slot)->id) == found->count)
+            take_missing(engine, slot, report->listed, taker);
+    }
+    vector_for_each (device, found) {
+        int failure = take(engine, device, taker, code < 0 ? NULL : error);
+
+        if (code == 0)
+            code = failure;
+    }
+    if (!taker->fixed && ids != NULL) {
+        int failure =
+            take_links(engine, &report->machine.links, ids, found->count, code < 0 ? NULL : error);
+
+        if (code == 0)
+            code = failure;
+    }
+    free(ids);
+    report_finish(report);
+    return code;
+}
+
+void engine_report_missing(struct engine *engine)
+{
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
+        engine_device_aged(engine, slot);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/journal/journal.h"
+
+#include <assert.h>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "engine/journal/journal_tables.h"
+
+/* Where the header's parts are. */
+enum {
+    TYPE_AT = 1,
+    LENGTH_AT = 2,
+    GUARD_AT = 6,
+    CHECKSUM_AT = 8,
+    TIME_AT = JOURNAL_HEADER_SIZE,
+    FIELDS_AT = TIME_AT + JOURNAL_TIME_SIZE,
+};
+
+static uint32_t guard_of(const unsigned char *record)
+{
+    return crc32c(0, record, GUARD_AT) & 0xFFFF;
+}
+
+static uint32_t checksum_of(const unsigned char *record, size_t size)
+{
+    return crc32c(crc32c(0, record, CHECKSUM_AT), record + TIME_AT, size - TIME_AT);
+}
+
+static void seal(unsigned char *record, size_t size, unsigned type, int64_t time)
+{
+    record[0] = JOURNAL_FORMAT;
+    record[TYPE_AT] = (unsigned char)type;
+    tagged_put(record + LENGTH_AT, size - JOURNAL_HEADER_SIZE, 4);
+    tagged_put(record + GUARD_AT, guard_of(record), 2);
+    tagged_put(record + TIME_AT, (uint64_t)time, JOURNAL_TIME_SIZE);
+    tagged_put(record + CHECKSUM_AT, checksum_of(record, size), 4);
+}
+
+static void cut_back(struct text *text, size_t length)
+{
+    text->length = length;
+    text->failed = false;
+    if (text->bytes != NULL)
+        text->bytes[length] = '\0';
+}
+
+static int encode(unsigned type, int64_t time, uint32_t type_bit, const struct tagged_table *table,
+                  const void *whole, struct text *out)
+{
+    size_t start = out->length;
+    int code;
+
+    if (text_failed(out))
+        return BERTH_ERROR_MEMORY;
+    text_append_repeated(out, '\0', FIELDS_AT);
+    code = tagged_write(table, type_bit, whole, out);
+    if (code == 0 && text_failed(out))
+        code = BERTH_ERROR_MEMORY;
+    if (code == 0 && out->length - start - JOURNAL_HEADER_SIZE > JOURNAL_LENGTH_MOST)
+        code = BERTH_ERROR_INVALID;
+    if (code < 0)
+        cut_back(out, start);
+    else
+        seal((unsigned char *)out->bytes + start, out->length - start, type, time);
+    return code;
+}
+
+int journal_encode(const struct engine_event *event, struct text *out)
+{
+    if (event->type < EVENT_REQUEST || event->type >= EVENT_TYPES)
+        return BERTH_ERROR_INVALID;
+    return encode(event->type, event->time, EVENT_BIT(event->type), &journal_event_table, event,
+                  out);
+}
+
+int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
+                        const void *whole, struct text *out)
+{
+    assert(type >= JOURNAL_DOOR_TYPES && type <= UINT8_MAX);
+    return encode(type, time, TAGGED_ALL_TYPES, table, whole, out);
+}
+
+/* Looks at what the header alone tells. Returns JOURNAL_WHOLE with the size of the record that it
+ * promises, JOURNAL_MORE or an error. */
+static int take_header(const unsigned char *bytes, size_t length, size_t *ret_size,
+                       struct berth_error *error)
+{
+    size_t rest;
+
+    if (length > 0 && bytes[0] != JOURNAL_FORMAT)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "journal: wanted a record of format 0x%02X, found 0x%02X at byte 0",
+                         JOURNAL_FORMAT, bytes[0]);
+    if (length < JOURNAL_HEADER_SIZE)
+        return JOURNAL_MORE;
+    if (tagged_get(bytes + GUARD_AT, 2) != guard_of(bytes))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "journal: wanted guard 0x%04X, found 0x%04X at byte %d", guard_of(bytes),
+                         (unsigned)tagged_get(bytes + GUARD_AT, 2), GUARD_AT);
+    if (bytes[TYPE_AT] == 0)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "journal: wanted a type above 0, found 0 at byte %d", TYPE_AT);
+    rest = tagged_get(bytes + LENGTH_AT, 4);
+    if (rest < JOURNAL_TIME_SIZE || rest > JOURNAL_LENGTH_MOST)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "journal: wanted a length from %d to %u, found %zu at byte %d",
+                         JOURNAL_TIME_SIZE, JOURNAL_LENGTH_MOST, rest, LENGTH_AT);
+    if (rest > length - JOURNAL_HEADER_SIZE)
+        return JOURNAL_MORE;
+    *ret_size = JOURNAL_HEADER_SIZE + rest;
+    return JOURNAL_WHOLE;
+}
+
+static int check_sum(const unsigned char *bytes, size_t size, struct berth_error *error)
+{
+    uint32_t found = (uint32_t)tagged_get(bytes + CHECKSUM_AT, 4);
+    uint32_t wanted = checksum_of(bytes, size);
+
+    if (found != wanted)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "journal: wanted checksum 0x%08X, found 0x%08X at byte %d", wanted, found,
+                         CHECKSUM_AT);
+    return 0;
+}
+
+static int read_fields(const struct tagged_reading *reading, const struct tagged_table *table,
+                       struct tagged_span span, void *whole)
+{
+    int code = tagged_read(reading, table, span, whole);
+
+    return code == BERTH_ERROR_SYNTAX ? error_wrap(reading->error, code, "journal") : code;
+}
+
+/* Reads a record that is whole and undamaged. */
+static int take_record(const unsigned char *bytes, size_t size, struct journal_record *ret_record,
+                       struct berth_error *error)
+{
+    uint32_t type = bytes[TYPE_AT];
+    struct journal_record record = {
+        .event = {.type = (enum event_type)type,
+                  .time = (int64_t)tagged_get(bytes + TIME_AT, JOURNAL_TIME_SIZE)},
+        .unknown = type >= EVENT_TYPES,
+    };
+    int code = 0;
+
+    if (record.unknown) {
+        record.fields = bytes + FIELDS_AT;
+        record.fields_length = size - FIELDS_AT;
+    }
+
+    if (!record.unknown) {
+        struct tagged_reading reading = {bytes, EVENT_BIT(type), error};
+        struct tagged_span fields = {FIELDS_AT, size};
+
+        code = read_fields(&reading, &journal_event_table, fields, &record.event);
+    }
+    if (code < 0)
+        journal_record_finish(&record);
+    else
+        *ret_record = record;
+    return code;
+}
+
+int journal_decode(const void *bytes, size_t length, struct journal_record *ret_record,
+                   size_t *ret_used, struct berth_error *error)
+{
+    size_t size = 0;
+    int code = take_header(bytes, length, &size, error);
+
+    if (code != JOURNAL_WHOLE)
+        return code;
+    code = check_sum(bytes, size, error);
+    if (code == 0)
+        code = take_record(bytes, size, ret_record, error);
+    if (code < 0)
+        return code;
+    *ret_used = size;
+    return JOURNAL_WHOLE;
+}
+
+int journal_decode_door(const struct journal_record *record, const struct tagged_table *table,
+                        void *ret_whole, struct berth_error *error)
+{
+    struct tagged_reading reading = {record->fields, TAGGED_ALL_TYPES, error};
+
+    return read_fields(&reading, table, (struct tagged_span){0, record->fields_length}, ret_whole);
+}
+
+void journal_record_finish(struct journal_record *record)
+{
+    tagged_finish(&journal_event_table, &record->event);
+    *record = (struct journal_record){0};
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Restoring: events done over again without deciding anything, and the state as events.
+ */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "engine/grant.h"
+#include "engine/internal.h"
+
+static int does_not_fit(const struct engine_event *event, const char *what,
+                        struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_INVALID,
+                     "wanted an event that fits what is here, found one of type %d with %s",
+                     (int)event->type, what);
+}
+
+static struct engine_request *request_of(struct engine *engine, uint64_t number)
+{
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        list_for_each (other, &scope->requests) {
+            struct engine_request *request = container_of(other, struct engine_request, in_scope);
+
+            if (request->number == number)
+                return request;
+        }
+    }
+    list_for_each (link, &engine->orphans) {
+        struct engine_request *request = container_of(link, struct engine_request, in_scope);
+
+        if (request->number == number)
+            return request;
+    }
+    return NULL;
+}
+
+static int replay_request(struct engine *engine, const struct engine_event *event,
+                          struct berth_error *error)
+{
+    static const struct party nobody;
+    struct engine_request *request;
+    int code;
+
+    if (event->what == NULL || request_of(engine, event->request) != NULL)
+        return does_not_fit(event, "a request that is known already", error);
+    code = request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
+                        event->request, event->share, &request, error);
+    if (code == 0)
+        request->restored = true;
+    return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
+}
+
+static int replay_forgotten(struct engine *engine, const struct engine_event *event,
+                            struct berth_error *error)
+{
+    struct engine_request *request = request_of(engine, event->request);
+
+    if (request == NULL || request->references != 1)
+        return does_not_fit(event, "a request that is not there or in use", error);
+    request_unreference(request);
+    return 0;
+}
+
+/* Whether no claim or lease to come may have this number. */
+static bool is_used(struct engine *engine, uint64_t id)
+{
+    return id == 0 || claim_of(engine, id) != NULL || lease_of(engine, id) != NULL;
+}
+
+static int replay_queued(struct engine *engine, const struct engine_event *event,
+                         struct berth_error *error)
+{
+    struct engine_request *request = request_of(engine, event->request);
+    struct claim *claim;
+
+    if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
+        return does_not_fit(event, "an unknown request or a claim that is known already", error);
+    claim = claim_begin(request, event->claim, event->time, event->deadline, NULL);
+    if (claim == NULL)
+        return error_set_memory(error);
+    lane_append(claim);
+    return 0;
+}
+
+/* Whether the slots can carry the lease beside what is there. */
+static bool slots_fit(const struct engine_request *request, const struct engine_event *event)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    bool fits = event->slot_count > 0 && event->replicas > 0 &&
+                event->slot_count % event->replicas == 0 && event->replicas == request->replicas;
+
+    for (uint32_t i = 0; fits && i < event->slot_count; i++) {
+        uint32_t slot = event->slots[i];
+
+        fits = slot < engine->machine.devices.count &&
+               (scope->parent == NULL || bitset_has(&scope->members, slot));
+        if (fits)
+            engine->imagined[slot] = scope->ledger[slot].usage;
+    }
+    for (uint32_t i = 0; fits && i < event->slot_count; i++) {
+        struct usage *usage = &engine->imagined[event->slots[i]];
+
+        fits = usage->brief.tenants == 0 ||
+               (usage->brief.sharing == request->what.sharing &&
+                request->what.sharing != SHARING_EXCLUSIVE &&
+                usage->brief.share + request->share <= scope->terms.share);
+        usage_add(usage, request);
+    }
+    return fits;
+}
+
+static int replay_granted(struct engine *engine, const struct engine_event *event,
+                          struct berth_error *error)
+{
+    struct engine_request *request = request_of(engine, event->request);
+    struct claim *claim = event->waited ? claim_of(engine, event->claim) : NULL;
+    struct held *held;
+
+    if (request == NULL || request->scope == NULL || is_used(engine, event->lease) ||
+        (event->waited && (claim == NULL || claim->request != request)))
+        return does_not_fit(event, "an unknown claim or a lease that is known already", error);
+    if (!slots_fit(request, event))
+        return does_not_fit(event, "devices that are taken", error);
+    held =
+        lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas, false);
+    if (held == NULL)
+        return error_set_memory(error);
+    held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
+    held->claim = event->claim;
+    held->granted = event->time;
+    request->scope->limited -= held->expires != TIME_NEVER;
+    held->expires = event->expires;
+    request->scope->limited += held->expires != TIME_NEVER;
+    endings_forget(request->scope);
+    lease_update_timer(held);
+    if (claim == NULL)
+        return 0;
+    claim_remove(claim);
+    request->references--; /* the claim's; the lease has its own */
+    return 0;
+}
+
+static int replay_refused(struct engine *engine, const struct engine_event *event,
+                          struct berth_error *error)
+{
+    struct claim *claim = claim_of(engine, event->claim);
+
+    if (claim == NULL)
+        return does_not_fit(event, "an unknown claim", error);
+    refuse_claim(claim, event->reason);
+    return 0;
+}
+
+static int replay_lease(struct engine *engine, const struct engine_event *event,
+                        struct berth_error *error)
+{
+    struct held *held = lease_of(engine, event->lease);
+
+    if (held == NULL)
+        return does_not_fit(event, "an unknown lease", error);
+    switch (event->type) {
+    case EVENT_NOTICE:
+        held->force_at = event->expires;
+        lease_set_state(held, LEASE_NOTICED);
+        break;
+    case EVENT_REVOKED:
+        lease_set_state(held, LEASE_REVOKED);
+        break;
+    case EVENT_EXPIRED:
+        lease_set_state(held, LEASE_EXPIRED);
+        break;
+    case EVENT_DRAINING:
+        end_inside(held);
+        lease_set_state(held, LEASE_DRAINING);
+        break;
+    case EVENT_EXTENDED:
+        held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
+        held->request->scope->limited -= held->expires != TIME_NEVER;
+        held->expires = event->expires;
+        held->request->scope->limited += held->expires != TIME_NEVER;
+        endings_forget(held->request->scope);
+        break;
+    default:
+        end_inside(held);
+        lease_remove(held, false);
+        return 0;
+    }
+    lease_update_timer(held);
+    return 0;
+}
+
+static int replay_returned(struct engine *engine, const struct engine_event *event,
+                           struct berth_error *error)
+{
+    struct held *held = lease_of(engine, event->lease);
+
+    if (held == NULL || held->state == LEASE_DRAINING || held->request->number != event->request ||
+        lease_claim_id(held) != event->claim || claim_of(engine, event->claim) != NULL)
+        return does_not_fit(event, "an unknown lease, or not of this claim and request", error);
+    if (lease_undo(held, event->time, event->deadline) == NULL)
+        return error_set_memory(error);
+    return 0;
+}
+
+static int replay_device(struct engine *engine, const struct engine_event *event,
+                         struct berth_error *error)
+{
+    bool presence;
+
+    if (event->slot >= engine->machine.devices.count)
+        return does_not_fit(event, "an unknown slot", error);
+    presence = engine->status[event->slot].present != event->present;
+    engine->status[event->slot].blocks = event->blocks;
+    engine->status[event->slot].present = event->present;
+    engine->machine.devices.items[event->slot].health = (enum health)event->health;
+    list_for_each (link, &engine->scopes)
+        scope_refresh(container_of(link, struct scope, in_engine), event->slot);
+    if (presence)
+        recompile_requests(engine);
+    return 0;
+}
+
+static int replay_picked(struct engine *engine, const struct engine_event *event,
+                         struct berth_error *error)
+{
+    struct engine_request *request = request_of(engine, event->request);
+
+    if (request == NULL || request->scope == NULL)
+        return does_not_fit(event, "an unknown request", error);
+    for (uint32_t i = 0; i < event->slot_count; i++) {
+        if (event->slots[i] >= engine->machine.devices.count)
+            return does_not_fit(event, "an unknown slot", error);
+    }
+    for (uint32_t i = 0; i < event->slot_count; i++)
+        count_pick(request->scope, event->slots[i], event->lease, i);
+    return 0;
+}
+
+static int replay_slot(struct engine *engine, const struct engine_event *event,
+                       struct berth_error *error)
+{
+    struct held *parent = event->lease == 0 ? NULL : lease_of(engine, event->lease);
+    struct scope *scope;
+    struct ledger_slot *slot;
+
+    if (event->slot >= engine->machine.devices.count || (event->lease != 0 && parent == NULL))
+        return does_not_fit(event, "an unknown slot or lease", error);
+    /* Nobody may be within the lease any more. */
+    scope = event->lease == 0 ? &engine->root : scope_within(parent);
+    if (scope == NULL)
+        return error_set_memory(error);
+    slot = &scope->ledger[event->slot];
+    slot->last_served = event->stamp;
+    slot->served = event->served;
+    slot->affinity = event->affinity;
+    return 0;
+}
+
+static int replay_counters(struct engine *engine, const struct engine_event *event,
+                           struct berth_error *error)
+{
+    (void)error;
+    if (event->lease > engine->last_id)
+        engine->last_id = event->lease;
+    if (event->request > engine->last_request)
+        engine->last_request = event->request;
+    return 0;
+}
+
+typedef int replay_function(struct engine *engine, const struct engine_event *event,
+                            struct berth_error *error);
+
+static replay_function *const functions[EVENT_TYPES] = {
+    [EVENT_REQUEST] = replay_request,   [EVENT_FORGOTTEN] = replay_forgotten,
+    [EVENT_QUEUED] = replay_queued,     [EVENT_GRANTED] = replay_granted,
+    [EVENT_REFUSED] = replay_refused,   [EVENT_NOTICE] = replay_lease,
+    [EVENT_REVOKED] = replay_lease,     [EVENT_EXPIRED] = replay_lease,
+    [EVENT_DRAINING] = replay_lease,    [EVENT_RELEASED] = replay_lease,
+    [EVENT_EXTENDED] = replay_lease,    [EVENT_DEVICE] = replay_device,
+    [EVENT_PICKED] = replay_picked,     [EVENT_SLOT] = replay_slot,
+    [EVENT_COUNTERS] = replay_counters, [EVENT_RETURNED] = replay_returned,
+};
+
+/* The time is that of an event. Returns whether it moved. */
+static bool move_time(struct engine *engine, int64_t now)
+{
+    if (now <= engine->now)
+        return false;
+    engine->now = now;
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        if (scope->next_age <= now)
+            lanes_order(scope);
+    }
+    return true;
+}
+
+static void move_time_back(struct engine *engine, int64_t now)
+{
+    engine->now = now;
+    list_for_each (link, &engine->scopes)
+        lanes_order(container_of(link, struct scope, in_engine));
+}
+
+int engine_replay(struct engine *engine, const struct engine_event *event,
+                  struct berth_error *error)
+{
+    struct event_sink sink = engine->sink;
+    uint64_t highest = event->claim > event->lease ? event->claim : event->lease;
+    int64_t before = engine->now;
+    bool moved;
+    int code;
+
+    if (event->type <= 0 || event->type >= EVENT_TYPES)
+        return does_not_fit(event, "a type that this version does not know", error);
+    if (event->time < 0)
+        return does_not_fit(event, "a time before all others", error);
+    moved = move_time(engine, event->time);
+    engine->sink = (struct event_sink){0};
+    code = functions[event->type](engine, event, error);
+    engine->sink = sink;
+    if (code < 0 && moved)
+        move_time_back(engine, before);
+    if (code == 0 && highest > engine->last_id)
+        engine->last_id = highest;
+    return code;
+}
+
+void engine_close_restored(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes) {
+        struct scope *scope = container_of(link, struct scope, in_engine);
+
+        list_for_each (other, &scope->requests) {
+            struct engine_request *request = container_of(other, struct engine_request, in_scope);
+
+            if (!request->restored)
+                continue;
+            request->restored = false;
+            request_unreference(request);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a request and a ledger to a set of slots.
+ */
+#include <string.h>
+
+#include "engine/internal.h"
+
+/* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
+static void keep_choice(struct engine *engine)
+{
+    const struct search *search = &engine->search;
+
+    engine->chosen_count = search->slots_chosen.count;
+    for (size_t i = 0; i < engine->chosen_count; i++)
+        engine->chosen[i] = (uint32_t)search->slots_chosen.items[i];
+}
+
+uint32_t host_room(const struct request *what, const struct host *host,
+                   const struct host_usage *usage)
+{
+    uint64_t room = UINT32_MAX;
+
+    if (what->cpus.known && what->cpus.value > 0 && host->cpus.known) {
+        uint64_t left = host->cpus.value > usage->cpus ? host->cpus.value - usage->cpus : 0;
+
+        room = left / what->cpus.value < room ? left / what->cpus.value : room;
+    }
+    if (what->host_memory.known && what->host_memory.value > 0 && host->memory.known) {
+        uint64_t left = host->memory.value > usage->memory ? host->memory.value - usage->memory : 0;
+
+        room = left / what->host_memory.value < room ? left / what->host_memory.value : room;
+    }
+    return (uint32_t)room;
+}
+
+static const uint32_t *find_host_room(const struct engine_request *request,
+                                      const struct host_usage *hosts)
+{
+    struct engine *engine = request->scope->engine;
+
+    if (engine->machine.hosts.count == 0 ||
+        (!request->what.cpus.known && !request->what.host_memory.known))
+        return NULL;
+    for (size_t i = 0; i < engine->machine.hosts.count; i++)
+        engine->host_room[i] =
+            host_room(&request->what, &engine->machine.hosts.items[i], &hosts[i]);
+    return engine->host_room;
+}
+
+/* Fills in what a policy sees of a slot. */
+static void show(const struct ledger_slot *ledger, struct policy_slot *view)
+{
+    view->tenants = ledger->usage.brief.tenants;
+    view->served = ledger->served;
+    view->last_served = ledger->last_served;
+    view->affinity = ledger->affinity;
+}
+
+const uint32_t *hosts_when_idle(const struct engine_request *request)
+{
+    struct engine *engine = request->scope->engine;
+
+    /* Zeroed: nothing is leased. */
+    memset(engine->future_hosts, 0, engine->host_count * sizeof(*engine->future_hosts));
+    return find_host_room(request, engine->future_hosts);
+}
+
+static uint32_t left_by_usage(const struct search *search, size_t slot)
+{
+    const struct offer_question *question = search->left_context;
+    const struct scope *scope = question->request->scope;
+
+    return ledger_left(scope, (uint32_t)slot,
+                       question->usage != NULL ? &question->usage[slot]
+                                               : &scope->ledger[slot].usage);
+}
+
+/* Places replicas by searching through the groups. */
+static int place_by_search(const struct offer_question *question, size_t most)
+{
+    const struct engine_request *request = question->request;
+    struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    struct search *search = &engine->search;
+    int code;
+
+    bitset_copy(&engine->from, &request->accepts);
+    if (question->legal != NULL)
+        bitset_intersect(&engine->from, question->legal);
+    bitset_for_each (slot, &engine->from) {
+        const struct ledger_slot *ledger = &scope->ledger[slot];
+
+        engine->room[slot] =
+            ledger->usable
+                ? ledger_room(request, (uint32_t)slot,
+                              question->usage != NULL ? &question->usage[slot] : &ledger->usage)
+                : 0;
+        show(ledger, &scope->slots[slot]);
+        if (engine->room[slot] == 0)
+            bitset_remove(&engine->from, slot);
+    }
+    search->request = &request->what;
+    search->policy = request->policy;
+    search->slots = scope->slots;
+    search->ranked = engine->ranked > 0;
+    search->affinity = request->affinity;
+    search->must = NULL;
+    search->avoided = question->avoided;
+    search->source = engine->room;
+    search->node_source = find_host_room(request, question->hosts);
+    search->replicas = request->replicas;
+    search->tables = question->tables;
+    search->share = request->share;
+    search->draw = question->draw;
+    search->left = left_by_usage;
+    search->left_context = question;
+    search->hosts = question->hosts;
+    code = search_place_largest(search, &engine->from, request->least, most);
+    if (code == 1)
+        keep_choice(engine);
+    return code;
+}
+
+/* Places one replica on the node that offers best, with as many devices as can be. */
+static int place_by_offers(struct offer_question *question, size_t most)
+{
+    struct engine *engine = question->request->engine;
+    struct policy_offer offer;
+    size_t node;
+    int code = 0;
+
+    for (size_t count = most; count >= question->request->least && code == 0; count--) {
+        question->count = count;
+        code = offer_find(question, &node, &offer);
+    }
+    if (code != 1)
+        return code;
+    engine->chosen_count = 0;
+    for (uint64_t rest = offer.chosen; rest != 0; rest &= rest - 1)
+        engine->chosen[engine->chosen_count++] =
+            engine->search.groups.nodes[node].items[__builtin_ctzll(rest)];
+    return 1;
+}
+
+/* The draw is the number of the claim that is placed, or will be when it comes now: as long as it
+ * waits it is the same, so that what is kept for it does not move by chance. */
+static uint64_t draw_for(const struct engine_request *request)
+{
+    const struct engine *engine = request->engine;
+    uint64_t claim = engine->last_id + 1;
+
+    if (request->waiting_count > 0)
+        claim = container_of(list_first(&request->waiting), struct claim, in_lane)->entry.link.id;
+    return engine->settings.seed + claim;
+}
+
+int place_request(const struct engine_request *request, const struct bitset *legal,
+                  const struct usage *usage, const struct host_usage *hosts,
+                  const struct bitset *avoided)
+{
+    struct engine *engine = request->scope->engine;
+    struct offer_question question = {
+        .request = request,
+        .legal = legal,
+        .usage = usage,
+        .hosts = hosts,
+        .avoided = avoided != NULL ? avoided : &request->avoided,
+        .draw = draw_for(request),
+    };
+    size_t most;
+
+    if (ledger_is_limited(request, &most))
+        return PLACE_LIMITED;
+    if (request->policy->rate == NULL)
+        return place_by_search(&question, most);
+    if (tables_find(engine, request->policy, &question.tables) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (request->replicas > 1 || engine->search.groups.largest > POLICY_NODE_MOST)
+        return place_by_search(&question, most);
+    return place_by_offers(&question, most);
+}
+
+/* The lowest empty slots that the request accepts. */
+static int take_accepted(const struct engine_request *request, size_t count)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    const uint64_t *empty = scope->empty.levels[0];
+    const uint64_t *accepts = request->accepts.words;
+    size_t words = (engine->machine.devices.count + 63) / 64;
+
+    engine->chosen_count = 0;
+    for (size_t i = 0; i < words; i++) {
+        for (uint64_t word = empty[i] & accepts[i]; word != 0; word &= word - 1) {
+            engine->chosen[engine->chosen_count++] =
+                (uint32_t)(i * 64) + (uint32_t)__builtin_ctzll(word);
+            if (engine->chosen_count == count)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+int place_simple(const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+
+    if (lowest_set_is_empty(&scope->empty))
+        return 0;
+    if (request->swift) {
+        engine->chosen_count = 1;
+        engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
+        return 1;
+    }
+    if (!request->everything)
+        return take_accepted(request, request->least);
+    engine->chosen_count = 0;
+    for (size_t slot = 0; engine->chosen_count < request->least; slot++) {
+        slot = lowest_set_next(&scope->empty, slot);
+        if (slot == SIZE_MAX)
+            return 0;
+        engine->chosen[engine->chosen_count++] = (uint32_t)slot;
+    }
+    return 1;
+}

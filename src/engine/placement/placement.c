@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/placement/placement.h"
+
+#include "base/error.h"
+#include "engine/placement/expected.h"
+#include "engine/placement/filter.h"
+#include "engine/placement/placement_plan.h"
+
+static enum filter_verdict reason_of_busy(const struct placement_question *question, size_t slot)
+{
+    return question->reason == NULL || question->reason[slot] == FILTER_PASSES
+               ? FILTER_BUSY
+               : question->reason[slot];
+}
+
+/* Judges every device once: fills in counts, tenants, avoided, possible and available. */
+static void judge(struct plan *plan)
+{
+    const struct placement_question *question = plan->question;
+    const struct request *request = question->request;
+
+    for (size_t slot = 0; slot < plan->device_count; slot++) {
+        const struct device *device = &question->machine->devices.items[slot];
+        enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
+
+        if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
+            verdict = reason_of_busy(question, slot);
+        plan->counts[verdict]++;
+        plan->tenants[slot] = filter_tenants(request, device, &filter_usual_terms);
+        if (device_id_list_has(&request->avoided, device->id))
+            bitset_add(&plan->avoided, slot);
+        if (verdict == FILTER_PASSES)
+            bitset_add(&plan->available, slot);
+        if (verdict == FILTER_PASSES || filter_may_change(verdict))
+            bitset_add(&plan->possible, slot);
+    }
+}
+
+bool plan_is_best_effort(const struct plan *plan)
+{
+    const struct request *request = plan->question->request;
+
+    return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
+}
+
+static size_t rounded_up(size_t number, size_t divisor)
+{
+    return (number + divisor - 1) / divisor;
+}
+
+/* Every replica is a claim of its own: places as many as fit, each as large as it can be. */
+static int place_each(struct plan *plan)
+{
+    struct search *search = &plan->search;
+    size_t most = plan->most;
+    size_t group;
+    int64_t largest = search_largest_group(search, &plan->available, &group);
+    int code = largest < 0 || search_start(search, &plan->available) < 0 ? BERTH_ERROR_MEMORY : 1;
+
+    if (largest >= 0 && (size_t)largest < most)
+        most = (size_t)largest;
+    while (search->sizes.count < plan->question->request->replicas && code == 1) {
+        code = 0;
+        /* What was too much once is too much ever after. */
+        for (; most >= plan->least && code == 0; most -= code == 0)
+            code = search_place_replica(search, most);
+    }
+    if (!bitset_is_empty(&search->must_left))
+        search_forget(search);
+    return code < 0 ? code : 0;
+}
+
+/* As many devices for each replica as are free now. */
+static int place_now(struct plan *plan)
+{
+    int code;
+
+    if (plan_is_best_effort(plan))
+        return place_each(plan);
+    code = search_place_largest(&plan->search, &plan->available, plan->least, plan->most);
+    return code < 0 ? code : 0;
+}
+
+/* Whether claims that stand alone could ever do, one after the other if need be: a group is large
+ * enough, and there are as many claims as the required devices need. Returns as search_place. */
+static int claims_could_do(struct plan *plan)
+{
+    struct search *search = &plan->search;
+    size_t needed = 0;
+
+    if (search_start(search, &plan->possible) < 0)
+        return BERTH_ERROR_MEMORY;
+    for (size_t i = 0; i < search->group_count; i++) {
+        size_t size = search_gather(search, search->order[i].group);
+
+        if (size < plan->least)
+            continue;
+        needed +=
+            rounded_up(bitset_count(&search->required), size < plan->most ? size : plan->most);
+        bitset_subtract(&search->must_left, &search->required);
+    }
+    return plan->most >= plan->least && needed <= plan->question->request->replicas &&
+           bitset_is_empty(&search->must_left);
+}
+
+static int answer(struct plan *plan)
+{
+    struct search *search = &plan->search;
+    struct placement *placement = plan->placement;
+    int code;
+
+    judge(plan);
+    code = search_bounds(search, &plan->possible, plan->tenants, &plan->least, &plan->most);
+    if (code == 0)
+        code = plan_is_best_effort(plan)
+                   ? claims_could_do(plan)
+                   : search_could_ever(search, &plan->possible, plan->least, plan->most);
+    if (code < 0)
+        return code;
+    placement->satisfiable = code == 1;
+    search_forget(search);
+    if (placement->satisfiable && place_now(plan) < 0)
+        return BERTH_ERROR_MEMORY;
+    placement->replicas = search->sizes.count;
+    placement->rated = search->rated > 0;
+    placement->score = search->score;
+    placement->proven = search->proven;
+    placement->now =
+        placement->satisfiable && placement->replicas == plan->question->request->replicas;
+    plan_describe(plan);
+    return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* Has the policy work out what it needs, for what is usually expected. */
+static int prepare_policy(struct plan *plan)
+{
+    const struct policy *policy = plan->question->policy;
+    struct typical_list usual = {0};
+    int code;
+
+    if (policy->prepare == NULL)
+        return 0;
+    code = typical_append_usual(&usual);
+    if (code == 0)
+        code = tables_prepare(policy, plan->question->machine, &usual, &filter_usual_terms, NULL,
+                              &plan->tables);
+    typical_list_finish(&usual);
+    plan->search.tables = plan->tables;
+    return code;
+}
+
+static uint32_t left_as_told(const struct search *search, size_t slot)
+{
+    const uint32_t *left = search->left_context;
+
+    return left[slot];
+}
+
+static int plan_init(struct plan *plan, const struct placement_question *question,
+                     struct placement *placement)
+{
+    size_t count = question->machine->devices.count;
+
+    *plan = (struct plan){.question = question, .device_count = count, .placement = placement};
+    if (search_init(&plan->search, question->machine, count) < 0 ||
+        bitset_init(&plan->possible, count) < 0 || bitset_init(&plan->available, count) < 0 ||
+        bitset_init(&plan->avoided, count) < 0)
+        return BERTH_ERROR_MEMORY;
+    plan->tenants = calloc(count + 1, sizeof(*plan->tenants));
+    plan->search.request = question->request;
+    plan->search.policy = question->policy;
+    plan->search.must = question->must;
+    plan->search.avoided = &plan->avoided;
+    plan->search.replicas = question->request->replicas;
+    plan->search.share = filter_share(question->request, &filter_usual_terms);
+    plan->search.words = &plan->words;
+    if (question->left != NULL) {
+        plan->search.left = left_as_told;
+        plan->search.left_context = question->left;
+    }
+    return plan->tenants == NULL ? BERTH_ERROR_MEMORY : prepare_policy(plan);
+}
+
+static void plan_finish(struct plan *plan)
+{
+    search_finish(&plan->search);
+    bitset_finish(&plan->possible);
+    bitset_finish(&plan->available);
+    bitset_finish(&plan->avoided);
+    free(plan->tenants);
+    text_finish(&plan->words);
+    if (plan->tables != NULL)
+        plan->question->policy->forget(plan->tables);
+}
+
+int placement_find(const struct placement_question *question, struct placement *ret_placement,
+                   struct berth_error *error)
+{
+    struct placement placement = {0};
+    struct plan plan;
+    int code = plan_init(&plan, question, &placement);
+
+    if (code == 0)
+        code = answer(&plan);
+    if (code == 0) {
+        placement.slots = plan.search.slots_chosen;
+        placement.sizes = plan.search.sizes;
+        plan.search.slots_chosen = (struct slot_list){0};
+        plan.search.sizes = (struct slot_list){0};
+    }
+    plan_finish(&plan);
+    if (code < 0) {
+        placement_finish(&placement);
+        return error_set_memory(error);
+    }
+    *ret_placement = placement;
+    return 0;
+}
+
+void placement_finish(struct placement *placement)
+{
+    vector_finish(&placement->slots);
+    vector_finish(&placement->sizes);
+    text_finish(&placement->why);
+    *placement = (struct placement){0};
+}

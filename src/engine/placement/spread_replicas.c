@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spread: replicas as far apart as the place allows: on nodes, then NUMA nodes, that have the
+ * fewest of them, then on emptier ones.
+ */
+#include "engine/placement/placement_search.h"
+
+/* How good a place is for the next replica; smaller is better, member by member. */
+struct place {
+    size_t avoided; /* devices that it would rather not have */
+    size_t node_replicas;
+    size_t domain_used; /* devices that earlier replicas have in its NUMA node */
+    size_t node_taken;  /* devices of the node that are not free */
+    size_t domain_taken;
+    size_t slot;
+};
+
+#define NO_GROUP SIZE_MAX
+
+/* A NUMA node of one node; unknown is one of its own. */
+static bool is_same_domain(const struct device *one, const struct device *other)
+{
+    return one->host == other->host && one->numa.known == other->numa.known &&
+           (!one->numa.known || one->numa.value == other->numa.value);
+}
+
+static struct place measure(const struct search *search, size_t group, size_t first)
+{
+    const struct device *devices = search->machine->devices.items;
+    size_t node = group_node(group);
+    const struct slot_numbers *slots = &search->groups.nodes[node];
+    struct place place = {.node_replicas = search->node_replicas[node], .slot = first};
+
+    for (size_t i = 0; i < slots->count; i++) {
+        size_t slot = slots->items[i];
+        bool free_now = bitset_has(&search->free, slot);
+
+        if (devices[slot].partitioned)
+            continue;
+        place.node_taken += !free_now;
+        if (!is_same_domain(&devices[slot], &devices[first]))
+            continue;
+        place.domain_taken += !free_now;
+        place.domain_used += bitset_has(&search->used, slot);
+    }
+    return place;
+}
+
+static int compare_numbers(size_t one, size_t other)
+{
+    return (one > other) - (one < other);
+}
+
+static bool is_better(const struct place *one, const struct place *other)
+{
+    int order = compare_numbers(one->avoided, other->avoided);
+
+    if (order == 0)
+        order = compare_numbers(one->node_replicas, other->node_replicas);
+    if (order == 0)
+        order = compare_numbers(one->domain_used, other->domain_used);
+    if (order == 0)
+        order = compare_numbers(one->node_taken, other->node_taken);
+    if (order == 0)
+        order = compare_numbers(one->domain_taken, other->domain_taken);
+    if (order == 0)
+        order = compare_numbers(one->slot, other->slot);
+    return order < 0;
+}
+
+/* Leaves only candidates of the NUMA node of `first`. Returns how many there are. */
+static size_t keep_domain(struct search *search, size_t first)
+{
+    const struct device *devices = search->machine->devices.items;
+
+    bitset_for_each (slot, &search->candidates) {
+        if (!is_same_domain(&devices[slot], &devices[first]))
+            bitset_remove(&search->candidates, slot);
+    }
+    bitset_intersect(&search->plain, &search->candidates);
+    bitset_intersect(&search->required, &search->candidates);
+    return bitset_count(&search->candidates);
+}
+
+/* Whether the slot is the lowest of its NUMA node among the candidates. */
+static bool is_first_of_domain(const struct search *search, size_t slot)
+{
+    const struct device *devices = search->machine->devices.items;
+
+    bitset_for_each (other, &search->candidates) {
+        if (other == slot)
+            return true;
+        if (is_same_domain(&devices[other], &devices[slot]))
+            return false;
+    }
+    return false;
+}
+
+/* Looks through the NUMA nodes of one group that have enough devices of their own. */
+static void look_through(struct search *search, size_t group, size_t count, struct place *best,
+                         size_t *best_group)
+{
+    const struct slot_numbers *slots = &search->groups.nodes[group_node(group)];
+
+    for (size_t i = 0; i < slots->count; i++) {
+        size_t slot = slots->items[i];
+        struct place place;
+        size_t plain;
+
+        if (search_gather(search, group) < count || !bitset_has(&search->candidates, slot) ||
+            !is_first_of_domain(search, slot) || keep_domain(search, slot) < count)
+            continue;
+        place = measure(search, group, slot);
+        plain = bitset_count(&search->plain);
+        place.avoided = count > plain ? count - plain : 0;
+        if (*best_group == NO_GROUP || is_better(&place, best)) {
+            *best = place;
+            *best_group = group;
+        }
+    }
+}
+
+int search_spread_replica(struct search *search, size_t count)
+{
+    size_t best_group = NO_GROUP;
+    struct place best = {0};
+
+    if (!bitset_is_empty(&search->must_left))
+        return search_place_replica(search, count);
+    for (size_t i = 0; i < search->group_count; i++)
+        look_through(search, search->order[i].group, count, &best, &best_group);
+    if (best_group == NO_GROUP)
+        return search_place_replica(search, count);
+    search_gather(search, best_group);
+    keep_domain(search, best.slot);
+    return search_take(search, count);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The best partition of a few devices: the best total of every subset that can be left over when
+ * sets are taken off one by one, each with the lowest place there is. What counts of a set is how
+ * much it is short of what its places could have at best, so that full sets of a rest add 0
+ * at most: sets that are too short already are not looked into.
+ */
+#include "engine/policy/connected_internal.h"
+
+#define UNKNOWN    INT64_MIN
+#define IMPOSSIBLE (INT64_MIN / 2)
+
+static uint32_t size_of(uint32_t mask)
+{
+    return (uint32_t)__builtin_popcount(mask);
+}
+
+/* Runs through the subsets of `mask` of one size, in rising order. */
+struct subsets {
+    uint32_t mask;
+    uint32_t now;
+    uint32_t lowest[TOPOLOGY_EXACT_MOST + 1]; /* so many bits of the mask, from below */
+};
+
+static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
+{
+    uint32_t count = 0;
+
+    *subsets = (struct subsets){.mask = mask};
+    for (uint32_t left = mask; left != 0; left &= left - 1) {
+        subsets->lowest[count + 1] = subsets->lowest[count] | (left & -left);
+        count++;
+    }
+    subsets->now = subsets->lowest[size];
+}
+
+/* The carry runs up through the mask alone; the bits that it passed fall to the bottom. */
+static bool subsets_next(struct subsets *subsets)
+{
+    uint32_t raised =
+        ((subsets->now | ~subsets->mask) + (subsets->now & -subsets->now)) & subsets->mask;
+    uint32_t cleared = subsets->now & ~raised;
+
+    if ((raised & ~subsets->now) == 0)
+        return false;
+    subsets->now = raised | subsets->lowest[size_of(cleared) - 1];
+    return true;
+}
+
+/* The size of the set that is not full. */
+static uint32_t odd_size(const struct topology_scratch *scratch)
+{
+    return scratch->count % scratch->wanted;
+}
+
+static uint32_t required_of(const struct topology_scratch *scratch)
+{
+    return (uint32_t)scratch->required;
+}
+
+/* The required places are all in one full set. */
+static bool is_allowed(const struct topology_scratch *scratch, uint32_t set)
+{
+    uint32_t required = required_of(scratch);
+
+    return (set & required) == 0 ||
+           ((set & required) == required && size_of(set) == scratch->wanted);
+}
+
+/* The size of the set that is not full, while it is still to come; else 0. */
+static uint32_t odd_size_left(const struct topology_scratch *scratch, uint32_t rest)
+{
+    return size_of(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
+}
+
+/* The choice of a set of one size out of what is left, with its lowest place. */
+struct turn {
+    uint32_t rest;
+    struct subsets others; /* beside the lowest */
+    int64_t to_come;       /* no rest after it adds more */
+    bool leaves_one;       /* set or none after it */
+};
+
+/* Returns whether there is such a set. */
+static bool turn_start(const struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+                       struct turn *turn)
+{
+    uint32_t left = size_of(rest) - size;
+
+    if (size == 0 || size_of(rest) < size)
+        return false;
+    turn->rest = rest;
+    turn->to_come = left % scratch->wanted != 0 ? scratch->odd_most : 0;
+    turn->leaves_one = left <= scratch->wanted;
+    subsets_start(&turn->others, rest & (rest - 1), size - 1);
+    return true;
+}
+
+static uint32_t turn_set(const struct turn *turn)
+{
+    return turn->others.now | (turn->rest & -turn->rest);
+}
+
+static int64_t best_total(struct topology_scratch *scratch, uint32_t rest);
+
+/* The best total with the turn's set, if it may be as much as `least`. */
+static int64_t total_of(struct topology_scratch *scratch, const struct turn *turn, int64_t least)
+{
+    uint32_t set = turn_set(turn);
+    uint32_t rest = turn->rest & ~set;
+
+    scratch->steps++;
+    if (scratch->sums[set] + turn->to_come < least || !is_allowed(scratch, set))
+        return IMPOSSIBLE;
+    if (turn->leaves_one)
+        return is_allowed(scratch, rest) ? scratch->sums[set] + scratch->sums[rest] : IMPOSSIBLE;
+    return scratch->sums[set] + best_total(scratch, rest);
+}
+
+/* The best total with a set of this size, if it is more than `best`. */
+static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+                            int64_t best)
+{
+    struct turn turn;
+
+    if (!turn_start(scratch, rest, size, &turn))
+        return best;
+    do {
+        int64_t total = total_of(scratch, &turn, best + 1);
+
+        best = total > best ? total : best;
+    } while (subsets_next(&turn.others));
+    return best;
+}
+
+/* Of a rest that is more than one set. */
+static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
+{
+    int64_t best = IMPOSSIBLE;
+
+    if (scratch->totals[rest] != UNKNOWN)
+        return scratch->totals[rest];
+    best = best_of_size(scratch, rest, scratch->wanted, best);
+    best = best_of_size(scratch, rest, odd_size_left(scratch, rest), best);
+    scratch->totals[rest] = best;
+    return best;
+}
+
+/* The earliest set that a best partition of the rest may begin with. */
+static void find_earliest(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+                          uint32_t *set)
+{
+    int64_t total = scratch->totals[rest];
+    struct turn turn;
+
+    if (!turn_start(scratch, rest, size, &turn))
+        return;
+    do {
+        uint32_t found = turn_set(&turn);
+
+        if ((*set == 0 || topology_is_earlier(found, *set)) &&
+            total_of(scratch, &turn, total) == total)
+            *set = found;
+    } while (subsets_next(&turn.others));
+}
+
+/* What a place could have at best in a set of so many; its pairs count once for each end. */
+static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place, uint32_t size)
+{
+    uint32_t left = (uint32_t)topology_lowest(scratch->count) & ~(UINT32_C(1) << place);
+    int64_t sum = 0;
+
+    for (uint32_t i = 1; i < size; i++) {
+        uint32_t best = (uint32_t)__builtin_ctz(left);
+
+        for (uint32_t rest = left; rest != 0; rest &= rest - 1) {
+            uint32_t other = (uint32_t)__builtin_ctz(rest);
+
+            if (scratch->value[place][other] > scratch->value[place][best])
+                best = other;
+        }
+        sum += scratch->value[place][best];
+        left &= ~(UINT32_C(1) << best);
+    }
+    return sum;
+}
+
+/* Returns what a total of 0 stands for, twice. */
+static int64_t sum_up(struct topology_scratch *scratch)
+{
+    uint32_t subsets = UINT32_C(1) << scratch->count;
+    int64_t most[TOPOLOGY_EXACT_MOST] = {0};
+    int64_t twice = 0;
+
+    for (uint32_t place = 0; place < scratch->count; place++) {
+        int64_t full = reach_most(scratch, place, scratch->wanted);
+        int64_t odd = reach_most(scratch, place, odd_size(scratch));
+
+        most[place] = odd_size(scratch) > 0 && odd > full ? odd : full;
+        twice += most[place];
+    }
+    scratch->sums[0] = 0;
+    scratch->odd_most = IMPOSSIBLE;
+    for (uint32_t set = 1; set < subsets; set++) {
+        uint32_t rest = set & (set - 1);
+        uint32_t place = (uint32_t)__builtin_ctz(set);
+
+        scratch->sums[set] =
+            scratch->sums[rest] + 2 * topology_reach(scratch, place, rest) - most[place];
+        scratch->totals[set] = UNKNOWN;
+        if (size_of(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_most)
+            scratch->odd_most = scratch->sums[set];
+    }
+    scratch->steps += subsets;
+    return twice;
+}
+
+void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen)
+{
+    uint32_t rest = (uint32_t)topology_lowest(scratch->count);
+    uint32_t required = required_of(scratch);
+    uint32_t chosen = 0;
+    /* What is found quickly need not be looked for again, only what is better, or equal. */
+    int64_t found = 2 * topology_good_total(scratch) - sum_up(scratch) - 1;
+
+    scratch->totals[rest] = best_of_size(scratch, rest, odd_size(scratch),
+                                         best_of_size(scratch, rest, scratch->wanted, found));
+    while (rest != 0) {
+        uint32_t set = size_of(rest) <= scratch->wanted ? rest : 0;
+
+        if (set == 0) {
+            find_earliest(scratch, rest, scratch->wanted, &set);
+            find_earliest(scratch, rest, odd_size_left(scratch, rest), &set);
+        }
+        if ((set & required) == required && size_of(set) == scratch->wanted &&
+            (chosen == 0 || topology_sum(scratch, set) > topology_sum(scratch, chosen)))
+            chosen = set;
+        rest &= ~set;
+    }
+    *ret_chosen = chosen;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices that are parts of GPUs: GPUs are used up one after the other, those with the fewest free
+ * parts first. Ways with fewer GPUs are looked at first, of equally many those with earlier ones;
+ * what cannot be better than what was found is not looked at.
+ */
+#include "engine/policy/connected_internal.h"
+
+/* Before the search for the best way is given up, and with what comes after it. */
+#define SEARCH_STEPS_MOST 1000000
+#define ALL_STEPS_MOST    1500000
+
+struct unit {
+    uint64_t places;
+    uint32_t size;
+};
+
+struct filling {
+    struct topology_scratch *scratch;
+    struct unit units[TOPOLOGY_MOST];        /* the smallest first */
+    uint32_t largest[TOPOLOGY_MOST + 1];     /* places of so many units, the largest ones */
+    uint64_t places_from[TOPOLOGY_MOST + 1]; /* of this unit and those after it */
+    uint32_t count;
+    uint32_t level; /* units that are used now */
+    int64_t pair_most;
+    bool found;
+    bool given_up;
+    int64_t best;
+    uint64_t chosen;
+};
+
+static uint32_t size_of(uint64_t mask)
+{
+    return (uint32_t)__builtin_popcountll(mask);
+}
+
+static bool is_before(const struct unit *one, const struct unit *other)
+{
+    if (one->size != other->size)
+        return one->size < other->size;
+    return topology_is_earlier(one->places, other->places);
+}
+
+static void sort_units(struct filling *filling)
+{
+    for (uint32_t i = 1; i < filling->count; i++) {
+        struct unit unit = filling->units[i];
+        uint32_t place = i;
+
+        for (; place > 0 && is_before(&unit, &filling->units[place - 1]); place--)
+            filling->units[place] = filling->units[place - 1];
+        filling->units[place] = unit;
+    }
+}
+
+static void gather_units(struct filling *filling)
+{
+    const struct topology_scratch *scratch = filling->scratch;
+    uint64_t by_unit[TOPOLOGY_MOST] = {0};
+
+    topology_for_each (place, scratch->free)
+        by_unit[scratch->unit[place]] |= topology_bit((uint32_t)place);
+    for (uint32_t unit = 0; unit < TOPOLOGY_MOST; unit++) {
+        if (by_unit[unit] != 0)
+            filling->units[filling->count++] =
+                (struct unit){.places = by_unit[unit], .size = size_of(by_unit[unit])};
+    }
+    sort_units(filling);
+    for (uint32_t i = filling->count; i-- > 0;) {
+        filling->largest[filling->count - i] =
+            filling->largest[filling->count - i - 1] + filling->units[i].size;
+        filling->places_from[i] = filling->places_from[i + 1] | filling->units[i].places;
+    }
+}
+
+static int64_t greatest_value(const struct topology_scratch *scratch)
+{
+    int64_t most = scratch->value[0][1];
+
+    for (uint32_t one = 0; one < scratch->count; one++) {
+        for (uint32_t other = 0; other < one; other++)
+            most = scratch->value[one][other] > most ? scratch->value[one][other] : most;
+    }
+    return most;
+}
+
+static uint64_t first_places(uint64_t places, uint32_t count)
+{
+    uint64_t taken = 0;
+
+    for (; count > 0; count--) {
+        taken |= places & -places;
+        places &= places - 1;
+    }
+    return taken;
+}
+
+/* Whether `missing` places from this unit on may make it better than the best. */
+static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int64_t sum,
+                     uint32_t missing)
+{
+    const int64_t *reach = filling->scratch->to[depth];
+    int64_t most = INT64_MIN;
+
+    if (!filling->found)
+        return true;
+    topology_for_each (place, filling->places_from[from])
+        most = reach[place] > most ? reach[place] : most;
+    filling->scratch->steps += filling->scratch->count / 4;
+    return sum + missing * most + (int64_t)missing * (missing - 1) / 2 * filling->pair_most >
+           filling->best;
+}
+
+static void take_unit(struct filling *filling, uint64_t places, uint32_t depth)
+{
+    struct topology_scratch *scratch = filling->scratch;
+
+    for (uint32_t place = 0; place < scratch->count; place++)
+        scratch->to[depth + 1][place] = scratch->to[depth][place];
+    topology_for_each (taken, places) {
+        for (uint32_t place = 0; place < scratch->count; place++)
+            scratch->to[depth + 1][place] += scratch->value[taken][place];
+    }
+    scratch->steps += (1 + (uint64_t)size_of(places)) * scratch->count / 4;
+}
+
+static int64_t sum_with(const struct filling *filling, uint64_t places, uint32_t depth)
+{
+    int64_t sum = topology_sum(filling->scratch, places);
+
+    topology_for_each (place, places)
+        sum += filling->scratch->to[depth][place];
+    filling->scratch->steps += (uint64_t)size_of(places) * size_of(places) / 4 + 1;
+    return sum;
+}
+
+/* Uses `level - depth` more units, from this one on, for the missing places. */
+static void search(struct filling *filling, uint32_t from, uint32_t depth, uint64_t chosen,
+                   int64_t sum, uint32_t missing)
+{
+    uint32_t more = filling->level - depth;
+
+    if (!has_hope(filling, from, depth, sum, missing))
+        return;
+    for (uint32_t i = from; i + more <= filling->count; i++) {
+        const struct unit *unit = &filling->units[i];
+        bool last = unit->size >= missing;
+        uint64_t taken = last ? first_places(unit->places, missing) : unit->places;
+        int64_t with;
+
+        filling->given_up |= filling->scratch->steps >= SEARCH_STEPS_MOST;
+        if (filling->given_up || filling->largest[more] < missing)
+            return;
+        if (last != (more == 1))
+            continue;
+        with = sum + sum_with(filling, taken, depth);
+        if (last && (!filling->found || with > filling->best)) {
+            filling->found = true;
+            filling->best = with;
+            filling->chosen = chosen | taken;
+        } else if (!last) {
+            take_unit(filling, taken, depth);
+            search(filling, i + 1, depth + 1, chosen | taken, with, missing - unit->size);
+        }
+    }
+}
+
+/* A set that changes one place at a time, and what every place has to do with it. */
+struct growing {
+    uint64_t chosen;
+    int64_t reach[TOPOLOGY_MOST];
+};
+
+static void toggle(struct topology_scratch *scratch, struct growing *set, uint32_t place)
+{
+    bool is_in = (set->chosen & topology_bit(place)) != 0;
+
+    set->chosen ^= topology_bit(place);
+    for (uint32_t other = 0; other < scratch->count; other++)
+        set->reach[other] += is_in ? -scratch->value[place][other] : scratch->value[place][other];
+    scratch->steps += scratch->count;
+}
+
+/* Grows a set from one place by what fits best to it. */
+static void grow(struct topology_scratch *scratch, uint32_t seed, struct growing *set)
+{
+    *set = (struct growing){0};
+    topology_for_each (place, scratch->required)
+        toggle(scratch, set, (uint32_t)place);
+    toggle(scratch, set, seed);
+    while (size_of(set->chosen) < scratch->wanted) {
+        uint64_t left = scratch->free & ~set->chosen;
+        uint32_t best = (uint32_t)__builtin_ctzll(left);
+
+        topology_for_each (place, left)
+            best = set->reach[place] > set->reach[best] ? (uint32_t)place : best;
+        toggle(scratch, set, best);
+    }
+}
+
+/* Exchanges one place for another, the best there are. Returns whether that was a gain. */
+static bool exchange(struct topology_scratch *scratch, struct growing *set)
+{
+    uint64_t outside = scratch->free & ~set->chosen;
+    int64_t gain = 0;
+    uint32_t out = 0;
+    uint32_t in = 0;
+
+    topology_for_each (one, set->chosen & ~scratch->required) {
+        topology_for_each (other, outside) {
+            int64_t change = set->reach[other] - set->reach[one] - scratch->value[one][other];
+
+            if (change > gain) {
+                gain = change;
+                out = (uint32_t)one;
+                in = (uint32_t)other;
+            }
+        }
+    }
+    scratch->steps += (uint64_t)size_of(set->chosen) * size_of(outside);
+    if (gain == 0)
+        return false;
+    toggle(scratch, set, out);
+    toggle(scratch, set, in);
+    return true;
+}
+
+/* What is found from single places, where not all ways could be looked at. */
+static void search_from_places(struct filling *filling)
+{
+    struct topology_scratch *scratch = filling->scratch;
+
+    topology_for_each (place, scratch->free) {
+        struct growing set;
+        int64_t sum;
+
+        grow(scratch, (uint32_t)place, &set);
+        while (scratch->steps < ALL_STEPS_MOST && exchange(scratch, &set)) {
+        }
+        sum = topology_sum(scratch, set.chosen);
+        if (!filling->found || sum > filling->best) {
+            filling->found = true;
+            filling->best = sum;
+            filling->chosen = set.chosen;
+        }
+        if (scratch->steps >= ALL_STEPS_MOST)
+            return;
+    }
+}
+
+bool topology_fill(struct topology_scratch *scratch, uint64_t *ret_chosen)
+{
+    struct filling filling = {.scratch = scratch, .pair_most = greatest_value(scratch)};
+    uint32_t missing = scratch->wanted - size_of(scratch->required);
+
+    gather_units(&filling);
+    for (uint32_t place = 0; place < scratch->count; place++)
+        scratch->to[0][place] = topology_reach(scratch, place, scratch->required);
+    for (filling.level = 1; filling.level <= filling.count; filling.level++)
+        search(&filling, 0, 0, scratch->required, topology_sum(scratch, scratch->required),
+               missing);
+    if (filling.given_up)
+        search_from_places(&filling);
+    *ret_chosen = filling.chosen;
+    return !filling.given_up;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of the choice of connected devices. Only for topology*.c. Devices are known by their
+ * place in the order of those that count: 0 comes first among equals.
+ */
+#ifndef ENGINE_TOPOLOGY_PARTS_H
+#define ENGINE_TOPOLOGY_PARTS_H
+
+#include "engine/policy/connected_set.h"
+
+enum { TOPOLOGY_SETS_MOST = TOPOLOGY_MOST };
+
+struct topology_scratch {
+    uint32_t most;
+    /* The question, by place. */
+    uint32_t count;
+    uint32_t wanted;
+    uint64_t required;
+    uint64_t free;                /* places that are neither required nor left out */
+    uint8_t place[TOPOLOGY_MOST]; /* the device there */
+    uint8_t unit[TOPOLOGY_MOST];
+    int32_t value[TOPOLOGY_MOST][TOPOLOGY_MOST];
+    uint64_t steps;
+
+    /* The partition that a search is at, and the best so far. */
+    struct topology_partition {
+        uint32_t sets;
+        uint8_t size[TOPOLOGY_SETS_MOST];
+        uint8_t set[TOPOLOGY_MOST]; /* by place */
+        int64_t total;
+    } now, best;
+    int64_t to[TOPOLOGY_SETS_MOST][TOPOLOGY_MOST]; /* by set, by place: sum of values to the set */
+    uint64_t seed;
+
+    /* By subset of the places, of which there are TOPOLOGY_EXACT_MOST at most; see
+     * topology_exact.c. */
+    int64_t *sums;
+    int64_t *totals;
+    int64_t odd_most; /* of the sums of sets that are as large as the one that is not full */
+};
+
+static inline uint64_t topology_bit(uint32_t place)
+{
+    return UINT64_C(1) << place;
+}
+
+/* The lowest `count` places. */
+static inline uint64_t topology_lowest(uint32_t count)
+{
+    return count >= 64 ? UINT64_MAX : topology_bit(count) - 1;
+}
+
+/* Runs `place`, a number declared here, over the members of a mask, which is evaluated once. */
+#define topology_for_each(place, mask)                                                 \
+    for (uint64_t place##_left = (mask), place = 0;                                    \
+         place##_left != 0 && (place = (uint64_t)__builtin_ctzll(place##_left), true); \
+         place##_left &= place##_left - 1)
+
+/* Sum of values between a place and the members of a set. */
+int64_t topology_reach(const struct topology_scratch *scratch, uint32_t place, uint64_t set);
+
+/* Sum of values of all pairs within a set. */
+int64_t topology_sum(const struct topology_scratch *scratch, uint64_t set);
+
+/* Whether the first set comes before the other: it has the lowest place that only one has. */
+static inline bool topology_is_earlier(uint64_t one, uint64_t other)
+{
+    uint64_t differ = one ^ other;
+
+    return (one & differ & -differ) != 0;
+}
+
+/* Each of these answers by places, with steps counted in the scratch. */
+
+/* Tries what the rule would look at first: the places in order. Returns whether nothing is better;
+ * else there is no answer yet. */
+bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chosen);
+
+/* The total of some good partition, soon found. */
+int64_t topology_good_total(struct topology_scratch *scratch);
+
+/* The rule to the letter; only for TOPOLOGY_EXACT_MOST places. */
+void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen);
+
+/* These return whether it is proven. */
+bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen);
+bool topology_fill(struct topology_scratch *scratch, uint64_t *ret_chosen);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A good partition of many devices: places change sets in pairs as long as that makes the total
+ * greater; then some are moved by chance (always the same) and it begins anew. Where the total
+ * reaches what no partition can exceed, it is the best.
+ */
+#include <string.h>
+
+#include "engine/policy/connected_internal.h"
+
+/* Before it is enough. */
+#define STEPS_MOST 1500000
+
+/* What an exchange costs, in looks at a pair. */
+#define EXCHANGE_STEPS 32
+
+static void refresh_reach(struct topology_scratch *scratch)
+{
+    struct topology_partition *now = &scratch->now;
+
+    memset(scratch->to, 0, sizeof(scratch->to));
+    now->total = 0;
+    for (uint32_t place = 0; place < scratch->count; place++) {
+        for (uint32_t other = 0; other < scratch->count; other++)
+            scratch->to[now->set[place]][other] += scratch->value[place][other];
+    }
+    for (uint32_t place = 0; place < scratch->count; place++)
+        now->total += scratch->to[now->set[place]][place];
+    now->total /= 2;
+    scratch->steps += (uint64_t)scratch->count * scratch->count;
+}
+
+/* The sets, all empty: the first is where the required places go, the last may not be full. */
+static void start_sets(struct topology_scratch *scratch)
+{
+    struct topology_partition *now = &scratch->now;
+    uint32_t odd = scratch->count % scratch->wanted;
+
+    now->sets = scratch->count / scratch->wanted;
+    memset(now->size, (int)scratch->wanted, now->sets);
+    if (odd > 0)
+        now->size[now->sets++] = (uint8_t)odd;
+}
+
+/* The best to add to a set, or the first of the places where nothing is better. */
+static uint32_t best_addition(const struct topology_scratch *scratch, uint64_t left, uint32_t set,
+                              bool by_value)
+{
+    uint32_t best = (uint32_t)__builtin_ctzll(left);
+
+    if (!by_value)
+        return best;
+    topology_for_each (place, left)
+        if (scratch->to[set][place] > scratch->to[set][best])
+            best = (uint32_t)place;
+    return best;
+}
+
+/* Fills one set after the other, by value or just in order. */
+static void fill_sets(struct topology_scratch *scratch, bool by_value)
+{
+    uint64_t left = topology_lowest(scratch->count);
+    uint64_t first = scratch->required;
+
+    start_sets(scratch);
+    memset(scratch->to, 0, sizeof(scratch->to));
+    for (uint32_t set = 0; set < scratch->now.sets; set++) {
+        for (uint32_t i = 0; i < scratch->now.size[set]; i++) {
+            uint64_t among = first != 0 ? first : left;
+            uint32_t place = best_addition(scratch, among, set, by_value);
+
+            scratch->now.set[place] = (uint8_t)set;
+            left &= ~topology_bit(place);
+            first &= ~topology_bit(place);
+            for (uint32_t other = 0; other < scratch->count; other++)
+                scratch->to[set][other] += scratch->value[place][other];
+            scratch->steps += scratch->count;
+        }
+    }
+    refresh_reach(scratch);
+}
+
+static void exchange(struct topology_scratch *scratch, uint32_t one, uint32_t other)
+{
+    uint8_t *set = scratch->now.set;
+    int64_t *mine = scratch->to[set[one]];
+    int64_t *theirs = scratch->to[set[other]];
+    uint8_t kept = set[one];
+
+    for (uint32_t place = 0; place < scratch->count; place++) {
+        int64_t change = scratch->value[other][place] - scratch->value[one][place];
+
+        mine[place] += change;
+        theirs[place] -= change;
+    }
+    set[one] = set[other];
+    set[other] = kept;
+    scratch->steps += EXCHANGE_STEPS;
+}
+
+static int64_t gain_of(const struct topology_scratch *scratch, uint32_t one, uint32_t other)
+{
+    const int64_t *mine = scratch->to[scratch->now.set[one]];
+    const int64_t *theirs = scratch->to[scratch->now.set[other]];
+
+    return theirs[one] + mine[other] - mine[one] - theirs[other] -
+           2 * (int64_t)scratch->value[one][other];
+}
+
+static bool may_move(const struct topology_scratch *scratch, uint32_t place)
+{
+    return (scratch->required & topology_bit(place)) == 0;
+}
+
+/* Exchanges one place for the others as far as that is a gain. Returns whether any was. */
+static bool improve_place(struct topology_scratch *scratch, uint32_t one)
+{
+    bool improved = false;
+
+    for (uint32_t other = one + 1; other < scratch->count; other++) {
+        int64_t gain;
+
+        if (scratch->now.set[one] == scratch->now.set[other] || !may_move(scratch, other))
+            continue;
+        gain = gain_of(scratch, one, other);
+        if (gain <= 0)
+            continue;
+        exchange(scratch, one, other);
+        scratch->now.total += gain;
+        improved = true;
+    }
+    scratch->steps += scratch->count;
+    return improved;
+}
+
+static void improve(struct topology_scratch *scratch)
+{
+    bool improved = true;
+
+    while (improved && scratch->steps < STEPS_MOST) {
+        improved = false;
+        for (uint32_t place = 0; place < scratch->count; place++)
+            improved |= may_move(scratch, place) && improve_place(scratch, place);
+    }
+}
+
+static uint32_t draw(struct topology_scratch *scratch, uint32_t below)
+{
+    scratch->seed ^= scratch->seed << 13;
+    scratch->seed ^= scratch->seed >> 7;
+    scratch->seed ^= scratch->seed << 17;
+    return (uint32_t)((scratch->seed >> 33) % below);
+}
+
+/* Goes on from the best partition with some of its places elsewhere. */
+static void shake(struct topology_scratch *scratch)
+{
+    uint32_t times = 2 + draw(scratch, 1 + scratch->count / 4);
+
+    scratch->now = scratch->best;
+    refresh_reach(scratch);
+    for (uint32_t i = 0; i < times; i++) {
+        uint32_t one = draw(scratch, scratch->count);
+        uint32_t other = draw(scratch, scratch->count);
+
+        if (scratch->now.set[one] == scratch->now.set[other] || !may_move(scratch, one) ||
+            !may_move(scratch, other))
+            continue;
+        scratch->now.total += gain_of(scratch, one, other);
+        exchange(scratch, one, other);
+    }
+}
+
+static void sort_down(int64_t *values, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        int64_t value = values[i];
+        uint32_t place = i;
+
+        for (; place > 0 && values[place - 1] < value; place--)
+            values[place] = values[place - 1];
+        values[place] = value;
+    }
+}
+
+/* No total is greater: every place has its best neighbours, and of the places in the set that is
+ * not full those that lose least by having fewer. */
+static int64_t total_most(struct topology_scratch *scratch)
+{
+    uint32_t count = scratch->count;
+    uint32_t odd = count % scratch->wanted;
+    int64_t values[TOPOLOGY_MOST] = {0};
+    int64_t losses[TOPOLOGY_MOST]; /* below 0 */
+    int64_t twice = 0;
+
+    for (uint32_t place = 0; place < count; place++) {
+        uint32_t others = 0;
+
+        for (uint32_t other = 0; other < count; other++) {
+            if (other != place)
+                values[others++] = scratch->value[place][other];
+        }
+        sort_down(values, others);
+        losses[place] = 0;
+        for (uint32_t i = 0; i + 1 < scratch->wanted; i++) {
+            twice += values[i];
+            losses[place] -= i + 1 >= odd ? values[i] : 0;
+        }
+    }
+    sort_down(losses, count);
+    for (uint32_t i = 0; i < odd; i++)
+        twice += losses[i];
+    scratch->steps += (uint64_t)count * count * 8;
+    return twice >= 0 ? twice / 2 : -((1 - twice) / 2);
+}
+
+static uint64_t members_of(const struct topology_partition *partition, uint32_t set, uint32_t count)
+{
+    uint64_t members = 0;
+
+    for (uint32_t place = 0; place < count; place++) {
+        if (partition->set[place] == set)
+            members |= topology_bit(place);
+    }
+    return members;
+}
+
+static bool are_twins(const struct topology_scratch *scratch, uint64_t one, uint64_t other)
+{
+    for (uint32_t place = 0; place < scratch->count; place++) {
+        if (place != one && place != other &&
+            scratch->value[one][place] != scratch->value[other][place])
+            return false;
+    }
+    return true;
+}
+
+/* Of places that are all the same to the others, the earlier ones. */
+static uint64_t prefer_early_twins(const struct topology_scratch *scratch, uint64_t chosen)
+{
+    uint64_t outside = topology_lowest(scratch->count) & ~chosen;
+
+    topology_for_each (place, outside) {
+        uint64_t later = chosen & ~scratch->required & ~topology_lowest((uint32_t)place);
+        uint64_t last = UINT64_MAX;
+
+        topology_for_each (twin, later)
+            last = are_twins(scratch, place, twin) ? twin : last;
+        if (last != UINT64_MAX)
+            chosen ^= topology_bit((uint32_t)last) | topology_bit((uint32_t)place);
+    }
+    return chosen;
+}
+
+/* The full set with the greatest sum that has the required places. */
+static uint64_t best_set(const struct topology_scratch *scratch)
+{
+    const struct topology_partition *best = &scratch->best;
+    uint64_t chosen = 0;
+
+    for (uint32_t set = 0; set < best->sets; set++) {
+        uint64_t members = members_of(best, set, scratch->count);
+        int64_t more;
+
+        if (best->size[set] != scratch->wanted ||
+            (members & scratch->required) != scratch->required)
+            continue;
+        more = chosen == 0 ? 1 : topology_sum(scratch, members) - topology_sum(scratch, chosen);
+        if (more > 0 || (more == 0 && topology_is_earlier(members, chosen)))
+            chosen = members;
+    }
+    return chosen;
+}
+
+bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chosen)
+{
+    if (scratch->required != 0)
+        return false;
+    fill_sets(scratch, false);
+    if (scratch->now.total < total_most(scratch))
+        return false;
+    scratch->best = scratch->now;
+    *ret_chosen = best_set(scratch);
+    return true;
+}
+
+int64_t topology_good_total(struct topology_scratch *scratch)
+{
+    fill_sets(scratch, true);
+    improve(scratch);
+    return scratch->now.total;
+}
+
+bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen)
+{
+    int64_t most = total_most(scratch);
+
+    scratch->seed = UINT64_C(0x9e3779b97f4a7c15);
+    for (int by_value = 0; by_value < 2; by_value++) {
+        fill_sets(scratch, by_value != 0);
+        improve(scratch);
+        if (by_value == 0 || scratch->now.total > scratch->best.total)
+            scratch->best = scratch->now;
+    }
+    while (scratch->best.total < most && scratch->steps < STEPS_MOST) {
+        shake(scratch);
+        improve(scratch);
+        if (scratch->now.total > scratch->best.total)
+            scratch->best = scratch->now;
+    }
+    *ret_chosen = prefer_early_twins(scratch, best_set(scratch));
+    return scratch->best.total >= most;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/policy/policies.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/quote.h"
+#include "base/text/text.h"
+
+const struct policy *const policies[] = {
+    &policy_first,
+    &policy_round_robin,
+    &policy_least_loaded,
+    &policy_best_available,
+    &policy_best_compute,
+    &policy_pack,
+    &policy_spread,
+    &policy_topology,
+    &policy_frag,
+    &policy_weighted,
+    /* To be measured against. */
+    &policy_random,
+    &policy_dotprod,
+    &policy_clustering,
+    &policy_packing,
+    &policy_bestfit,
+    &policy_fgd,
+    NULL,
+};
+
+/* Fails with a message that lists the names there are. */
+static int refuse(const char *name, struct berth_error *error)
+{
+    struct text names = {0};
+    int code;
+
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+        text_append_format(&names, "%s%s", policy == policies ? "" : ", ", (*policy)->name);
+    code = text_failed(&names)
+               ? error_set_memory(error)
+               : error_set(error, BERTH_ERROR_INVALID,
+                           "policy: wanted one that this version has (%s), found %s",
+                           text_string(&names), quote(name).text);
+    text_finish(&names);
+    return code;
+}
+
+const struct policy *policy_usual(const struct request *request)
+{
+    if (request->sharing != SHARING_EXCLUSIVE)
+        return &policy_frag;
+    return request->gpus.all || request->gpus.most > 1 ? &policy_topology : &policy_first;
+}
+
+int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)
+{
+    if (name == NULL) {
+        *ret_policy = NULL;
+        return 0;
+    }
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        if (strcmp((*policy)->name, name) == 0) {
+            *ret_policy = *policy;
+            return 0;
+        }
+    }
+    return refuse(name, error);
+}

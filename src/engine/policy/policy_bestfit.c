@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bestfit, for comparison: the node that has the least left over, of CPUs and devices together, as
+ * in the openb study.
+ */
+#include "engine/policy/policies.h"
+#include "engine/policy/node_rating.h"
+
+static uint64_t beyond(uint64_t number, uint64_t taken)
+{
+    return number > taken ? number - taken : 0;
+}
+
+static double cpus_over(const struct policy_node *node, const struct policy_demand *demand)
+{
+    if (!node->cpus.known)
+        return 0;
+    return (double)beyond(node->cpus_left, demand->cpus) / POLICY_NODES_CPUS;
+}
+
+static double devices_over(const struct policy_node *node, const struct policy_demand *demand)
+{
+    return (double)beyond(policy_nodes_left(node), policy_nodes_taken(demand)) /
+           POLICY_NODES_DEVICES;
+}
+
+static void rate(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+{
+    double over = (cpus_over(node, demand) + devices_over(node, demand)) / 2;
+
+    (void)policy;
+    policy_nodes_offer(policy_nodes_choose_usual(node, demand), policy_nodes_hundredths(1 - over),
+                       ret_offer);
+}
+
+const struct policy policy_bestfit = {
+    .name = "bestfit",
+    .summary = "the nodes that have the least left over (for comparison)",
+    .rate = rate,
+    .steady = true,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dotprod, for comparison: the node with the smallest product of what is free and what is wanted,
+ * as in the openb study.
+ */
+#include "engine/policy/policies.h"
+#include "engine/policy/node_rating.h"
+
+static double cpus_product(const struct policy_node *node, const struct policy_demand *demand)
+{
+    if (!node->cpus.known)
+        return 0;
+    return (double)node->cpus_left / POLICY_NODES_CPUS * ((double)demand->cpus / POLICY_NODES_CPUS);
+}
+
+static double devices_product(const struct policy_node *node, const struct policy_demand *demand)
+{
+    return (double)policy_nodes_left(node) / POLICY_NODES_DEVICES *
+           ((double)policy_nodes_taken(demand) / POLICY_NODES_DEVICES);
+}
+
+static void rate(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+{
+    double product = (cpus_product(node, demand) + devices_product(node, demand)) / 2;
+
+    (void)policy;
+    policy_nodes_offer(policy_nodes_choose_usual(node, demand),
+                       policy_nodes_hundredths(1 - product), ret_offer);
+}
+
+const struct policy policy_dotprod = {
+    .name = "dotprod",
+    .summary = "the nodes where what is free and what is wanted have the smallest product (for "
+               "comparison)",
+    .rate = rate,
+    .steady = true,
+};

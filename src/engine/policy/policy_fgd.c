@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fgd, for comparison: fragmentation gradient descent, as in the openb study. Fragmentation is what
+ * is free of a node's devices and of no use to a request that is expected, on average over those
+ * requests; where it grows the least, the demand goes. What is of use is easier to add up.
+ */
+#include "engine/policy/policies.h"
+#include "engine/policy/policy_fgd_tables.h"
+#include "engine/policy/node_rating.h"
+
+/* A node as it is, or would be. */
+struct state {
+    const struct fgd_tables *tables;
+    uint32_t count;
+    uint32_t left[POLICY_NODE_MOST];
+    uint32_t share_steps[POLICY_NODE_MOST]; /* of what is left */
+    uint32_t classes[POLICY_NODE_MOST];
+    bool alike;         /* all are of one class */
+    uint64_t free_ones; /* devices of which all is left */
+    uint64_t chosen;    /* devices that the demand has */
+    uint64_t taken;     /* of all together */
+    uint64_t cpus;
+    size_t cpus_step;
+    uint64_t use_before; /* what was of use when nothing was taken */
+};
+
+static void set_cpus(struct state *state, uint64_t cpus)
+{
+    state->cpus = cpus;
+    state->cpus_step = fgd_tables_cpus(state->tables, cpus);
+}
+
+static void set_left(struct state *state, uint32_t device, uint32_t left)
+{
+    uint64_t bit = policy_nodes_bit(device);
+
+    state->left[device] = left;
+    state->share_steps[device] = (uint32_t)fgd_tables_share(state->tables, left);
+    state->free_ones = left >= SHARE_WHOLE ? state->free_ones | bit : state->free_ones & ~bit;
+}
+
+/* What the device is of use to requests for one device. */
+static uint64_t use_alone(const struct state *state, uint32_t device)
+{
+    return state->left[device] * *fgd_tables_alone(state->tables, state->classes[device],
+                                                   state->cpus_step, state->share_steps[device]);
+}
+
+static uint64_t use_alone_of_all(const struct state *state)
+{
+    uint64_t use = 0;
+
+    for (uint32_t device = 0; device < state->count; device++)
+        use += use_alone(state, device);
+    return use;
+}
+
+static bool is_accepted(const struct state *state, uint32_t device, size_t several)
+{
+    const struct fgd_tables *tables = state->tables;
+
+    return tables->accepted[state->classes[device] * tables->several_count + several];
+}
+
+/* What the devices are of use to one request for several. */
+static uint64_t use_for_one(const struct state *state, size_t several)
+{
+    const struct fgd_several *wanted = &state->tables->several[several];
+    uint64_t left = 0;
+    uint32_t count = 0;
+
+    for (uint32_t device = 0; device < state->count; device++) {
+        bool does = state->left[device] >= wanted->share && is_accepted(state, device, several);
+
+        count += does;
+        left += does ? state->left[device] : 0;
+    }
+    return count >= wanted->count ? left * wanted->weight : 0;
+}
+
+/* What the devices are of use to requests for several. */
+static uint64_t use_together(const struct state *state)
+{
+    const struct fgd_tables *tables = state->tables;
+    uint64_t use = 0;
+
+    if (state->count < 2)
+        return 0;
+    if (state->alike && !tables->parts) {
+        uint32_t count = policy_nodes_size(state->free_ones);
+
+        return (uint64_t)count * SHARE_WHOLE *
+               *fgd_tables_together(tables, state->classes[0], state->cpus_step, count);
+    }
+    for (size_t i = 0; i < tables->several_count && tables->several[i].cpus <= state->cpus; i++)
+        use += use_for_one(state, i);
+    return use;
+}
+
+static void init_state(struct state *state, const struct policy_node *node)
+{
+    state->tables = node->tables;
+    state->count = node->count;
+    state->alike = true;
+    state->free_ones = state->chosen = state->taken = 0;
+    for (uint32_t device = 0; device < node->count; device++) {
+        set_left(state, device, node->left[device]);
+        state->classes[device] = state->tables->class_of[node->slots[device]];
+        state->alike = state->alike && state->classes[device] == state->classes[0];
+    }
+    set_cpus(state, node->cpus_left);
+    state->use_before = use_alone_of_all(state) + use_together(state);
+}
+
+static void take_cpus(struct state *state, const struct policy_demand *demand)
+{
+    if (state->cpus != UINT64_MAX)
+        set_cpus(state, state->cpus > demand->cpus ? state->cpus - demand->cpus : 0);
+}
+
+static void take_device(struct state *state, const struct policy_demand *demand, uint32_t device)
+{
+    uint32_t left = state->left[device];
+    uint32_t taken = left < demand->share ? left : demand->share;
+
+    set_left(state, device, left - taken);
+    state->chosen |= policy_nodes_bit(device);
+    state->taken += taken;
+}
+
+/* By how much fragmentation fell, if this is of use now. */
+static int64_t fall_of(const struct state *state, uint64_t use)
+{
+    return (int64_t)(state->taken * state->tables->whole + use - state->use_before);
+}
+
+/* By how much it would have fallen if the device were taken too. `alone` is what all are of use
+ * alone now. */
+static int64_t fall_with(struct state *state, const struct policy_demand *demand, uint32_t device,
+                         uint64_t alone)
+{
+    uint32_t left = state->left[device];
+    uint32_t step = state->share_steps[device];
+    uint64_t free_ones = state->free_ones;
+    uint64_t taken = state->taken;
+    uint64_t use = alone - use_alone(state, device);
+    int64_t fall;
+
+    take_device(state, demand, device);
+    fall = fall_of(state, use + use_alone(state, device) + use_together(state));
+    state->left[device] = left;
+    state->share_steps[device] = step;
+    state->free_ones = free_ones;
+    state->chosen &= ~policy_nodes_bit(device);
+    state->taken = taken;
+    return fall;
+}
+
+/* Tries every device, and takes the first that has the best score. */
+static void take_best(struct state *state, const struct policy_node *node,
+                      const struct policy_demand *demand, uint64_t from)
+{
+    uint64_t alone = use_alone_of_all(state);
+    int64_t falls[POLICY_NODE_MOST] = {0};
+    int64_t most = INT64_MIN;
+    int64_t least; /* fall for the same score */
+
+    policy_nodes_for_each (device, from) {
+        falls[device] = fall_with(state, demand, device, alone);
+        most = falls[device] > most ? falls[device] : most;
+    }
+    least = state->tables->steps[fgd_tables_score(state->tables, most)];
+    for (uint32_t place = 0; place < node->order_count; place++) {
+        uint32_t device = node->order[place];
+
+        if ((from & policy_nodes_bit(device)) != 0 && falls[device] >= least) {
+            take_device(state, demand, device);
+            break;
+        }
+    }
+}
+
+static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
+{
+    struct state *state = context;
+
+    (void)chosen;
+    if (policy_nodes_is_whole(demand))
+        return policy_nodes_first(node, from, count);
+    for (; count > 0; count--)
+        take_best(state, node, demand, from & ~state->chosen);
+    return state->chosen & from;
+}
+
+static void rate(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+{
+    uint64_t required = demand->count > 0 ? node->required : 0;
+    struct state state;
+    uint64_t chosen;
+    uint64_t use;
+
+    (void)policy;
+    init_state(&state, node);
+    take_cpus(&state, demand);
+    policy_nodes_for_each (device, required)
+        take_device(&state, demand, device);
+    chosen = policy_nodes_choose(node, demand, choose, &state);
+    policy_nodes_for_each (device, chosen & ~state.chosen)
+        take_device(&state, demand, device);
+    use = use_alone_of_all(&state) + use_together(&state);
+    policy_nodes_offer(chosen, fgd_tables_score(state.tables, fall_of(&state, use)), ret_offer);
+}
+
+const struct policy policy_fgd = {
+    .name = "fgd",
+    .summary = "where what is left stays of use to the requests that are expected (for comparison)",
+    .prepare = fgd_tables_prepare,
+    .forget = fgd_tables_forget,
+    .rate = rate,
+    .steady = true,
+};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * frag: where what is left stays of the most use to the requests that are expected. A node is worth
+ *
+ *     scarcity x (usable x served(CPUs for each usable GPU) + whole)
+ *
+ * and the node that loses the least by the request is taken. docs/PLACEMENT.md says why each term
+ * is there, and what it is worth on traces. frag_tables.c works the terms out; all of it is whole
+ * numbers, so that equals are equal everywhere.
+ */
+#include <stdlib.h>
+
+#include "engine/policy/frag_tables.h"
+#include "engine/policy/policies.h"
+#include "engine/policy/node_rating.h"
+#include "model/request.h"
+
+/* What of a node its worth depends on. */
+struct state {
+    int64_t usable; /* of its devices, FRAG_UNIT of each thousandth */
+    int64_t cpus;
+    bool whole; /* nothing of its devices is used */
+};
+
+/* More CPUs than that make no difference. */
+static int64_t bounded_cpus(const struct frag_tables *tables, uint64_t cpus)
+{
+    if (cpus == UINT64_MAX) /* not known: as many as others have */
+        return tables->usual_cpus;
+    return cpus < FRAG_CPUS_MOST ? (int64_t)cpus : FRAG_CPUS_MOST;
+}
+
+static int64_t worth(const struct frag_tables *tables, const struct policy_node *node,
+                     const struct state *state)
+{
+    int64_t sum = 0;
+
+    if (state->usable > 0) {
+        int64_t band = state->cpus * FRAG_BANDS_OF_CPU * FRAG_UNIT / state->usable;
+        const struct frag_band *served = &tables->bands[band < FRAG_BANDS ? band : FRAG_BANDS - 1];
+
+        sum = (served->usable * state->usable + served->cpus * state->cpus) >> FRAG_FRACTION;
+    }
+    if (state->whole) {
+        int64_t ratio = state->cpus * FRAG_RATIO / tables->usual_cpus;
+
+        ratio = ratio < FRAG_RATIO_MOST ? ratio : FRAG_RATIO_MOST;
+        sum += tables->whole * node->count * ratio / FRAG_RATIO * ratio / FRAG_RATIO * ratio /
+               FRAG_RATIO;
+    }
+    return sum * tables->scarcity[node->host];
+}
+
+/* What is usable of a device of which so much is left. */
+static int64_t usable_of(const struct frag_tables *tables, uint32_t left)
+{
+    return tables->usable[left < SHARE_WHOLE ? left / FRAG_MILLIONTHS : FRAG_PARTS];
+}
+
+static struct state state_of(const struct frag_tables *tables, const struct policy_node *node)
+{
+    struct state state = {.cpus = bounded_cpus(tables, node->cpus_left), .whole = true};
+
+    for (uint32_t i = 0; i < node->count; i++) {
+        state.usable += usable_of(tables, node->left[i]);
+        state.whole = state.whole && node->left[i] >= SHARE_WHOLE;
+    }
+    return state;
+}
+
+/* What becomes unusable of a device when the share is taken. */
+static int64_t loss_of(const struct frag_tables *tables, const struct policy_node *node,
+                       uint32_t device, uint32_t share)
+{
+    uint32_t left = node->left[device];
+
+    return usable_of(tables, left) - usable_of(tables, left > share ? left - share : 0);
+}
+
+/* The best device that is not chosen yet: not avoided, then the least loss, then first in order. */
+static uint32_t best_device(const struct frag_tables *tables, const struct policy_node *node,
+                            uint32_t share, uint64_t chosen)
+{
+    uint32_t best = POLICY_NODE_MOST;
+    int64_t least = 0;
+
+    for (uint32_t i = 0; i < node->order_count; i++) {
+        uint32_t device = node->order[i];
+        int64_t loss;
+
+        if ((chosen >> device & 1) != 0)
+            continue;
+        if (best != POLICY_NODE_MOST && (node->avoided >> device & 1) != 0 &&
+            (node->avoided >> best & 1) == 0)
+            break; /* in order, the avoided come last */
+        loss = loss_of(tables, node, device, share);
+        if (best == POLICY_NODE_MOST || loss < least) {
+            best = device;
+            least = loss;
+        }
+    }
+    return best;
+}
+
+static void rate(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+{
+    const struct frag_tables *tables = node->tables;
+    struct state before = state_of(tables, node);
+    struct state after = before;
+    uint64_t chosen = node->required;
+
+    (void)policy;
+    for (uint32_t count = (uint32_t)__builtin_popcountll(chosen); count < demand->count; count++)
+        chosen |= policy_nodes_bit(best_device(tables, node, demand->share, chosen));
+    for (uint64_t rest = chosen; rest != 0; rest &= rest - 1)
+        after.usable -= loss_of(tables, node, (uint32_t)__builtin_ctzll(rest), demand->share);
+    after.cpus -= demand->cpus < (uint64_t)after.cpus ? (int64_t)demand->cpus : after.cpus;
+    after.whole = before.whole && demand->count == 0;
+    ret_offer->chosen = chosen;
+    ret_offer->cost = worth(tables, node, &before) - worth(tables, node, &after);
+    ret_offer->score = -(ret_offer->cost / FRAG_UNIT / FRAG_SCARCITY);
+    ret_offer->proven = true;
+}
+
+/* The score is what the node loses, in thousandths of a device. */
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    bool begun = false;
+
+    (void)policy;
+    for (uint64_t rest = offer->chosen; rest != 0; rest &= rest - 1)
+        begun = begun || node->left[__builtin_ctzll(rest)] >= SHARE_WHOLE;
+    text_append_format(out, "%s; requests to come lose %lld.%03lld devices by that",
+                       !begun               ? "beside what is there"
+                       : demand->count == 1 ? "on a free one"
+                                            : "on free ones",
+                       (long long)(-offer->score / FRAG_PARTS),
+                       (long long)(-offer->score % FRAG_PARTS));
+}
+
+static int prepare(const struct policy *policy, const struct policy_surroundings *around,
+                   void **ret_tables)
+{
+    struct frag_tables *tables;
+    int code = frag_tables_create(around, &tables);
+
+    (void)policy;
+    if (code == 0)
+        *ret_tables = tables;
+    return code;
+}
+
+static void forget(void *tables)
+{
+    frag_tables_destroy(tables);
+}
+
+/* Where nodes are too large to be rated: the fullest that has room. */
+static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
+                   size_t other)
+{
+    (void)policy;
+    if (question->slots == NULL)
+        return 0;
+    return (question->slots[one].tenants == 0) - (question->slots[other].tenants == 0);
+}
+
+const struct policy policy_frag = {
+    .name = "frag",
+    .summary = "what leaves the most to the requests that are expected",
+    .compare = compare,
+    .prepare = prepare,
+    .forget = forget,
+    .rate = rate,
+    .explain = explain,
+    .steady = true,
+};

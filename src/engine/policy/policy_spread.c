@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spread: what is emptiest. The node of which the least is taken; in it, device by device, the NUMA
+ * node, switch and GPU of which this demand has the fewest devices, and of these the one of which
+ * the least is taken.
+ */
+#include <string.h>
+
+#include "engine/policy/policies.h"
+#include "engine/policy/node_rating.h"
+#include "engine/policy/localities.h"
+#include "engine/policy/policy_terms.h"
+
+/* The node as it becomes while devices are chosen. */
+struct becoming {
+    const struct policy_node *node;
+    uint32_t left[POLICY_NODE_MOST];
+    uint64_t counted; /* devices that can be leased at all */
+    uint64_t chosen;
+};
+
+/* A place as the next device sees it. */
+struct place {
+    uint64_t from;   /* candidates in it; none: no place at all */
+    uint64_t within; /* all its devices */
+    uint32_t chosen; /* how many of them this demand has */
+    uint64_t left;
+};
+
+/* Devices whose partitions are leased count for nothing: they are always taken. */
+static uint64_t counted_devices(const struct policy_node *node)
+{
+    uint64_t counted = 0;
+
+    for (uint32_t device = 0; device < node->count; device++)
+        counted |= (uint64_t)!node->machine->devices.items[node->slots[device]].partitioned
+                   << device;
+    return counted;
+}
+
+static struct place place_of(const struct becoming *becoming, enum policy_places_level level,
+                             const struct place *around, uint32_t device)
+{
+    struct place place = {
+        .from = policy_places_mates(becoming->node, level, around->from, device),
+        .within = policy_places_mates(becoming->node, level, around->within, device),
+    };
+
+    place.chosen = policy_nodes_size(place.within & becoming->chosen);
+    policy_nodes_for_each (mate, place.within)
+        place.left += becoming->left[mate];
+    return place;
+}
+
+static bool is_better(const struct place *one, const struct place *other)
+{
+    if (other->from == 0 || one->chosen != other->chosen)
+        return other->from == 0 || one->chosen < other->chosen;
+    return one->left * policy_nodes_size(other->within) >
+           other->left * policy_nodes_size(one->within);
+}
+
+static struct place best_place(const struct becoming *becoming, enum policy_places_level level,
+                               const struct place *around)
+{
+    struct place best = {0};
+
+    for (uint64_t rest = around->from; rest != 0;) {
+        uint32_t device = policy_nodes_foremost(becoming->node, rest);
+        struct place place = place_of(becoming, level, around, device);
+
+        if (is_better(&place, &best))
+            best = place;
+        rest &= ~place.from;
+    }
+    return best;
+}
+
+/* Of some candidates, the one that has the most left. */
+static uint32_t emptiest(const struct becoming *becoming, uint64_t from)
+{
+    const struct policy_node *node = becoming->node;
+    uint32_t best = POLICY_NODE_MOST;
+
+    for (uint32_t place = 0; place < node->order_count; place++) {
+        uint32_t device = node->order[place];
+
+        if ((from & policy_nodes_bit(device)) != 0 &&
+            (best == POLICY_NODE_MOST || becoming->left[device] > becoming->left[best]))
+            best = device;
+    }
+    return best;
+}
+
+static uint32_t next_device(const struct becoming *becoming, uint64_t from)
+{
+    struct place place = {.from = from, .within = becoming->counted | from};
+
+    for (int level = PLACES_NUMA; level < PLACES_LEVELS; level++)
+        place = best_place(becoming, (enum policy_places_level)level, &place);
+    return emptiest(becoming, place.from);
+}
+
+static void take(struct becoming *becoming, uint32_t share, uint64_t devices)
+{
+    policy_nodes_for_each (device, devices)
+        becoming->left[device] -= becoming->left[device] < share ? becoming->left[device] : share;
+    becoming->chosen |= devices;
+}
+
+static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
+                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
+{
+    struct becoming becoming = {.node = node, .counted = counted_devices(node)};
+    uint64_t taken = 0;
+
+    (void)context;
+    memcpy(becoming.left, node->left, node->count * sizeof(*node->left));
+    take(&becoming, demand->share, chosen);
+    for (; count > 0; count--) {
+        uint64_t next = policy_nodes_bit(next_device(&becoming, from & ~taken));
+
+        take(&becoming, demand->share, next);
+        taken |= next;
+    }
+    return taken;
+}
+
+/* Fractions are told as whole numbers: of devices exactly enough to tell any two apart that differ
+ * by a millionth, of CPUs by one in a million. */
+enum { DEVICES_BITS = 32, CPUS_BITS = 20 };
+
+/* How much of its devices is taken. */
+static int64_t devices_taken(const struct policy_node *node)
+{
+    uint64_t counted = counted_devices(node);
+    uint64_t whole = (uint64_t)policy_nodes_size(counted) * SHARE_WHOLE;
+    uint64_t left = 0;
+
+    policy_nodes_for_each (device, counted)
+        left += node->left[device];
+    return whole == 0 ? 0 : (int64_t)(((whole - left) << DEVICES_BITS) / whole);
+}
+
+/* How much of its CPUs is taken; nothing, where that is not known. */
+static int64_t cpus_taken(const struct policy_node *node)
+{
+    uint64_t whole = node->cpus.known ? node->cpus.value : 0;
+    uint64_t left = node->cpus_left < whole ? node->cpus_left : whole;
+
+    while (whole >> (64 - CPUS_BITS) != 0) { /* more than any host has */
+        whole >>= 1;
+        left >>= 1;
+    }
+    return whole == 0 ? 0 : (int64_t)(((whole - left) << CPUS_BITS) / whole);
+}
+
+static void rate(const struct policy *policy, const struct policy_node *node,
+                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+{
+    int64_t taken = devices_taken(node);
+
+    (void)policy;
+    *ret_offer = (struct policy_offer){
+        .chosen = policy_nodes_choose(node, demand, choose, NULL),
+        .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
+        .score = 100 - (taken * 100 >> DEVICES_BITS),
+        .proven = true,
+    };
+}
+
+static void explain(const struct policy *policy, const struct policy_node *node,
+                    const struct policy_demand *demand, const struct policy_offer *offer,
+                    struct text *out)
+{
+    uint32_t places = policy_places_count(node, PLACES_NUMA, offer->chosen);
+
+    (void)policy;
+    (void)demand;
+    text_append_format(out, "of its node %lld %% is free", (long long)offer->score);
+    if (places > 1)
+        text_append_format(out, ", on %u NUMA nodes", places);
+}
+
+/* Where there are too many devices to rate: those with fewer leases. */
+static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
+                   size_t other)
+{
+    (void)policy;
+    return policy_terms_lower(policy_terms_slot(question, one).tenants,
+                              policy_terms_slot(question, other).tenants);
+}
+
+const struct policy policy_spread = {
+    .name = "spread",
+    .summary = "the emptiest nodes, then NUMA nodes, switches and devices",
+    .compare = compare,
+    .prepare = policy_places_prepare,
+    .forget = policy_places_forget,
+    .rate = rate,
+    .explain = explain,
+    .steady = true,
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What blocked claims bar to those that come after them: groups and their reservations, as
+ * docs/FAIRNESS.md says.
+ */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+int walk_init(struct walk *walk, size_t size)
+{
+    *walk = (struct walk){0};
+    if (bitset_init(&walk->closed, size) < 0 || bitset_init(&walk->helper_closed, size) < 0)
+        return BERTH_ERROR_MEMORY;
+    return 0;
+}
+
+void walk_finish(struct walk *walk)
+{
+    for (size_t i = 0; i < walk->ready; i++) {
+        bitset_finish(&walk->items[i].set);
+        bitset_finish(&walk->items[i].region);
+    }
+    vector_finish(walk);
+    bitset_finish(&walk->closed);
+    bitset_finish(&walk->helper_closed);
+}
+
+void walk_begin(struct walk *walk)
+{
+    walk->number++;
+    walk->count = 0;
+    if (!walk->barring)
+        return;
+    walk->barring = false;
+    bitset_clear(&walk->closed);
+    bitset_clear(&walk->helper_closed);
+}
+
+/* Room for one more head, with its sets. */
+static int reserve_head(struct walk *walk)
+{
+    struct head *head;
+
+    if (walk->count < walk->ready)
+        return 0;
+    if (vector_reserve(walk, walk->count + 1) < 0)
+        return BERTH_ERROR_MEMORY;
+    head = &walk->items[walk->count];
+    if (bitset_init(&head->set, walk->closed.size) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (bitset_init(&head->region, walk->closed.size) < 0) {
+        bitset_finish(&head->set);
+        return BERTH_ERROR_MEMORY;
+    }
+    walk->ready++;
+    return 0;
+}
+
+/* The groups with a known start become one with what is closed: their regions are barred. */
+static void close_groups(struct walk *walk, const struct bitset *accepts)
+{
+    for (size_t i = 0; i < walk->count; i++) {
+        size_t group = walk->items[i].group;
+
+        if (walk->items[i].closed || !bitset_intersects(&walk->items[i].region, accepts))
+            continue;
+        for (size_t j = 0; j < walk->count; j++) {
+            if (walk->items[j].group != group)
+                continue;
+            walk->items[j].closed = true;
+            bitset_unite(&walk->closed, &walk->items[j].region);
+        }
+    }
+    bitset_unite(&walk->closed, accepts);
+}
+
+/* Joins the claim to the groups that it competes with. Returns whether there are any. */
+static bool join_groups(struct walk *walk, const struct bitset *accepts)
+{
+    struct head *joined = NULL;
+
+    for (size_t i = 0; i < walk->count; i++) {
+        struct head *head = &walk->items[i];
+        size_t group = head->group;
+
+        if (head->closed || !bitset_intersects(&head->region, accepts))
+            continue;
+        if (joined == NULL)
+            joined = head;
+        for (size_t j = 0; j < walk->count; j++) {
+            if (walk->items[j].group == group)
+                walk->items[j].group = joined->group;
+        }
+    }
+    if (joined != NULL)
+        bitset_unite(&joined->region, accepts);
+    return joined != NULL;
+}
+
+/* Finds the set of a reservation, unless it is found: not before somebody asks for it. Nothing that
+ * it depends on changes in the meantime. Returns 0 or BERTH_ERROR_MEMORY. */
+static int head_place(struct head *head)
+{
+    int code = head->placed ? 0 : reservation_place(head->request, head->start, &head->set);
+
+    head->placed = code == 0;
+    return code;
+}
+
+/* Makes the blocked claim the first of a new group. Returns as walk_block. */
+static int add_group(struct walk *walk, const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct head *head;
+    int code = 0;
+
+    /* Without time limits and helpers nothing tells when it will start. */
+    if (scope->limited > 0 || scope->helpers > 0) {
+        if (reserve_head(walk) < 0)
+            return BERTH_ERROR_MEMORY;
+        head = &walk->items[walk->count];
+        code = reservation_start(request, &head->start);
+        if (code < 0)
+            return code;
+    }
+    if (code == 0) {
+        bitset_unite(&walk->closed, &request->accepts);
+        return WALK_START_UNKNOWN;
+    }
+    head->request = request;
+    head->group = walk->count;
+    head->closed = false;
+    head->placed = false;
+    bitset_copy(&head->region, &request->accepts);
+    walk->count++;
+    /* What is to be imagined for the sake of helpers is not to be mixed with this. */
+    return scope->helpers > 0 && head_place(head) < 0 ? BERTH_ERROR_MEMORY : WALK_START_KNOWN;
+}
+
+int walk_block(struct walk *walk, const struct engine_request *request)
+{
+    if (family_is_blocked(request, walk))
+        return 0;
+    family_block(request, walk);
+    walk->barring = true;
+    if (request->what.opportunistic) {
+        bitset_unite(&walk->helper_closed, &request->accepts);
+        return 0;
+    }
+    if (bitset_intersects(&walk->closed, &request->accepts)) {
+        close_groups(walk, &request->accepts);
+        return 0;
+    }
+    if (join_groups(walk, &request->accepts))
+        return 0;
+    return add_group(walk, request);
+}
+
+/* Whether a claim that starts now is sure to have ended at that time. */
+static bool ends_before(const struct engine_request *request, int64_t start)
+{
+    int64_t now = request->scope->engine->now;
+
+    return request->what.time.known && start >= now &&
+           request->what.time.value <= (uint64_t)(start - now);
+}
+
+void walk_bar_closed(const struct walk *walk, const struct engine_request *request,
+                     struct bitset *set)
+{
+    bitset_subtract(set, &walk->closed);
+    if (!request->what.opportunistic)
+        return;
+    if (request->scope->wanted_all > 0)
+        bitset_clear(set);
+    bitset_subtract(set, &request->scope->contested);
+    bitset_subtract(set, &walk->helper_closed);
+}
+
+int walk_bar(struct walk *walk, const struct engine_request *request, struct bitset *set)
+{
+    walk_bar_closed(walk, request, set);
+    for (size_t i = 0; i < walk->count; i++) {
+        struct head *head = &walk->items[i];
+
+        if (head->closed || ends_before(request, head->start))
+            continue;
+        if (head_place(head) < 0)
+            return BERTH_ERROR_MEMORY;
+        bitset_subtract(set, &head->set);
+    }
+    return 0;
+}

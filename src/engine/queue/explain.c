@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a claim waits, why it can never be, and what is reserved for it.
+ */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "engine/internal.h"
+#include "engine/placement/placement_plan.h"
+
+/* Appends a number of devices, whole or in part: "2", "0.5". */
+static void describe_amount(uint64_t millionths, struct text *out)
+{
+    char digits[16];
+    int length;
+
+    text_append_format(out, "%llu", (unsigned long long)(millionths / SHARE_WHOLE));
+    if (millionths % SHARE_WHOLE == 0)
+        return;
+    length = snprintf(digits, sizeof(digits), ".%06u", (unsigned)(millionths % SHARE_WHOLE));
+    while (length > 0 && digits[length - 1] == '0')
+        digits[--length] = '\0';
+    text_append(out, digits);
+}
+
+/* The first limit that leaves less than so much. */
+static const struct account *limit_below(const struct engine_request *request, bool when_idle)
+{
+    uint64_t needed = (uint64_t)request->share * request->replicas * request->least;
+
+    for (size_t i = 0; i < request->account_count; i++) {
+        const struct account *account = request->accounts[i];
+        uint64_t used = when_idle ? 0 : account->used;
+
+        if (used > account->most || account->most - used < needed)
+            return account;
+    }
+    return NULL;
+}
+
+static void describe_limit(const struct account *account, bool with_use, struct text *out)
+{
+    text_append_format(out, "%s %u ", account->is_group ? "group" : "user", account->key);
+    if (with_use) {
+        text_append(out, "holds ");
+        describe_amount(account->used, out);
+        text_append(out, " of at most ");
+    } else {
+        text_append(out, "may hold at most ");
+    }
+    describe_amount(account->most, out);
+    text_append(out, account->most == SHARE_WHOLE ? " device" : " devices");
+}
+
+static enum filter_verdict verdict_of_block(uint32_t blocks)
+{
+    static const struct {
+        enum block block;
+        enum filter_verdict verdict;
+    } rows[] = {
+        {BLOCK_DRAINED, FILTER_DRAINED},   {BLOCK_ELSEWHERE, FILTER_ELSEWHERE},
+        {BLOCK_SQUATTED, FILTER_SQUATTED}, {BLOCK_DIRTY, FILTER_DIRTY},
+        {BLOCK_ASLEEP, FILTER_ASLEEP},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if ((blocks & (uint32_t)rows[i].block) != 0)
+            return rows[i].verdict;
+    }
+    return FILTER_PASSES;
+}
+
+/* What is in the way of the request on a slot right now. */
+static enum filter_verdict verdict_now(const struct engine_request *request, uint32_t slot,
+                                       const struct bitset *allowed)
+{
+    const struct scope *scope = request->scope;
+    const struct engine *engine = scope->engine;
+    const struct device *device = &engine->machine.devices.items[slot];
+    enum filter_verdict verdict = request_verdict(request, slot);
+
+    if (verdict != FILTER_PASSES)
+        return verdict;
+    if (scope->parent == NULL && engine->status[slot].blocks != 0)
+        return verdict_of_block(engine->status[slot].blocks);
+    if (device->health == HEALTH_SICK)
+        return FILTER_SICK;
+    if (!filter_has_free(&request->what, device))
+        return FILTER_LOW_ON_MEMORY;
+    verdict = ledger_verdict(request, slot, &scope->ledger[slot].usage);
+    if (verdict != FILTER_PASSES)
+        return verdict;
+    return bitset_has(allowed, slot) ? FILTER_PASSES : FILTER_KEPT;
+}
+
+/* Appends what was wanted and what stands against it. */
+static void describe(const struct engine_request *request, const struct bitset *allowed,
+                     struct bitset *possible, struct text *out)
+{
+    struct engine *engine = request->engine;
+    struct placement placement = {.satisfiable = request->could_ever, .why = *out};
+    struct bitset nothing = {0};
+    struct placement_question question = {
+        .machine = &engine->machine,
+        .request = &request->what,
+        .policy = request->policy,
+        .must = &nothing,
+        .busy = &nothing,
+    };
+    struct plan plan = {
+        .question = &question,
+        .device_count = engine->machine.devices.count,
+        .least = request->least,
+        .most = request->most,
+        .placement = &placement,
+        .possible = *possible,
+        .available = engine->from,
+    };
+
+    bitset_clear(&engine->from);
+    for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
+        enum filter_verdict verdict = verdict_now(request, slot, allowed);
+
+        plan.counts[verdict]++;
+        if (verdict == FILTER_PASSES)
+            bitset_add(&engine->from, slot);
+        engine->room[slot] = ledger_room(request, slot, &request->scope->ledger[slot].usage);
+        if (!request->could_ever)
+            engine->room[slot] = ledger_tenants(request, slot);
+    }
+    plan.search = engine->search;
+    plan.search.request = &request->what;
+    plan.search.source = engine->room;
+    plan_describe(&plan);
+    *out = placement.why;
+}
+
+int explain_never(struct engine_request *request, struct berth_error *error)
+{
+    const struct account *account = limit_below(request, true);
+    struct text why = {0};
+    int code = BERTH_ERROR_IMPOSSIBLE;
+
+    if (request->most == 0 && request->what.gpus.most == 0 && !request->what.gpus.all) {
+        text_append(&why, "wanted a device or more to claim, found a request for none");
+    } else if (request->could_ever && account != NULL) {
+        text_append(&why, "wanted ");
+        request_describe(&request->what, &why);
+        text_append(&why, "; ");
+        describe_limit(account, false, &why);
+    } else {
+        describe(request, &request->accepts, &request->accepts, &why);
+    }
+    code = text_failed(&why) ? error_set_memory(error)
+                             : error_set(error, code, "%s", text_string(&why));
+    text_finish(&why);
+    return code;
+}
+
+/* Walks through the lanes that are served before the claim. Returns how many claims those have, or
+ * an error. */
+static int64_t walk_up_to(const struct claim *claim)
+{
+    struct scope *scope = claim->request->scope;
+    struct walk *walk = &scope->engine->walk;
+    const struct engine_request *last = NULL;
+    int64_t before = 0;
+    const struct claim *other;
+
+    walk_begin(walk);
+    lanes_rewind(scope);
+    while ((other = lanes_next(scope)) != NULL && other != claim) {
+        size_t most;
+
+        before++;
+        if (other->request == last || list_first(&other->request->waiting) != &other->in_lane ||
+            ledger_is_limited(other->request, &most))
+            continue;
+        last = other->request;
+        if (walk_block(walk, other->request) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return before;
+}
+
+int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_why,
+                   int64_t *ret_start, struct berth_error *error)
+{
+    struct claim *claim = claim_of(engine, claim_id);
+    const struct account *account;
+    int64_t start = TIME_NEVER;
+    int64_t before;
+
+    if (claim == NULL)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "wanted a waiting claim, found no claim %llu",
+                         (unsigned long long)claim_id);
+    if (forecast_start(claim, &start) < 0)
+        return error_set_memory(error);
+    before = walk_up_to(claim);
+    if (before < 0)
+        return error_set_memory(error);
+    account = limit_below(claim->request, false);
+    if (account != NULL) {
+        describe_limit(account, true, ret_why);
+    } else {
+        bitset_fill(&engine->legal);
+        if (walk_bar(&engine->walk, claim->request, &engine->legal) < 0)
+            return error_set_memory(error);
+        describe(claim->request, &engine->legal, &claim->request->accepts, ret_why);
+        if (before > 0)
+            text_append_format(ret_why, "; %lld %s before it", (long long)before,
+                               before == 1 ? "claim is" : "claims are");
+    }
+    if (text_failed(ret_why))
+        return error_set_memory(error);
+    *ret_start = start;
+    return 0;
+}
+
+bool engine_reservation(struct engine *engine, uint64_t claim_id, struct bitset *ret_slots,
+                        int64_t *ret_start)
+{
+    struct claim *claim = claim_of(engine, claim_id);
+    const struct engine_request *request;
+    struct walk *walk = &engine->walk;
+    size_t most;
+
+    if (claim == NULL || claim->request->what.opportunistic || walk_up_to(claim) < 0)
+        return false;
+    request = claim->request;
+    if (list_first(&request->waiting) != &claim->in_lane || ledger_is_limited(request, &most) ||
+        bitset_intersects(&walk->closed, &request->accepts))
+        return false;
+    for (size_t i = 0; i < walk->count; i++) {
+        if (!walk->items[i].closed && bitset_intersects(&walk->items[i].region, &request->accepts))
+            return false;
+    }
+    if (reservation_start(request, ret_start) != 1 ||
+        reservation_place(request, *ret_start, ret_slots) < 0) {
+        bitset_copy(ret_slots, &request->accepts);
+        *ret_start = TIME_NEVER;
+    }
+    return true;
+}
+
+/* Visits the reservations of one scope. */
+static int each_reservation(struct scope *scope,
+                            void (*visit)(void *context, const struct reservation_view *view),
+                            void *context)
+{
+    struct walk *walk = &scope->engine->walk;
+
+    walk_begin(walk);
+    for (size_t place = 0; place < scope->lanes.count; place++) {
+        const struct engine_request *request = scope->lanes.items[place];
+        const struct claim *claim;
+        int64_t start;
+        size_t most;
+        int code;
+
+        if (request->what.opportunistic)
+            break;
+        if (family_is_blocked(request, walk) || ledger_is_limited(request, &most))
+            continue;
+        code = walk_block(walk, request);
+        if (code < 0)
+            return code;
+        if (code == WALK_JOINED)
+            continue;
+        claim = container_of(list_first(&request->waiting), struct claim, in_lane);
+        start = code == WALK_START_KNOWN ? walk->items[walk->count - 1].start : TIME_NEVER;
+        visit(context, &(struct reservation_view){
+                           .claim = claim->entry.link.id, .start = start, .owner = claim->owner});
+    }
+    return 0;
+}
+
+int engine_each_reservation(struct engine *engine,
+                            void (*visit)(void *context, const struct reservation_view *view),
+                            void *context)
+{
+    list_for_each (link, &engine->scopes) {
+        int code = each_reservation(container_of(link, struct scope, in_engine), visit, context);
+
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When waiting claims will start, as far as time limits tell: each in turn at the earliest time at
+ * which the leases and the claims before it leave the room. A guess for people, not a promise.
+ */
+#include "engine/internal.h"
+
+/* So many claims are looked at; who waits behind more has no forecast. */
+enum { CLAIMS_MOST = 64 };
+
+/* A claim that is taken to have started. */
+struct guess {
+    const struct engine_request *request;
+    int64_t end;
+    size_t first; /* of its slots */
+    size_t count;
+};
+
+struct forecast {
+    VECTOR_OF(struct guess);
+    struct {
+        VECTOR_OF(uint32_t);
+    } slots;
+    struct time_list times;
+    struct bitset unknown; /* accepted by claims before it whose start is not known */
+};
+
+static int add_time(struct forecast *forecast, int64_t time)
+{
+    int64_t *place;
+
+    if (time == TIME_NEVER)
+        return 0;
+    place = vector_append(&forecast->times);
+    if (place == NULL)
+        return BERTH_ERROR_MEMORY;
+    *place = time;
+    return 0;
+}
+
+static int gather_times(struct forecast *forecast, const struct scope *scope)
+{
+    const struct engine *engine = scope->engine;
+
+    if (add_time(forecast, engine->now) < 0)
+        return BERTH_ERROR_MEMORY;
+    list_for_each (link, &engine->leases) {
+        const struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request->scope == scope && held->expires > engine->now &&
+            add_time(forecast, held->expires) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return 0;
+}
+
+static int place_at(const struct forecast *forecast, const struct engine_request *request,
+                    int64_t time)
+{
+    struct engine *engine = request->engine;
+    const struct guess *guess;
+
+    imagine_time(request->scope, time);
+    vector_for_each (guess, forecast) {
+        const uint32_t *slots = forecast->slots.items + guess->first;
+
+        if (guess->end <= time)
+            continue;
+        for (size_t i = 0; i < guess->count; i++)
+            usage_add(&engine->future[slots[i]], guess->request);
+        hosts_add(engine->future_hosts, guess->request, slots, guess->count);
+    }
+    return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
+}
+
+/* The earliest time at which the request is placeable; its slots are chosen then. Returns 1, 0 or
+ * an error. */
+static int find_time(const struct forecast *forecast, const struct engine_request *request,
+                     int64_t *ret_start)
+{
+    int64_t best = TIME_NEVER;
+
+    for (size_t i = 0; i < forecast->times.count; i++) {
+        int64_t time = forecast->times.items[i];
+        int code = time < best ? place_at(forecast, request, time) : 0;
+
+        if (code < 0)
+            return code;
+        if (code == 1)
+            best = time;
+    }
+    if (best == TIME_NEVER)
+        return 0;
+    *ret_start = best;
+    return place_at(forecast, request, best);
+}
+
+/* Takes the claim to have started on the chosen slots. */
+static int start(struct forecast *forecast, const struct engine_request *request, int64_t time)
+{
+    const struct engine *engine = request->engine;
+    struct guess *guess = vector_append(forecast);
+
+    if (guess == NULL)
+        return BERTH_ERROR_MEMORY;
+    guess->request = request;
+    guess->first = forecast->slots.count;
+    guess->end =
+        request->what.time.known && request->what.time.value < (uint64_t)(TIME_NEVER - time)
+            ? time + (int64_t)request->what.time.value
+            : TIME_NEVER;
+    for (size_t i = 0; i < engine->chosen_count; i++) {
+        uint32_t *slot = vector_append(&forecast->slots);
+
+        if (slot == NULL)
+            return BERTH_ERROR_MEMORY;
+        *slot = engine->chosen[i];
+        guess->count++;
+    }
+    return add_time(forecast, guess->end);
+}
+
+/* One claim after the other up to the one asked for. Returns 0 or an error. */
+static int go_through(struct forecast *forecast, const struct claim *wanted, int64_t *ret_start)
+{
+    struct scope *scope = wanted->request->scope;
+    const struct claim *claim;
+    int code = 0;
+
+    *ret_start = TIME_NEVER;
+    lanes_rewind(scope);
+    for (size_t i = 0; i < CLAIMS_MOST && (claim = lanes_next(scope)) != NULL; i++) {
+        const struct engine_request *request = claim->request;
+        int64_t time = TIME_NEVER;
+        size_t most;
+        bool limited = ledger_is_limited(request, &most);
+
+        /* For an opportunistic claim no lease gives way, and others come first at any time. */
+        code = limited || request->what.opportunistic ||
+                       bitset_intersects(&forecast->unknown, &request->accepts)
+                   ? 0
+                   : find_time(forecast, request, &time);
+        if (code == 1)
+            code = start(forecast, request, time);
+        else if (code == 0 && !limited)
+            bitset_unite(&forecast->unknown, &request->accepts);
+        if (code < 0)
+            return code;
+        if (claim == wanted) {
+            *ret_start = time;
+            break;
+        }
+    }
+    return 0;
+}
+
+int forecast_start(const struct claim *claim, int64_t *ret_start)
+{
+    const struct scope *scope = claim->request->scope;
+    struct forecast forecast = {0};
+    int code = bitset_init(&forecast.unknown, scope->engine->size);
+
+    if (code == 0)
+        code = gather_times(&forecast, scope);
+    if (code == 0)
+        code = go_through(&forecast, claim, ret_start);
+    bitset_finish(&forecast.unknown);
+    vector_finish(&forecast.times);
+    vector_finish(&forecast.slots);
+    vector_finish(&forecast);
+    return code;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reservations: when a blocked claim will be placeable as time limits tell, and where.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+/* Whether a lease is taken to be there at that time. One that is over its limit is on its way out,
+ * unless that takes too long. */
+static bool is_there(const struct held *held, int64_t time)
+{
+    if (held->request->what.opportunistic)
+        return false;
+    if (held->expires > held->request->engine->now)
+        return held->expires > time;
+    return lease_overstays(held);
+}
+
+/* Whether a lease is taken to be there once those that give way are gone. */
+static bool is_not_going(const struct held *held, int64_t time)
+{
+    (void)time;
+    return !lease_is_going(held);
+}
+
+/* Puts into the engine's `future` what those of the scope's leases take that are there. */
+static void imagine(const struct scope *scope, bool (*there)(const struct held *, int64_t),
+                    int64_t time)
+{
+    struct engine *engine = scope->engine;
+
+    memset(engine->future, 0, engine->size * sizeof(*engine->future));
+    memset(engine->future_hosts, 0, engine->host_count * sizeof(*engine->future_hosts));
+    list_for_each (link, &engine->leases) {
+        const struct held *held = container_of(link, struct held, in_engine);
+
+        if (held->request->scope != scope || !there(held, time))
+            continue;
+        for (uint32_t i = 0; i < held->slot_count; i++)
+            usage_add(&engine->future[held->slots[i]], held->request);
+        hosts_add(engine->future_hosts, held->request, held->slots, held->slot_count);
+    }
+}
+
+void imagine_time(const struct scope *scope, int64_t time)
+{
+    imagine(scope, is_there, time);
+}
+
+static int place_at(const struct engine_request *request, int64_t time)
+{
+    struct engine *engine = request->scope->engine;
+
+    imagine_time(request->scope, time);
+    return place_request(request, NULL, engine->future, engine->future_hosts, &engine->not_now);
+}
+
+/* Places the request where those that give way make room for it. Returns as place_request. */
+static int place_as_helpers_go(const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+
+    imagine(scope, is_not_going, engine->now);
+    return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
+}
+
+/* Places the request at its start. Returns as place_request. */
+static int place_reserved(const struct engine_request *request, int64_t start)
+{
+    const struct scope *scope = request->scope;
+
+    if (start == scope->engine->now && scope->helpers_noticed > 0) {
+        int code = place_as_helpers_go(request);
+
+        if (code != 0)
+            return code;
+    }
+    return place_at(request, start);
+}
+
+static int compare_endings(const void *one, const void *other)
+{
+    const struct ending *first = one;
+    const struct ending *second = other;
+
+    if (first->at != second->at)
+        return first->at < second->at ? -1 : 1;
+    return (first->id > second->id) - (first->id < second->id);
+}
+
+/* Whether the lease is still there and has this limit. Records of leases are never freed. */
+static bool is_to_come(const struct ending *ending)
+{
+    const struct held *held = ending->held;
+
+    return held->entry.link.id == ending->id && held->expires == ending->at;
+}
+
+/* Adds the limited leases that came since the last time, in any order. */
+static int gather_new(struct scope *scope, struct ending_list *list)
+{
+    struct engine *engine = scope->engine;
+    const struct list_link *link = engine->leases.ends.previous;
+    uint64_t last = scope->endings_last;
+
+    scope->endings_last = engine->last_id;
+    for (; link != &engine->leases.ends; link = link->previous) {
+        struct held *held = container_of(link, struct held, in_engine);
+        struct ending *ending;
+
+        if (held->entry.link.id <= last)
+            break;
+        if (held->request->scope != scope || held->expires == TIME_NEVER)
+            continue;
+        ending = vector_append(list);
+        if (ending == NULL) {
+            scope->endings_last = last;
+            return BERTH_ERROR_MEMORY;
+        }
+        *ending = (struct ending){.at = held->expires, .id = held->entry.link.id, .held = held};
+    }
+    return 0;
+}
+
+/* Brings the scope's list of leases that end by their limits up to date: those that are left of
+ * what it had, merged with those that came. Returns 0 or BERTH_ERROR_MEMORY. */
+static int gather_endings(struct scope *scope)
+{
+    struct ending_list *list = &scope->endings;
+    struct ending_list *added = &scope->engine->endings_added;
+    size_t kept = 0;
+    size_t place;
+
+    added->count = 0;
+    if (gather_new(scope, added) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (vector_reserve(list, list->count + added->count) < 0) {
+        scope->endings_last = 0;
+        list->count = 0;
+        return BERTH_ERROR_MEMORY;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_to_come(&list->items[i]))
+            list->items[kept++] = list->items[i];
+    }
+    if (added->count > 1)
+        qsort(added->items, added->count, sizeof(*added->items), compare_endings);
+    list->count = kept + added->count;
+    place = list->count;
+    for (size_t left = added->count; left > 0;) {
+        bool is_old =
+            kept > 0 && compare_endings(&list->items[kept - 1], &added->items[left - 1]) > 0;
+
+        list->items[--place] = is_old ? list->items[--kept] : added->items[--left];
+    }
+    return 0;
+}
+
+void endings_forget(struct scope *scope)
+{
+    scope->endings.count = 0;
+    scope->endings_last = 0;
+}
+
+static int64_t not_before(int64_t now, int64_t time)
+{
+    return time > now ? time : now;
+}
+
+/* ---- Requests whose devices need only be counted ---- */
+
+/* Empty devices, counted by group until there are enough for all replicas. */
+struct counting {
+    const struct engine_request *request;
+    size_t rows; /* replicas that there is room for */
+};
+
+static struct counting start_counting(const struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+
+    engine->search.request = &request->what;
+    engine->counting++;
+    return (struct counting){.request = request};
+}
+
+/* One more is empty. Returns whether there are enough. */
+static bool count_slot(struct counting *counting, size_t slot)
+{
+    const struct engine_request *request = counting->request;
+    struct engine *engine = request->engine;
+    struct group_count *count = &engine->group_counts[search_group(&engine->search, slot)];
+
+    if (count->counting != engine->counting)
+        *count = (struct group_count){.counting = engine->counting};
+    if (++count->over == request->least) {
+        count->over = 0;
+        counting->rows++;
+    }
+    return counting->rows >= request->replicas;
+}
+
+/* Counts the empty slots of a set (NULL: all) that the request accepts. Returns whether there are
+ * enough. */
+static bool count_empty(struct counting *counting, const struct bitset *set)
+{
+    const struct engine_request *request = counting->request;
+    const struct scope *scope = request->scope;
+    size_t words = (scope->engine->machine.devices.count + 63) / 64;
+
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word = scope->empty.levels[0][i] & request->accepts.words[i];
+
+        if (set != NULL)
+            word &= set->words[i];
+        for (; word != 0; word &= word - 1) {
+            size_t slot = i * 64 + (size_t)__builtin_ctzll(word);
+
+            if (request_finds_free(request, slot) && count_slot(counting, slot))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool counted_fits(const struct engine_request *request, const struct bitset *set)
+{
+    struct counting counting = start_counting(request);
+
+    return count_empty(&counting, set);
+}
+
+/* Whether the slot comes free with this tenant, where so many of them are gone before it. */
+static bool is_last_tenant(const struct engine_request *request, uint32_t slot, uint32_t *gone)
+{
+    const struct ledger_slot *ledger = &request->scope->ledger[slot];
+
+    return ++gone[slot] == ledger->usage.brief.tenants && ledger->usable &&
+           bitset_has(&request->accepts, slot) && request_finds_free(request, slot);
+}
+
+/* When there are enough, if leases end one after the other. Returns 1, or 0 when that never is. */
+static int count_endings(const struct engine_request *request, int64_t *ret_start)
+{
+    const struct scope *scope = request->scope;
+    uint32_t *gone = scope->engine->room;
+    struct counting counting = start_counting(request);
+    const struct ending *ending;
+
+    *ret_start = scope->engine->now;
+    if (count_empty(&counting, NULL))
+        return 1;
+    memset(gone, 0, scope->engine->machine.devices.count * sizeof(*gone));
+    vector_for_each (ending, &scope->endings) {
+        const struct held *held = ending->held;
+
+        if (is_there(held, not_before(scope->engine->now, ending->at)))
+            continue;
+        for (uint32_t i = 0; i < held->slot_count; i++) {
+            if (!is_last_tenant(request, held->slots[i], gone) ||
+                !count_slot(&counting, held->slots[i]))
+                continue;
+            *ret_start = not_before(scope->engine->now, ending->at);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- Any request ---- */
+
+/* The time at a place: now, then when leases end. */
+static int64_t time_at(const struct scope *scope, size_t place)
+{
+    return place == 0 ? scope->engine->now
+                      : not_before(scope->engine->now, scope->endings.items[place - 1].at);
+}
+
+/* What is free now is better left to others. */
+static void avoid_free(const struct engine_request *request)
+{
+    const struct scope *scope = request->scope;
+    struct engine *engine = scope->engine;
+    size_t words = (engine->machine.devices.count + 63) / 64;
+
+    bitset_copy(&engine->not_now, &request->avoided);
+    for (size_t i = 0; i < words; i++)
+        engine->not_now.words[i] |= scope->empty.levels[0][i];
+}
+
+/* The same by trying. */
+static int try_endings(const struct engine_request *request, int64_t *ret_start)
+{
+    const struct scope *scope = request->scope;
+    size_t low = 0;
+    size_t high = scope->endings.count;
+    int code = place_at(request, time_at(scope, high));
+
+    if (code != 1)
+        return code < 0 ? code : 0;
+    /* What is placeable once stays so: leases only end. */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        code = place_at(request, time_at(scope, middle));
+        if (code < 0)
+            return code;
+        if (code == 1)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *ret_start = time_at(scope, high);
+    return 1;
+}
+
+int reservation_start(const struct engine_request *request, int64_t *ret_start)
+{
+    struct scope *scope = request->scope;
+    int64_t start = TIME_NEVER;
+    size_t most;
+    int code;
+
+    if (gather_endings(scope) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (request->counted && scope->helpers == 0) {
+        code = ledger_is_limited(request, &most) ? 0 : count_endings(request, &start);
+    } else {
+        avoid_free(request);
+        code = try_endings(request, &start);
+    }
+    if (code == 1)
+        *ret_start = start;
+    return code;
+}
+
+int reservation_place(const struct engine_request *request, int64_t start, struct bitset *ret_set)
+{
+    struct engine *engine = request->engine;
+    int code;
+
+    avoid_free(request);
+    code = place_reserved(request, start);
+    if (code < 0)
+        return code;
+    bitset_clear(ret_set);
+    for (size_t i = 0; i < engine->chosen_count; i++)
+        bitset_add(ret_set, engine->chosen[i]);
+    return 0;
+}

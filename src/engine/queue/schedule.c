@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who may start: the walk through the lanes, for those that wait and for those that come.
+ */
+#include "engine/grant.h"
+#include "engine/internal.h"
+
+/* What there is room on at all. */
+static struct bitset *slots_with_room(struct scope *scope)
+{
+    struct engine *engine = scope->engine;
+    size_t words = (engine->size + 63) / 64;
+
+    for (size_t i = 0; i < words; i++)
+        engine->legal.words[i] = scope->empty.levels[0][i] | scope->part.words[i];
+    return &engine->legal;
+}
+
+/* Whether all there is room on is the request's to take. */
+static bool is_all_legal(const struct engine_request *request, const struct walk *walk)
+{
+    return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
+}
+
+/* Whether the request does not fit, seen at a glance: without a search, and without the sets of
+ * reservations where they do not matter. */
+static bool is_hopeless(const struct engine_request *request, const struct walk *walk)
+{
+    struct bitset *open;
+
+    if (!request->counted)
+        return false;
+    open = slots_with_room(request->scope);
+    walk_bar_closed(walk, request, open);
+    return !counted_fits(request, open);
+}
+
+/* Finds slots for the request behind those that were walked through. Returns as place_request. */
+static int find_slots(const struct engine_request *request, struct walk *walk)
+{
+    struct scope *scope = request->scope;
+    struct bitset *legal;
+    size_t most;
+
+    if (is_all_legal(request, walk))
+        return request->simple ? place_simple(request)
+                               : place_request(request, NULL, NULL, scope->host_usage, NULL);
+    if (ledger_is_limited(request, &most))
+        return PLACE_LIMITED;
+    if (is_hopeless(request, walk))
+        return 0;
+    legal = slots_with_room(scope);
+    if (walk_bar(walk, request, legal) < 0)
+        return BERTH_ERROR_MEMORY;
+    if (request->counted && !counted_fits(request, legal))
+        return 0;
+    return place_request(request, legal, NULL, scope->host_usage, NULL);
+}
+
+/* Whether nothing is left for those behind: every slot with room is barred. */
+static bool is_all_barred(const struct scope *scope, const struct walk *walk)
+{
+    size_t words = (scope->engine->size + 63) / 64;
+
+    for (size_t i = 0; i < words; i++) {
+        if (((scope->empty.levels[0][i] | scope->part.words[i]) & ~walk->closed.words[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool grant_may_matter(const struct engine_request *request)
+{
+    return request->account_count > 0 || request->scope->limited > 0 || request->scope->helpers > 0;
+}
+
+/* Turns the first claim of a lane into a lease on the chosen slots. Returns 1 or
+ * BERTH_ERROR_MEMORY. */
+static int grant_first(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
+    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
+                                    (uint32_t)engine->chosen_count, request->replicas, false);
+
+    if (held == NULL)
+        return BERTH_ERROR_MEMORY;
+    engine->last_id++;
+    held->claim = claim->entry.link.id;
+    lease_set_owner(held, &claim->owner);
+    claim_remove(claim);
+    request->references--; /* the claim's; the lease has its own */
+    if (is_wanted(engine, EVENT_GRANTED))
+        tell_granted(held, true);
+    return 1;
+}
+
+/* Grants in order whatever may start. Returns 0 or BERTH_ERROR_MEMORY. */
+static int grant_due(struct scope *scope)
+{
+    struct walk *walk = &scope->engine->walk;
+    size_t place = 0;
+
+    walk_begin(walk);
+    while (place < scope->lanes.count && !scope_is_full(scope)) {
+        struct engine_request *request = scope->lanes.items[place];
+        int code;
+
+        if (family_has_failed(request, walk)) {
+            place++;
+            continue;
+        }
+        code = find_slots(request, walk);
+        if (code == 1) {
+            bool again = walk->barring && grant_may_matter(request);
+
+            code = grant_first(request);
+            /* The lane may have moved back: look here again. Or one that was passed may start now:
+             * who barred it is held by a limit, or has its reservation elsewhere. */
+            if (code == 1 && again) {
+                walk_begin(walk);
+                place = 0;
+            }
+        } else if (code == 0) {
+            family_fail(request, walk);
+            code = walk_block(walk, request) < 0 ? BERTH_ERROR_MEMORY : 0;
+        }
+        if (code < 0)
+            return code;
+        if (code == 1)
+            continue;
+        place++;
+        if (walk->barring && is_all_barred(scope, walk))
+            break;
+    }
+    return 0;
+}
+
+void settle(struct scope *scope)
+{
+    bool again = !scope->engine->paused;
+
+    while (again && scope->lanes.count > 0) {
+        if (grant_due(scope) < 0) {
+            scope->engine->retry = true;
+            return;
+        }
+        again = scope->pending > 0 && scope->helpers > scope->helpers_noticed && give_way(scope);
+    }
+}
+
+void settle_moved(struct scope *scope)
+{
+    if (scope->limited > 0 || scope->helpers > 0)
+        settle(scope);
+}
+
+void settle_all(struct engine *engine)
+{
+    list_for_each (link, &engine->scopes)
+        settle(container_of(link, struct scope, in_engine));
+}
+
+int evaluate(struct engine_request *request)
+{
+    struct scope *scope = request->scope;
+    struct walk *walk = &scope->engine->walk;
+    size_t before;
+    size_t most;
+
+    /* Who wants the same and waits already comes first, and does not get it. */
+    if (request->waiting_count > 0 || scope_is_full(scope))
+        return 0;
+    walk_begin(walk);
+    before = lanes_before(request);
+    for (size_t place = 0; place < before; place++) {
+        const struct engine_request *other = scope->lanes.items[place];
+
+        if (family_is_blocked(other, walk) || ledger_is_limited(other, &most))
+            continue;
+        if (walk_block(walk, other) < 0)
+            return BERTH_ERROR_MEMORY;
+        if (is_all_barred(scope, walk))
+            return 0;
+    }
+    return find_slots(request, walk);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each node has to offer to a request, kept until the node changes. The bids are the leaves of
+ * a tournament: each inner place has the winner of the two below it, so that the best of all is at
+ * the top. A decision asks only the nodes that changed since the last one for the same request.
+ */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+/* With fewer nodes, asking each is as quick. */
+enum { NODES_LEAST = 16 };
+
+struct node_index {
+    uint64_t seen;     /* changes that it knows of */
+    size_t leaves;     /* a power of 2 */
+    struct bid *bids;  /* by node */
+    uint32_t *winners; /* place 1 is the top, those below place i are 2i and 2i + 1 */
+};
+
+void node_changes_finish(struct node_changes *changes)
+{
+    free(changes->nodes);
+    free(changes->latest);
+    *changes = (struct node_changes){0};
+}
+
+void note_change(struct node_changes *changes, uint32_t node)
+{
+    changes->nodes[changes->count % changes->capacity] = node;
+    changes->latest[node] = ++changes->count;
+}
+
+void index_free(struct node_index *index)
+{
+    if (index == NULL)
+        return;
+    free(index->bids);
+    free(index->winners);
+    free(index);
+}
+
+void index_forget_all(struct engine *engine)
+{
+    list_for_each (link, &engine->root.requests) {
+        struct engine_request *request = container_of(link, struct engine_request, in_scope);
+
+        index_free(request->index);
+        request->index = NULL;
+    }
+}
+
+bool index_applies(const struct offer_question *question)
+{
+    const struct engine_request *request = question->request;
+    const struct engine *engine = request->engine;
+    size_t nodes = engine->search.groups.node_count;
+
+    return request->policy->steady && !(request->policy->sees_ends && request->what.time.known) &&
+           request->scope == &engine->root && question->legal == NULL && question->usage == NULL &&
+           question->avoided == &request->avoided && question->count == request->least &&
+           request->least == request->most && engine->settings.index != INDEX_NEVER &&
+           (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_LEAST);
+}
+
+static int begin_changes(struct engine *engine)
+{
+    struct node_changes *changes = &engine->changes;
+    size_t nodes = engine->search.groups.node_count;
+
+    if (changes->latest != NULL)
+        return 0;
+    changes->capacity = nodes * 2;
+    changes->nodes = calloc(changes->capacity, sizeof(*changes->nodes));
+    changes->latest = calloc(nodes, sizeof(*changes->latest));
+    if (changes->nodes == NULL || changes->latest == NULL) {
+        node_changes_finish(changes);
+        return BERTH_ERROR_MEMORY;
+    }
+    /* Swift claims note nothing down. */
+    list_for_each (link, &engine->root.requests)
+        container_of(link, struct engine_request, in_scope)->swift = false;
+    return 0;
+}
+
+static struct node_index *index_new(size_t nodes)
+{
+    struct node_index *index = calloc(1, sizeof(*index));
+
+    if (index == NULL)
+        return NULL;
+    for (index->leaves = 1; index->leaves < nodes; index->leaves *= 2)
+        ;
+    index->bids = calloc(index->leaves, sizeof(*index->bids));
+    index->winners = calloc(index->leaves * 2, sizeof(*index->winners));
+    if (index->bids == NULL || index->winners == NULL) {
+        index_free(index);
+        return NULL;
+    }
+    for (size_t i = 0; i < index->leaves; i++) {
+        index->bids[i].avoided = UINT32_MAX;
+        index->winners[index->leaves + i] = (uint32_t)i;
+    }
+    return index;
+}
+
+static uint32_t winner_of(const struct node_index *index, size_t place,
+                          const struct policy_question *equals)
+{
+    uint32_t one = index->winners[2 * place];
+    uint32_t other = index->winners[2 * place + 1];
+
+    if (index->bids[other].avoided == UINT32_MAX)
+        return one;
+    return index->bids[one].avoided != UINT32_MAX &&
+                   !bid_is_better(&index->bids[other], &index->bids[one], equals)
+               ? one
+               : other;
+}
+
+/* The node's bid is new: plays its games again, until what it says does not matter any more. */
+static void play(struct node_index *index, uint32_t node, const struct policy_question *equals)
+{
+    for (size_t place = (index->leaves + node) / 2; place > 0; place /= 2) {
+        uint32_t before = index->winners[place];
+        uint32_t winner = winner_of(index, place, equals);
+
+        index->winners[place] = winner;
+        if (winner == before && winner != node)
+            break;
+    }
+}
+
+static void ask(struct node_index *index, const struct offer_question *question, size_t node)
+{
+    struct policy_offer offer;
+
+    index->bids[node] = offer_of_node(question, node, &offer);
+}
+
+static void ask_all(struct node_index *index, const struct offer_question *question,
+                    const struct policy_question *equals)
+{
+    for (size_t node = 0; node < question->request->engine->search.groups.node_count; node++)
+        ask(index, question, node);
+    for (size_t place = index->leaves; place-- > 1;)
+        index->winners[place] = winner_of(index, place, equals);
+}
+
+static void ask_changed(struct node_index *index, const struct offer_question *question,
+                        const struct policy_question *equals)
+{
+    const struct node_changes *changes = &question->request->engine->changes;
+
+    for (uint64_t change = index->seen + 1; change <= changes->count; change++) {
+        uint32_t node = changes->nodes[(change - 1) % changes->capacity];
+
+        if (changes->latest[node] != change)
+            continue; /* it changed again later */
+        ask(index, question, node);
+        play(index, node, equals);
+    }
+}
+
+int index_find(const struct offer_question *question, size_t *ret_node)
+{
+    /* The index is no part of what the request says. */
+    struct engine_request *request = (struct engine_request *)question->request;
+    struct engine *engine = request->engine;
+    struct policy_question equals = offer_equals(request);
+    bool is_new = request->index == NULL;
+    uint32_t best;
+
+    if (is_new) {
+        if (begin_changes(engine) < 0)
+            return BERTH_ERROR_MEMORY;
+        request->index = index_new(engine->search.groups.node_count);
+        if (request->index == NULL)
+            return BERTH_ERROR_MEMORY;
+    }
+    if (is_new || engine->changes.count - request->index->seen > engine->changes.capacity)
+        ask_all(request->index, question, &equals);
+    else
+        ask_changed(request->index, question, &equals);
+    request->index->seen = engine->changes.count;
+    best = request->index->winners[1];
+    *ret_node = request->index->bids[best].avoided == UINT32_MAX ? SIZE_MAX : best;
+    return 0;
+}
+
+void index_begin(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    struct offer_question question = {
+        .request = request,
+        .count = request->least,
+        .hosts = request->scope->host_usage,
+        .avoided = &request->avoided,
+    };
+    size_t node;
+
+    if (request->policy->rate == NULL || request->replicas > 1 ||
+        engine->search.groups.largest > POLICY_NODE_MOST || !index_applies(&question) ||
+        tables_find(engine, request->policy, &question.tables) < 0)
+        return;
+    index_find(&question, &node);
+}

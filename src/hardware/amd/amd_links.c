@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How AMD's devices reach each other, by KFD. XGMI is told as it is. PCIe paths are sysfs's matter,
+ * where the devices' directories are there; else partitions of one GPU are one board, and GPUs are
+ * as near as the CPUs that they are linked with.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "hardware/amd/amd.h"
+#include "hardware/amd/kfd.h"
+
+/* No machine has more devices: their pairs are kept in a table. */
+#define LINKED_MOST 1024
+
+/* No machine has CPUs in more places. */
+#define OTHERS_MOST 1024
+
+/* More links between two GPUs are a lie. */
+#define LANES_MOST 64
+
+struct end {
+    struct amd_key key;
+    bool has_path;
+    struct optional_number cpu_node;
+};
+
+/* A pair's fabric link. */
+struct fabric {
+    bool is_there;
+    uint32_t lanes; /* 0: unknown */
+};
+
+/* A node of KFD's and the device that it is. */
+struct place {
+    uint32_t node;
+    size_t end;
+};
+
+/* A node that is none of the devices. */
+struct other {
+    uint64_t node;
+    bool has_cpus;
+};
+
+struct linking {
+    const struct root *root;
+    struct sight *sight;
+    struct end *ends;
+    struct fabric *fabrics; /* count times count */
+    size_t count;
+    struct {
+        VECTOR_OF(struct place); /* by node */
+    } places;
+    struct {
+        VECTOR_OF(struct other);
+    } others;
+};
+
+static void linking_finish(struct linking *linking)
+{
+    free(linking->ends);
+    free(linking->fabrics);
+    vector_finish(&linking->places);
+    vector_finish(&linking->others);
+}
+
+static int compare_places(const void *one, const void *other)
+{
+    const struct place *mine = one;
+    const struct place *theirs = other;
+
+    return (mine->node > theirs->node) - (mine->node < theirs->node);
+}
+
+static int linking_init(struct linking *linking, const struct found_list *devices,
+                        struct berth_error *error)
+{
+    linking->count = devices->count;
+    linking->ends = calloc(devices->count + 1, sizeof(*linking->ends));
+    linking->fabrics = calloc(devices->count * devices->count + 1, sizeof(*linking->fabrics));
+    if (linking->ends == NULL || linking->fabrics == NULL)
+        return error_set_memory(error);
+    for (size_t i = 0; i < devices->count; i++) {
+        struct end *end = &linking->ends[i];
+        struct place *place;
+        int code = amd_key_parse(devices->items[i].key, &end->key, error);
+
+        if (code < 0)
+            return code;
+        end->has_path = devices->items[i].path != NULL;
+        if (!end->key.has_node)
+            continue;
+        place = vector_append(&linking->places);
+        if (place == NULL)
+            return error_set_memory(error);
+        *place = (struct place){.node = end->key.node, .end = i};
+    }
+    if (linking->places.count > 1)
+        qsort(linking->places.items, linking->places.count, sizeof(*linking->places.items),
+              compare_places);
+    return 0;
+}
+
+/* The device that the node is; the count when it is none. */
+static size_t find_end(const struct linking *linking, uint64_t node)
+{
+    struct place wanted = {.node = (uint32_t)node};
+    const struct place *found = NULL;
+
+    if (node <= UINT32_MAX && linking->places.count > 0)
+        found = bsearch(&wanted, linking->places.items, linking->places.count,
+                        sizeof(*linking->places.items), compare_places);
+    return found == NULL ? linking->count : found->end;
+}
+
+/* Whether a node that is none of the devices is CPUs. Each is looked at once. */
+static bool has_cpus(struct linking *linking, uint64_t number)
+{
+    struct kfd_node node = {0};
+    struct other *other;
+
+    vector_for_each (other, &linking->others)
+        if (other->node == number)
+            return other->has_cpus;
+    if (number > UINT32_MAX || linking->others.count >= OTHERS_MOST)
+        return false;
+    other = vector_append(&linking->others);
+    if (other == NULL)
+        return false;
+    other->node = number;
+    other->has_cpus =
+        kfd_read_node(linking->root, (uint32_t)number, &node) == 0 && kfd_has_cpus(&node);
+    return other->has_cpus;
+}
+
+static bool is_one_gpu(const struct end *one, const struct end *other)
+{
+    return one->key.parent[0] != '\0' && strcmp(one->key.parent, other->key.parent) == 0;
+}
+
+/* KFD says how fast one link is, and how fast all of a pair are. Within a GPU it is its memory that
+ * is meant. */
+static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *link, size_t one,
+                         size_t other)
+{
+    uint64_t each = link->min_bandwidth.known ? link->min_bandwidth.value : 0;
+    uint64_t all = link->max_bandwidth.known ? link->max_bandwidth.value : 0;
+
+    if (each == 0 || all % each != 0 || all / each > LANES_MOST ||
+        is_one_gpu(&linking->ends[one], &linking->ends[other]))
+        return 0;
+    return (uint32_t)(all / each);
+}
+
+/* One direction is enough for a link; the kernel tells both. */
+static void note_link(struct linking *linking, size_t one, const struct kfd_link *link)
+{
+    struct fabric *fabric;
+    size_t other;
+
+    if (!link->type.known || !link->node_to.known)
+        return;
+    other = find_end(linking, link->node_to.value);
+    if (other == linking->count && !linking->ends[one].cpu_node.known &&
+        has_cpus(linking, link->node_to.value))
+        linking->ends[one].cpu_node = link->node_to;
+    if (link->type.value != KFD_LINK_XGMI || other == linking->count || other == one)
+        return;
+    fabric =
+        &linking
+             ->fabrics[one < other ? one * linking->count + other : other * linking->count + one];
+    fabric->is_there = true;
+    if (fabric->lanes == 0)
+        fabric->lanes = lanes_of(linking, link, one, other);
+}
+
+static int read_links(struct linking *linking, struct berth_error *error)
+{
+    struct kfd_link_list links = {0};
+    int result = 0;
+
+    for (size_t i = 0; i < linking->count && result == 0; i++) {
+        const struct kfd_link *link;
+
+        if (!linking->ends[i].key.has_node)
+            continue;
+        links.count = 0;
+        result = kfd_read_links(linking->root, linking->ends[i].key.node, ROOT_NAMES_MOST, &links);
+        vector_for_each (link, &links)
+            note_link(linking, i, link);
+    }
+    vector_finish(&links);
+    return result < 0 ? error_set_memory(error) : 0;
+}
+
+/* Returns whether KFD can tell, and has to. */
+static bool find_path(const struct end *one, const struct end *other, enum link_kind *ret_kind)
+{
+    if (one->has_path && other->has_path)
+        return false;
+    if (is_one_gpu(one, other)) {
+        *ret_kind = LINK_PSB;
+        return true;
+    }
+    if (!one->cpu_node.known || !other->cpu_node.known)
+        return false;
+    *ret_kind = one->cpu_node.value == other->cpu_node.value ? LINK_NODE : LINK_SYS;
+    return true;
+}
+
+static int add_link(struct linking *linking, size_t one, size_t other, enum link_kind kind,
+                    uint32_t lanes, struct berth_error *error)
+{
+    struct link *link = vector_append(&linking->sight->links);
+
+    if (link == NULL)
+        return error_set_memory(error);
+    *link = (struct link){.between = {one, other}, .kind = kind, .lanes = lanes};
+    return 0;
+}
+
+static int add_links(struct linking *linking, struct berth_error *error)
+{
+    int code = 0;
+
+    for (size_t one = 0; one < linking->count; one++)
+        for (size_t other = one + 1; other < linking->count && code == 0; other++) {
+            const struct fabric *fabric = &linking->fabrics[one * linking->count + other];
+            enum link_kind kind;
+
+            if (fabric->is_there)
+                code = add_link(linking, one, other, LINK_XGMI, fabric->lanes, error);
+            if (code == 0 && find_path(&linking->ends[one], &linking->ends[other], &kind))
+                code = add_link(linking, one, other, kind, 0, error);
+        }
+    return code;
+}
+
+int amd_links(struct vendor_context *context, const struct found_list *devices, struct sight *sight,
+              struct berth_error *error)
+{
+    struct linking linking = {.root = context->root, .sight = sight};
+    int code;
+
+    if (devices->count > LINKED_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d AMD devices, found %zu",
+                         LINKED_MOST, devices->count);
+    code = linking_init(&linking, devices, error);
+    if (code == 0)
+        code = read_links(&linking, error);
+    if (code == 0)
+        code = add_links(&linking, error);
+    linking_finish(&linking);
+    return code;
+}

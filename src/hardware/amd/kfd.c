@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/amd/kfd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bitset.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "hardware/amd/kfd_text.h"
+
+#define NODES "/sys/class/kfd/kfd/topology/nodes"
+
+/* Memory of the GPU itself, seen by the CPUs or not. */
+#define HEAP_PUBLIC  1
+#define HEAP_PRIVATE 2
+
+/* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
+#define CPU_LINKS_MOST 4
+
+/* How long a file of KFD's may take, when all are read; usually it is microseconds. */
+#define PATIENCE (DURATION_SECOND / 5)
+
+#define NODE_PROPERTY(member)                      \
+    {                                              \
+#member, offsetof(struct kfd_node, member) \
+    }
+static const struct kfd_property node_properties[] = {
+    NODE_PROPERTY(cpu_cores_count),  NODE_PROPERTY(simd_count),  NODE_PROPERTY(gfx_target_version),
+    NODE_PROPERTY(device_id),        NODE_PROPERTY(location_id), NODE_PROPERTY(domain),
+    NODE_PROPERTY(drm_render_minor), NODE_PROPERTY(unique_id),
+};
+
+#define LINK_PROPERTY(member)                      \
+    {                                              \
+#member, offsetof(struct kfd_link, member) \
+    }
+static const struct kfd_property link_properties[] = {
+    LINK_PROPERTY(type),
+    LINK_PROPERTY(node_to),
+    LINK_PROPERTY(min_bandwidth),
+    LINK_PROPERTY(max_bandwidth),
+};
+
+struct bank {
+    struct optional_number heap_type;
+    struct optional_number size_in_bytes;
+};
+
+#define BANK_PROPERTY(member)                  \
+    {                                          \
+#member, offsetof(struct bank, member) \
+    }
+static const struct kfd_property bank_properties[] = {
+    BANK_PROPERTY(heap_type),
+    BANK_PROPERTY(size_in_bytes),
+};
+
+void kfd_parse_node(const char *text, size_t length, struct kfd_node *node)
+{
+    kfd_text_read(text, length, node_properties, COUNT(node_properties), node);
+}
+
+void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link)
+{
+    *ret_link = (struct kfd_link){0};
+    kfd_text_read(text, length, link_properties, COUNT(link_properties), ret_link);
+}
+
+static bool is_refusal(int number)
+{
+    return number == -EPERM || number == -EACCES;
+}
+
+/* What reading a part of a node came to. */
+struct outcome {
+    int number; /* 0 or a negative errno */
+    struct kfd_node node;
+};
+
+static void read_id(const struct root *root, uint32_t number, struct outcome *outcome)
+{
+    struct root_value value;
+
+    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
+    if (outcome->number == 0)
+        outcome->node.gpu_id = kfd_text_number(value.text, value.length);
+}
+
+static void read_properties(const struct root *root, uint32_t number, struct outcome *outcome)
+{
+    struct root_value value;
+
+    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/properties", number);
+    if (outcome->number == 0)
+        kfd_parse_node(value.text, kfd_text_length(&value), &outcome->node);
+}
+
+/* Makes one of both parts. Returns 0, or a negative errno when neither says anything. */
+static int join_parts(uint32_t number, const struct outcome *id, const struct outcome *properties,
+                      struct kfd_node *ret_node)
+{
+    struct kfd_node node = properties->node;
+
+    node.number = number;
+    node.gpu_id = id->node.gpu_id;
+    node.is_hidden = is_refusal(id->number) || is_refusal(properties->number);
+    if (properties->number != 0 && id->number != 0 && !node.is_hidden)
+        return properties->number;
+    *ret_node = node;
+    return 0;
+}
+
+int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node)
+{
+    struct outcome id = {0};
+    struct outcome properties = {0};
+
+    read_id(root, number, &id);
+    read_properties(root, number, &properties);
+    return join_parts(number, &id, &properties, ret_node);
+}
+
+/* Two for each node, the id and the properties. */
+static uint64_t piece_of(uint32_t number, bool is_properties)
+{
+    return (uint64_t)number << 1 | is_properties;
+}
+
+static void read_piece(const void *shared, uint64_t piece, void *result)
+{
+    uint32_t number = (uint32_t)(piece >> 1);
+
+    if (piece & 1)
+        read_properties(shared, number, result);
+    else
+        read_id(shared, number, result);
+}
+
+static void finish_root(void *shared)
+{
+    root_finish(shared);
+    free(shared);
+}
+
+static const struct patient_work reading = {
+    .run = read_piece,
+    .finish = finish_root,
+    .result_size = sizeof(struct outcome),
+};
+
+/* A root of its own, for who may use it longer than we do. */
+static struct root *copy_root(const struct root *root)
+{
+    struct root *copy = calloc(1, sizeof(*copy));
+
+    if (copy == NULL)
+        return NULL;
+    *copy = *root;
+    copy->prefix = strdup(root->prefix);
+    if (copy->prefix == NULL) {
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+struct pieces {
+    VECTOR_OF(uint64_t);
+};
+
+static int add_nodes(const struct pieces *pieces, const struct outcome *outcomes, const bool *done,
+                     struct kfd_node_list *nodes, struct berth_error *error)
+{
+    for (size_t i = 0; i < pieces->count; i += 2) {
+        uint32_t number = (uint32_t)(pieces->items[i] >> 1);
+        struct kfd_node found;
+        struct kfd_node *node;
+
+        if (join_parts(number, &outcomes[i], &outcomes[i + 1], &found) < 0)
+            continue;
+        node = vector_append(nodes);
+        if (node == NULL)
+            return error_set_memory(error);
+        *node = found;
+        node->is_stuck = !done[i] || !done[i + 1];
+    }
+    return 0;
+}
+
+static int read_nodes(const struct root *root, struct patient *patient, const struct pieces *pieces,
+                      struct kfd_node_list *nodes, struct berth_error *error)
+{
+    struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
+    bool *done = calloc(pieces->count + 1, sizeof(*done));
+    struct root *shared = copy_root(root);
+    int code = BERTH_ERROR_MEMORY;
+
+    if (outcomes != NULL && done != NULL && shared != NULL) {
+        code = patient_run(patient, &reading, shared, pieces->items, pieces->count, PATIENCE,
+                           outcomes, done, error);
+        shared = NULL;
+        if (code == 0)
+            code = add_nodes(pieces, outcomes, done, nodes, error);
+    } else {
+        error_set_memory(error);
+    }
+    if (shared != NULL)
+        finish_root(shared);
+    free(outcomes);
+    free(done);
+    return code;
+}
+
+/* The names are in order: what is no number is in between. */
+int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_list *ret_nodes,
+             struct berth_error *error)
+{
+    struct string_list names = {0};
+    struct pieces pieces = {0};
+    int result = root_list(root, &names, NODES);
+    int code = 0;
+    char **name;
+
+    if (result < 0 && result != -ENOENT && result != -ENOTDIR)
+        code = error_set_errno(error, -result, "wanted the nodes of KFD in %s", NODES);
+    vector_for_each (name, &names) {
+        uint32_t number;
+
+        if (code < 0 || !kfd_text_name(*name, &number))
+            continue;
+        if (vector_reserve(&pieces, pieces.count + 2) < 0) {
+            code = error_set_memory(error);
+            continue;
+        }
+        *vector_append(&pieces) = piece_of(number, false);
+        *vector_append(&pieces) = piece_of(number, true);
+    }
+    if (code == 0 && pieces.count > 0)
+        code = read_nodes(root, patient, &pieces, ret_nodes, error);
+    vector_finish(&pieces);
+    string_list_finish(&names);
+    return code;
+}
+
+/* By the same word as AMD's runtime; a recorded machine may have no more than properties. CPUs have
+ * no driver that hangs. */
+bool kfd_is_gpu(const struct kfd_node *node)
+{
+    if (node->gpu_id.known)
+        return node->gpu_id.value != 0;
+    return node->is_stuck || (node->simd_count.known && node->simd_count.value > 0);
+}
+
+bool kfd_has_cpus(const struct kfd_node *node)
+{
+    return node->cpu_cores_count.known && node->cpu_cores_count.value > 0;
+}
+
+/* The number of a partition is in bits 28 to 31, where a GPU has several. For a while the kernel
+ * put it in place of the function instead, for gfx94x only. */
+struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
+                           uint32_t *ret_partition)
+{
+    uint64_t location = node->location_id.value;
+    struct pci_address pci = {
+        .known = node->location_id.known && (location & 0xffff) != 0 &&
+                 (location & ~UINT64_C(0xf000ffff)) == 0 &&
+                 (!node->domain.known || node->domain.value <= UINT32_MAX),
+        .domain = node->domain.known ? (uint32_t)node->domain.value : 0,
+        .bus = (uint8_t)(location >> 8 & 0xff),
+        .device = (uint8_t)(location >> 3 & 0x1f),
+        .function = (uint8_t)(location & 7),
+    };
+
+    *ret_partition = 0;
+    if (!pci.known)
+        return (struct pci_address){0};
+    *ret_partition = (uint32_t)(location >> 28);
+    if (*ret_partition == 0 && pci.function != 0 && node->gfx_target_version.known &&
+        node->gfx_target_version.value / 100 == 904 &&
+        /* A function that is there is meant, a virtual machine's for instance. */
+        !root_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
+        *ret_partition = pci.function;
+        pci.function = 0;
+    }
+    return pci;
+}
+
+/* Adds one bank, if it is the GPU's own. */
+static void add_bank(const struct root *root, uint32_t number, const char *name, bool with_used,
+                     struct kfd_memory *memory)
+{
+    struct optional_number used = {0};
+    struct bank bank = {0};
+    struct root_value value;
+    uint64_t total;
+
+    if (root_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
+        return;
+    memory->is_listed = true;
+    kfd_text_read(value.text, kfd_text_length(&value), bank_properties, COUNT(bank_properties),
+                  &bank);
+    if (!bank.heap_type.known || !bank.size_in_bytes.known || bank.size_in_bytes.value == 0 ||
+        (bank.heap_type.value != HEAP_PUBLIC && bank.heap_type.value != HEAP_PRIVATE) ||
+        __builtin_add_overflow(memory->total.value, bank.size_in_bytes.value, &total))
+        return;
+    memory->total = optional_number_of(total);
+    if (with_used)
+        used = root_number(root, NODES "/%" PRIu32 "/mem_banks/%s/used_memory", number, name);
+    /* The driver says in each bank what is used of all. */
+    if (used.known)
+        memory->used = used;
+}
+
+void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
+                     struct kfd_memory *ret_memory)
+{
+    struct string_list names = {0};
+    uint32_t bank;
+    char **name;
+
+    *ret_memory = (struct kfd_memory){0};
+    if (root_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
+        vector_for_each (name, &names)
+            if (kfd_text_name(*name, &bank))
+                add_bank(root, number, *name, with_used, ret_memory);
+    string_list_finish(&names);
+}
+
+int kfd_read_links(const struct root *root, uint32_t number, size_t most,
+                   struct kfd_link_list *ret_links)
+{
+    int directory = root_open(root, NODES "/%" PRIu32 "/io_links", number);
+    struct string_list names = {0};
+    size_t taken = 0;
+    int result = 0;
+    char **name;
+
+    if (directory < 0)
+        return 0;
+    result = root_list(root, &names, NODES "/%" PRIu32 "/io_links", number);
+    vector_for_each (name, &names) {
+        char path[sizeof("4294967295/properties")];
+        struct root_value value;
+        struct kfd_link *link;
+        uint32_t link_number;
+
+        if (result == -ENOMEM || taken == most)
+            break;
+        if (!kfd_text_name(*name, &link_number))
+            continue;
+        snprintf(path, sizeof(path), "%" PRIu32 "/properties", link_number);
+        if (root_read_at(directory, path, &value) < 0)
+            continue;
+        link = vector_append(ret_links);
+        if (link == NULL)
+            result = -ENOMEM;
+        else
+            kfd_parse_link(value.text, kfd_text_length(&value), link);
+        taken++;
+    }
+    string_list_finish(&names);
+    close(directory);
+    return result == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The number of the node with CPUs that one of these links leads to. */
+static bool find_cpus_among(const struct root *root, uint32_t number,
+                            const struct kfd_link_list *links, uint32_t *ret_number)
+{
+    const struct kfd_link *link;
+    struct kfd_node other = {0};
+
+    vector_for_each (link, links) {
+        if (!link->node_to.known || link->node_to.value > UINT32_MAX ||
+            link->node_to.value == number ||
+            kfd_read_node(root, (uint32_t)link->node_to.value, &other) < 0 || !kfd_has_cpus(&other))
+            continue;
+        *ret_number = other.number;
+        return true;
+    }
+    return false;
+}
+
+static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *ret_number)
+{
+    struct kfd_link_list links = {0};
+    bool is_found = false;
+
+    for (size_t most = 1; most <= CPU_LINKS_MOST && !is_found; most *= CPU_LINKS_MOST) {
+        links.count = 0;
+        kfd_read_links(root, number, most, &links);
+        is_found = find_cpus_among(root, number, &links, ret_number);
+    }
+    vector_finish(&links);
+    return is_found;
+}
+
+/* KFD makes a node of each NUMA node that has CPUs, in order, before it makes any of GPUs. */
+static struct optional_number numa_of_ordinal(const struct root *root, size_t ordinal)
+{
+    struct optional_number numa = optional_number_of(ordinal);
+    struct root_value value;
+    struct bitset with_cpus;
+
+    if (root_read(root, &value, "/sys/devices/system/node/has_cpu") < 0 ||
+        bitset_parse_ranges(value.text, ROOT_NAMES_MOST, &with_cpus, NULL) < 0)
+        return numa;
+    numa.known = false;
+    bitset_for_each (node, &with_cpus)
+        if (ordinal-- == 0)
+            numa = optional_number_of(node);
+    bitset_finish(&with_cpus);
+    return numa;
+}
+
+struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node)
+{
+    uint32_t cpu_node = node->number;
+    struct kfd_node other = {0};
+    size_t ordinal = 0;
+
+    if (!kfd_has_cpus(node) && !find_cpu_node(root, node->number, &cpu_node))
+        return (struct optional_number){0};
+    for (uint32_t number = 0; number < cpu_node; number++) {
+        if (kfd_read_node(root, number, &other) < 0)
+            return (struct optional_number){0};
+        ordinal += kfd_has_cpus(&other);
+    }
+    return numa_of_ordinal(root, ordinal);
+}

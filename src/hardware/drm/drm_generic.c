@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Anything else that has a render node: cards whose driver no vendor's runtime works with (nouveau,
+ * radeon), virtual ones (virtio, vgem), and those of small machines (panfrost, panthor, v3d, msm).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "hardware/drm/drm_gpu.h"
+#include "hardware/sysfs/hwmon.h"
+#include "hardware/sysfs/locality.h"
+#include "hardware/sysfs/pci_names.h"
+
+/* More than any GPU runs at: larger numbers are lies. */
+#define HERTZ_MOST UINT64_C(100000000000)
+
+static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+{
+    return drm_gpu_list(context, &dri_table, sight, error);
+}
+
+/* The driver's name, or the device's where a bus without drivers of its own tells none. */
+static const char *driver_name(const struct drm_device *drm)
+{
+    const char *name = strrchr(drm->path, '/');
+
+    if (drm->driver != NULL && strcmp(drm->driver, "faux_driver") != 0)
+        return drm->driver;
+    return name == NULL ? drm->path : name + 1;
+}
+
+/* "AMD Radeon HD 7970" by pci.ids, "panfrost arm,mali-t860" by the device tree, or "virtio_gpu".
+ * NULL: no memory. */
+static char *name_of(const struct root *root, const struct drm_device *drm)
+{
+    struct text name = {0};
+    size_t length = 0;
+    char *compatible;
+
+    /* Not by the files of a child of a PCI device: virtio numbers its devices by itself. */
+    if (locality_pci_of(drm->path, &length).known && length == strlen(drm->path)) {
+        char *by_ids = pci_name(root, drm->path);
+
+        if (by_ids != NULL)
+            return by_ids;
+    }
+    compatible = drm_gpu_compatible(root, drm->path, "arm,", true);
+    text_append(&name, driver_name(drm));
+    if (compatible != NULL)
+        text_append_format(&name, " %s", compatible);
+    free(compatible);
+    return text_take(&name);
+}
+
+/* Memory of its own, where the driver shows it as amdgpu does. */
+static void read_memory(const struct root *root, const char *path, struct device *device)
+{
+    struct optional_number total = root_number(root, "%s/mem_info_vram_total", path);
+    struct optional_number used = root_number(root, "%s/mem_info_vram_used", path);
+
+    if (!total.known || total.value == 0 || total.value > INT64_MAX)
+        return;
+    device->memory_total = total;
+    device->kind = DEVICE_KIND_DISCRETE;
+    if (used.known && used.value <= total.value)
+        device->load.memory_free =
+            figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
+}
+
+/* What the kernel's frequency scaling says: the one way that drivers of small GPUs have. */
+static void read_frequency(const struct root *root, const char *path, struct load *load)
+{
+    struct string_list names = {0};
+    struct optional_number hertz = {0};
+
+    if (root_list(root, &names, "%s/devfreq", path) == 0 && names.count > 0)
+        hertz = root_number(root, "%s/devfreq/%s/cur_freq", path, names.items[0]);
+    if (hertz.known && hertz.value <= HERTZ_MOST)
+        load->frequency = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
+    string_list_finish(&names);
+}
+
+static int read_device(struct vendor_context *context, const struct found *wanted,
+                       struct sight *sight, struct berth_error *error)
+{
+    const struct root *root = context->root;
+    struct drm_device drm;
+    struct device *device;
+    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+
+    if (code < 0)
+        return code;
+    device->name = name_of(root, &drm);
+    /* What a device tree describes is part of the chip. */
+    if (root_has(root, "%s/of_node/compatible", drm.path))
+        device->kind = DEVICE_KIND_INTEGRATED;
+    if (!device->asleep) {
+        read_memory(root, drm.path, device);
+        read_frequency(root, drm.path, &device->load);
+        hwmon_read(root, drm.path, NULL, NULL, &device->load);
+        device->health = HEALTH_OK; /* there is no common way to tell more than that it answers */
+    }
+    drm_device_finish(&drm);
+    return 0;
+}
+
+const struct vendor_table dri_table = {
+    .vendor = VENDOR_DRI,
+    .patience = DRM_GPU_PATIENCE,
+    .lane = LANE_SYSFS,
+    .list = list,
+    .read = read_device,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a look at some part of the hardware came to.
+ */
+#ifndef HARDWARE_SIGHT_H
+#define HARDWARE_SIGHT_H
+
+#include <berth/error.h>
+
+#include "base/text/text.h"
+#include "base/vector.h"
+#include "model/device.h"
+#include "model/link.h"
+#include "model/machine_report.h"
+
+/* A device, and how its vendor finds it again. */
+struct found {
+    struct device *device; /* its id at least */
+    char *key;             /* names it to its vendor's `read`; NULL: it is not read by itself */
+    char *path;            /* its directory in sysfs, resolved: /sys/devices/...; NULL: unknown */
+};
+
+struct found_list {
+    VECTOR_OF(struct found);
+};
+
+/* Adds a device with this id, of which nothing else is known. NULL: no memory. */
+struct found *found_list_add(struct found_list *list, struct device_id id);
+void found_list_finish(struct found_list *list);
+
+struct sight {
+    struct found_list found;
+    struct link_list links; /* between places in the list that was asked about */
+    struct problem_list problems;
+};
+
+void sight_finish(struct sight *sight);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Intel's GPUs, by what i915 and xe show in sysfs and, of their memory, when asked. A GPU of
+ * several tiles is one device.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/count.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "hardware/drm/drm_gpu.h"
+#include "hardware/sysfs/energy.h"
+#include "hardware/sysfs/hwmon.h"
+#include "hardware/intel/intel_memory.h"
+#include "hardware/sysfs/pci_names.h"
+
+#define HERTZ_PER_MEGAHERTZ 1000000
+/* More than any GPU runs at, or has: larger numbers are lies. */
+#define MEGAHERTZ_MOST 100000
+
+static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+{
+    return drm_gpu_list(context, &intel_table, sight, error);
+}
+
+/* The memory of all tiles, which xe shows one by one. */
+static struct optional_number tiles_memory(const struct root *root, const char *path)
+{
+    struct optional_number total = {0};
+
+    for (unsigned tile = 0; tile < DEVICE_TILES_MOST; tile++) {
+        struct optional_number size =
+            root_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
+
+        if (!size.known)
+            break;
+        if (size.value > INT64_MAX - total.value)
+            return (struct optional_number){0};
+        total = optional_number_of(total.value + size.value);
+    }
+    return total;
+}
+
+/* Ponte Vecchio, which i915 gives one GT for each tile. Others have two on one tile: the second is
+ * for media. */
+static bool has_gt_of_each_tile(const struct root *root, const char *path)
+{
+    static const uint16_t others[] = {0x0be0, 0x0be1, 0x0be5};
+    struct optional_number id = root_number(root, "%s/device", path);
+
+    if (!id.known)
+        return false;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (id.value == others[i])
+            return true;
+    }
+    return id.value >= 0x0bd0 && id.value <= 0x0bdb;
+}
+
+static struct optional_number count_tiles(const struct root *root, const struct drm_device *drm)
+{
+    unsigned count = 0;
+
+    if (drm->driver != NULL && strcmp(drm->driver, "xe") == 0) {
+        while (count < DEVICE_TILES_MOST && root_has(root, "%s/tile%u", drm->path, count))
+            count++;
+    } else if (drm->driver != NULL && strcmp(drm->driver, "i915") == 0) {
+        if (!has_gt_of_each_tile(root, drm->path))
+            return optional_number_of(1);
+        while (drm->card != NULL && count < DEVICE_TILES_MOST &&
+               root_has(root, "%s/drm/%s/gt/gt%u", drm->path, drm->card, count))
+            count++;
+    }
+    return (struct optional_number){.known = count > 0, .value = count};
+}
+
+/* Local memory: by the files that some versions of the drivers have, else by asking the driver.
+ * None is unknown too, since what an integrated GPU uses is the machine's. */
+static void read_memory(const struct root *root, const struct drm_device *drm,
+                        struct device *device)
+{
+    struct intel_memory memory = {.total = tiles_memory(root, drm->path)};
+
+    if (!memory.total.known && drm->card != NULL) {
+        memory.total = root_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
+        memory.free_now = root_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
+    }
+    if (!memory.total.known)
+        memory = intel_memory_read(root, drm);
+    if (memory.answered && !memory.total.known)
+        device->kind = DEVICE_KIND_INTEGRATED;
+    if (!memory.total.known || memory.total.value == 0 || memory.total.value > INT64_MAX)
+        return;
+    device->kind = DEVICE_KIND_DISCRETE;
+    device->memory_total = memory.total;
+    if (memory.free_now.known && memory.free_now.value <= memory.total.value)
+        device->load.memory_free =
+            figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
+}
+
+/* By its place, where the driver does not tell: integrated GPUs are device 2 of the first bus, on
+ * every machine, and what is behind a bridge is a card. In a virtual machine a card may be anywhere
+ * on the first bus. */
+static enum device_kind kind_by_place(struct pci_address pci)
+{
+    if (!pci.known)
+        return DEVICE_KIND_UNKNOWN;
+    if (pci.bus != 0)
+        return DEVICE_KIND_DISCRETE;
+    return pci.device == 2 ? DEVICE_KIND_INTEGRATED : DEVICE_KIND_UNKNOWN;
+}
+
+/* The frequency that the first engine really runs at: xe, i915 with a directory for each engine,
+ * i915 before that. */
+static void read_frequency(const struct root *root, const struct drm_device *drm, struct load *load)
+{
+    struct optional_number megahertz = root_number(root, "%s/tile0/gt0/freq0/act_freq", drm->path);
+
+    if (!megahertz.known && drm->card != NULL)
+        megahertz = root_number(root, "%s/drm/%s/gt/gt0/rps_act_freq_mhz", drm->path, drm->card);
+    if (!megahertz.known && drm->card != NULL)
+        megahertz = root_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
+    if (megahertz.known && megahertz.value <= MEGAHERTZ_MOST)
+        load->frequency = figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
+                                         clock_read(CLOCK_REALTIME));
+}
+
+/* Power is seldom shown, but nearly always how much energy was used so far. */
+static void read_sensors(struct vendor_context *context, const char *path, struct load *load)
+{
+    static const char *const sensors[] = {"i915", "xe", NULL};
+    static const char *const labels[] = {"card", "pkg", NULL};
+    struct energy *energy = context->own;
+    struct optional_number used;
+
+    hwmon_read(context->root, path, sensors, labels, load);
+    if (load->power.known)
+        return;
+    used = hwmon_energy(context->root, path, sensors, labels);
+    if (used.known)
+        load->power = energy_power(&energy, path, used.value, clock_now());
+    context->own = energy;
+}
+
+static int read_device(struct vendor_context *context, const struct found *wanted,
+                       struct sight *sight, struct berth_error *error)
+{
+    const struct root *root = context->root;
+    struct drm_device drm;
+    struct device *device;
+    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+
+    if (code < 0)
+        return code;
+    device->name = pci_name(root, drm.path);
+    device->kind = kind_by_place(device->pci);
+    device->tiles = count_tiles(root, &drm);
+    if (!device->asleep) {
+        read_memory(root, &drm, device);
+        read_frequency(root, &drm, &device->load);
+        read_sensors(context, drm.path, &device->load);
+        device->health = HEALTH_OK; /* neither driver shows more than that it answers */
+    }
+    drm_device_finish(&drm);
+    return 0;
+}
+
+static void close_context(struct vendor_context *context)
+{
+    energy_destroy(context->own);
+    context->own = NULL;
+}
+
+static const char *const drivers[] = {"i915", "xe", NULL};
+
+const struct vendor_table intel_table = {
+    .vendor = VENDOR_INTEL,
+    .drivers = drivers,
+    .pci_vendor = 0x8086,
+    .patience = DRM_GPU_PATIENCE,
+    .lane = LANE_SYSFS,
+    .list = list,
+    .read = read_device,
+    .close = close_context,
+};

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/nvidia/nvidia.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "hardware/sysfs/locality.h"
+
+/* More GPUs than any machine has: a library that counts more than these lies. */
+#define GPUS_MOST 256
+
+static struct device_id gpu_id(size_t index)
+{
+    return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
+}
+
+/* `path` may be NULL; a copy is kept. NULL: no memory. */
+static struct found *add_found(struct sight *sight, size_t index, struct pci_address pci,
+                               const char *path, struct berth_error *error)
+{
+    struct found *found = found_list_add(&sight->found, gpu_id(index));
+
+    if (found != NULL && path != NULL)
+        found->path = strdup(path);
+    if (found == NULL || (path != NULL && found->path == NULL)) {
+        error_set_memory(error);
+        return NULL;
+    }
+    found->device->pci = pci;
+    return found;
+}
+
+/* A GPU is found again by its PCI address: its index moves when another one vanishes. Only where
+ * NVML did not say its address the index has to do. */
+static int set_key(struct found *found, bool is_by_pci, struct berth_error *error)
+{
+    int length = is_by_pci ? asprintf(&found->key, "pci %s", pci_format(found->device->pci).text)
+                           : asprintf(&found->key, "index %u", (unsigned)found->device->id.index);
+
+    if (length < 0) {
+        found->key = NULL;
+        return error_set_memory(error);
+    }
+    return 0;
+}
+
+int nvidia_handle(const struct nvml *nvml, const struct found *wanted, nvml_device *ret_handle,
+                  struct berth_error *error)
+{
+    const char *key = wanted->key == NULL ? "" : wanted->key;
+    bool is_by_pci = strncmp(key, "pci ", 4) == 0 && nvml->by_pci != NULL;
+    nvml_device handle = NULL;
+    int number = is_by_pci ? nvml->by_pci(key + 4, &handle)
+                           : nvml->by_index(wanted->device->id.index, &handle);
+
+    if (number != NVML_SUCCESS)
+        return nvidia_error(nvml, number, error, "wanted the GPU %s", key);
+    *ret_handle = handle;
+    return 0;
+}
+
+static struct pci_address ask_pci(const struct nvml *nvml, nvml_device handle)
+{
+    struct nvml_pci_info info = {0};
+
+    if (nvml->pci == NULL || nvml->pci(handle, &info) != NVML_SUCCESS)
+        return (struct pci_address){0};
+    return nvidia_pci(&info);
+}
+
+/* Adds the GPU with this index, also when NVML cannot reach it: its read will say why. */
+static int list_index(const struct vendor_context *context, const struct nvml *nvml, unsigned index,
+                      struct sight *sight, struct berth_error *error)
+{
+    nvml_device handle = NULL;
+    struct pci_address pci = {0};
+    struct found *found = NULL;
+    char *path;
+
+    if (nvml->by_index(index, &handle) == NVML_SUCCESS)
+        pci = ask_pci(nvml, handle);
+    path = pci.known ? locality_pci_path(context->root, pci) : NULL;
+    found = add_found(sight, index, pci, path, error);
+    free(path);
+    return found == NULL ? BERTH_ERROR_MEMORY : set_key(found, pci.known, error);
+}
+
+static bool is_taken(const struct sight *sight, struct pci_address pci)
+{
+    const struct found *found;
+
+    vector_for_each (found, &sight->found) {
+        if (found->device->pci.known && pci_compare(found->device->pci, pci) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The one listed GPU without an address; NULL when there is none, or several. */
+static struct found *only_homeless(const struct sight *sight)
+{
+    struct found *found;
+    struct found *homeless = NULL;
+
+    vector_for_each (found, &sight->found) {
+        if (found->device->pci.known)
+            continue;
+        if (homeless != NULL)
+            return NULL;
+        homeless = found;
+    }
+    return homeless;
+}
+
+/* A GPU that NVML cannot reach is the one that the kernel has and nobody else is, if there is just
+ * one such. */
+static int place_unreachable(const struct nvidia_gpu_list *gpus, struct sight *sight,
+                             struct berth_error *error)
+{
+    struct found *homeless = only_homeless(sight);
+    const struct nvidia_gpu *gpu;
+    const struct nvidia_gpu *left = NULL;
+
+    if (homeless == NULL)
+        return 0;
+    vector_for_each (gpu, gpus) {
+        if (is_taken(sight, gpu->pci))
+            continue;
+        if (left != NULL)
+            return 0;
+        left = gpu;
+    }
+    if (left == NULL)
+        return 0;
+    homeless->path = strdup(left->path);
+    if (homeless->path == NULL)
+        return error_set_memory(error);
+    homeless->device->pci = left->pci;
+    return 0;
+}
+
+static int list_all(const struct vendor_context *context, const struct nvml *nvml,
+                    const struct nvidia_gpu_list *gpus, struct sight *sight,
+                    struct berth_error *error)
+{
+    unsigned count = 0;
+    int number = nvml->count(&count);
+    int code = 0;
+
+    if (number != NVML_SUCCESS)
+        return nvidia_error(nvml, number, error, "NVML: wanted to count the GPUs");
+    if (count > GPUS_MOST) {
+        if (problem_list_add(&sight->problems, "nvidia",
+                             "NVML: wanted at most %d GPUs, found a count of %u", GPUS_MOST,
+                             count) < 0)
+            return error_set_memory(error);
+        /* Then what the kernel has is the better count. */
+        count = gpus->count > 0 && gpus->count < GPUS_MOST ? (unsigned)gpus->count : GPUS_MOST;
+    }
+    for (unsigned i = 0; i < count && code == 0; i++)
+        code = list_index(context, nvml, i, sight, error);
+    return code < 0 ? code : place_unreachable(gpus, sight, error);
+}
+
+/* The index that NVML gives the GPU; else its place among the driver's, which is how NVML counts.
+ */
+static size_t index_of(const struct nvml *nvml, const struct nvidia_gpu *gpu, size_t place)
+{
+    nvml_device handle = NULL;
+    unsigned index = 0;
+
+    if (nvml == NULL || gpu->asleep || nvml->by_pci == NULL || nvml->index == NULL ||
+        nvml->by_pci(pci_format(gpu->pci).text, &handle) != NVML_SUCCESS ||
+        nvml->index(handle, &index) != NVML_SUCCESS || index >= GPUS_MOST)
+        return place;
+    return index;
+}
+
+static bool has_index(const struct sight *sight, size_t index)
+{
+    const struct found *found;
+
+    vector_for_each (found, &sight->found) {
+        if (found->device->id.index == index)
+            return true;
+    }
+    return false;
+}
+
+/* Where a GPU sleeps, NVML must not be asked for GPUs by index: it would wake those on the way.
+ * Without NVML only those that sleep are listed. */
+static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_list *gpus,
+                            struct sight *sight, struct berth_error *error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < gpus->count && i < GPUS_MOST && code == 0; i++) {
+        const struct nvidia_gpu *gpu = &gpus->items[i];
+        size_t index = index_of(nvml, gpu, i);
+        struct found *found = NULL;
+
+        if (!gpu->asleep && nvml == NULL)
+            continue;
+        /* Two with one id would be worse than an index that is not NVML's. */
+        while (has_index(sight, index))
+            index++;
+        found = add_found(sight, index, gpu->pci, gpu->path, error);
+        if (found == NULL)
+            return BERTH_ERROR_MEMORY;
+        found->device->asleep = gpu->asleep;
+        code = set_key(found, true, error);
+    }
+    return code;
+}
+
+/* Having no NVIDIA GPU is ordinary; having some that cannot be looked at is not. */
+static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why, struct sight *sight,
+                           struct berth_error *error)
+{
+    size_t awake = gpus->count - nvidia_gpu_list_asleep(gpus);
+
+    if (awake > 0 &&
+        problem_list_add(&sight->problems, "nvidia",
+                         "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s", awake,
+                         awake == 1 ? "" : "s", why) < 0)
+        return error_set_memory(error);
+    return 0;
+}
+
+/* Starts NVML for a look at these; *ret_nvml stays NULL where there is no need to or no way. */
+static int begin_list(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                      const struct nvml **ret_nvml, struct sight *sight, struct berth_error *error)
+{
+    struct berth_error why = BERTH_ERROR_INIT;
+    int code;
+
+    /* If all sleep, NVML has nothing to say. */
+    if (gpus->count > 0 && nvidia_gpu_list_asleep(gpus) == gpus->count)
+        return 0;
+    code = nvidia_begin(context, gpus, ret_nvml, &why);
+    if (code == BERTH_ERROR_NO_DEVICE)
+        return 0;
+    if (code == BERTH_ERROR_NOT_FOUND)
+        return explain_absence(gpus, why.message, sight, error);
+    return code < 0 ? error_set(error, code, "%s", why.message) : 0;
+}
+
+static int list_gpus(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                     struct sight *sight, struct berth_error *error)
+{
+    const struct nvml *nvml = NULL;
+    int code = begin_list(context, gpus, &nvml, sight, error);
+
+    if (code < 0)
+        return code;
+    if (nvidia_gpu_list_asleep(gpus) > 0)
+        code = list_some_asleep(nvml, gpus, sight, error);
+    else if (nvml != NULL)
+        code = list_all(context, nvml, gpus, sight, error);
+    nvidia_end(context);
+    return code;
+}
+
+static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+{
+    struct nvidia_gpu_list gpus;
+    int code = nvidia_gpu_list_read(context->root, &gpus, error);
+
+    if (code < 0)
+        return code;
+    code = list_gpus(context, &gpus, sight, error);
+    nvidia_gpu_list_finish(&gpus);
+    return code;
+}
+
+/* Whether the GPU is in MIG mode: then its instances are what is used. */
+static bool is_partitioned(struct nvidia_asked *asked)
+{
+    unsigned current = 0;
+    unsigned pending = 0;
+
+    return nvidia_ask(asked, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
+}
+
+/* Where NVML says that the GPU is, which is not known yet of one that could not be reached when it
+ * was listed. */
+static void settle_place(const struct nvidia_asked *asked, struct found *found)
+{
+    struct pci_address pci = ask_pci(asked->nvml, asked->handle);
+
+    if (!pci.known || (found->device->pci.known && pci_compare(found->device->pci, pci) == 0))
+        return;
+    found->device->pci = pci;
+    free(found->path);
+    found->path = locality_pci_path(asked->root, pci);
+}
+
+static int read_awake(const struct vendor_context *context, const struct nvml *nvml,
+                      const struct found *wanted, struct found *found, struct sight *sight,
+                      struct berth_error *error)
+{
+    struct nvidia_asked asked = {.root = context->root, .nvml = nvml, .device = found->device};
+    struct nvidia_use_list uses = {0};
+    int code = nvidia_handle(nvml, wanted, &asked.handle, error);
+    const char *path;
+
+    if (code < 0)
+        return code;
+    settle_place(&asked, found);
+    path = found->path; /* the list may move, but not this */
+    code = nvidia_read_gpu(&asked, path, error);
+    if (code == 0)
+        code = nvidia_uses_read(&asked, &uses, error);
+    if (code == 0)
+        code = nvidia_uses_keep(&uses, NULL, asked.device, error);
+    asked.device->partitioned = is_partitioned(&asked);
+    if (code == 0)
+        code = nvidia_read_health(&asked, error);
+    if (code == 0 && asked.device->partitioned)
+        code = nvidia_read_instances(&asked, path, &uses, sight, error);
+    vector_finish(&uses);
+    return code;
+}
+
+static int read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
+                struct berth_error *error)
+{
+    struct found *found =
+        add_found(sight, wanted->device->id.index, wanted->device->pci, wanted->path, error);
+    const struct nvml *nvml = NULL;
+    int code;
+
+    if (found == NULL)
+        return BERTH_ERROR_MEMORY;
+    if (wanted->key != NULL && (found->key = strdup(wanted->key)) == NULL)
+        return error_set_memory(error);
+    if (wanted->path != NULL && locality_is_asleep(context->root, wanted->path))
+        return nvidia_read_asleep(context->root, wanted->path, found->device, error);
+    code = nvidia_begin(context, NULL, &nvml, error);
+    if (code == 0)
+        code = read_awake(context, nvml, wanted, found, sight, error);
+    nvidia_end(context);
+    return code;
+}
+
+/* What the driver is called in sysfs; its DRM part where there is no PCI below it. Devices of other
+ * drivers, nouveau above all, are nobody's here, and where no driver is known NVML knows nothing
+ * either: so no PCI vendor id. */
+static const char *const drivers[] = {"nvidia", "nvidia-drm", NULL};
+
+const struct vendor_table nvidia_table = {
+    .vendor = VENDOR_NVIDIA,
+    .drivers = drivers,
+    .pci_vendor = 0,
+    .patience = DURATION_SECOND / 2,
+    .lane = LANE_NVIDIA,
+    .list = list,
+    .read = read,
+    .links = nvidia_links,
+    .close = nvidia_close,
+};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/system/library.h"
+#include "base/text/text.h"
+#include "hardware/nvidia/nvidia.h"
+
+#define LIBRARY "libnvidia-ml.so.1"
+
+/* What the worker keeps from step to step. */
+struct nvidia {
+    struct nvml nvml;
+    void *library;
+    struct text gpus; /* the driver's when NVML was started */
+    bool started;
+    bool is_brief; /* started for one step only */
+};
+
+static const struct library_symbol symbols[] = {
+    {"nvmlErrorString", offsetof(struct nvml, error_string), false},
+#define SYMBOL(member, symbol, is_required, parameters) \
+    {symbol, offsetof(struct nvml, member), is_required},
+    NVML_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+int nvidia_error(const struct nvml *nvml, int number, struct berth_error *error, const char *format,
+                 ...)
+{
+    const char *words = nvml->error_string == NULL ? NULL : nvml->error_string(number);
+    struct text what = {0};
+    va_list arguments;
+    int code;
+
+    va_start(arguments, format);
+    text_append_list(&what, format, arguments);
+    va_end(arguments);
+    code = error_set(error,
+                     number == NVML_ERROR_NO_PERMISSION ? BERTH_ERROR_PERMISSION : BERTH_ERROR_IO,
+                     "%s: %.200s (NVML %d)", text_string(&what),
+                     words == NULL ? "no words for it" : words, number);
+    text_finish(&what);
+    return code;
+}
+
+static int load(struct vendor_context *context, struct berth_error *error)
+{
+    const char *named = getenv("BERTH_NVML");
+    bool is_named = named != NULL && *named != '\0';
+    struct nvidia *nvidia;
+    int code;
+
+    /* What this machine has installed says nothing of a recorded one. */
+    if (context->root->recorded && !is_named)
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         LIBRARY ": wanted the recorded machine's, found none in BERTH_NVML");
+    nvidia = calloc(1, sizeof(*nvidia));
+    if (nvidia == NULL)
+        return error_set_memory(error);
+    code = library_open(is_named ? named : LIBRARY, symbols, COUNT(symbols), &nvidia->nvml,
+                        &nvidia->library, error);
+    if (code < 0)
+        free(nvidia);
+    else
+        context->own = nvidia;
+    return code;
+}
+
+/* The GPUs as one line of text, to see later whether they are still the same. */
+static int name_gpus(const struct nvidia_gpu_list *gpus, struct text *out)
+{
+    const struct nvidia_gpu *gpu;
+
+    text_clear(out);
+    vector_for_each (gpu, gpus) {
+        text_append(out, pci_format(gpu->pci).text);
+        text_append_char(out, ' ');
+    }
+    return text_failed(out) ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* NVML may attach to all GPUs when it starts, which wakes them. */
+static int start_nvml(const struct nvml *nvml, bool is_any_asleep)
+{
+    return is_any_asleep && nvml->init_with_flags != NULL
+               ? nvml->init_with_flags(NVML_INIT_FLAG_NO_ATTACH)
+               : nvml->init();
+}
+
+static int cannot_start(const struct nvml *nvml, int number, struct berth_error *error)
+{
+    if (number == NVML_ERROR_DRIVER_NOT_LOADED)
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "NVML: the driver is not loaded");
+    if (number == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+        return error_set(error, BERTH_ERROR_IO,
+                         "NVML: wanted the version of the driver that runs, found another (NVML "
+                         "%d): the driver was updated, reboot to load the new one",
+                         number);
+    return nvidia_error(nvml, number, error, "NVML: wanted to start it");
+}
+
+static int start(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus,
+                 struct berth_error *error)
+{
+    const struct nvidia_gpu *gpu;
+    int number;
+
+    if (name_gpus(gpus, &nvidia->gpus) < 0)
+        return error_set_memory(error);
+    nvidia->is_brief = false;
+    vector_for_each (gpu, gpus)
+        nvidia->is_brief |= gpu->may_sleep || gpu->asleep;
+    number = start_nvml(&nvidia->nvml, nvidia_gpu_list_asleep(gpus) > 0);
+    if (number != NVML_SUCCESS)
+        return cannot_start(&nvidia->nvml, number, error);
+    nvidia->started = true;
+    return 0;
+}
+
+static void stop(struct nvidia *nvidia)
+{
+    if (nvidia->started)
+        nvidia->nvml.shutdown();
+    nvidia->started = false;
+}
+
+/* Cards come and go, but NVML sees those only that were there when it started. It is not started
+ * anew for each look, because without anybody who has a GPU open the driver shuts it down, and
+ * bringing it up takes seconds. */
+static bool is_still_right(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus)
+{
+    struct text now = {0};
+    bool is_same;
+
+    if (!nvidia->started)
+        return false;
+    if (gpus == NULL)
+        return true;
+    is_same =
+        name_gpus(gpus, &now) == 0 && strcmp(text_string(&now), text_string(&nvidia->gpus)) == 0;
+    text_finish(&now);
+    return is_same;
+}
+
+/* Starts NVML anew, looking at the GPUs first when nobody did. */
+static int restart(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                   struct berth_error *error)
+{
+    struct nvidia *nvidia = context->own;
+    struct nvidia_gpu_list own = {0};
+    int code = 0;
+
+    stop(nvidia);
+    if (gpus == NULL)
+        code = nvidia_gpu_list_read(context->root, &own, error);
+    if (code == 0)
+        code = start(nvidia, gpus == NULL ? &own : gpus, error);
+    nvidia_gpu_list_finish(&own);
+    return code;
+}
+
+int nvidia_begin(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                 const struct nvml **ret_nvml, struct berth_error *error)
+{
+    int code = context->own == NULL ? load(context, error) : 0;
+
+    if (code < 0 || context->own == NULL)
+        return code;
+    if (!is_still_right(context->own, gpus)) {
+        code = restart(context, gpus, error);
+        /* The next attempt shall find another library when that is put right. */
+        if (code < 0) {
+            nvidia_close(context);
+            return code;
+        }
+    }
+    *ret_nvml = &((struct nvidia *)context->own)->nvml;
+    return 0;
+}
+
+void nvidia_end(struct vendor_context *context)
+{
+    struct nvidia *nvidia = context->own;
+
+    if (nvidia != NULL && nvidia->is_brief)
+        stop(nvidia);
+}
+
+void nvidia_close(struct vendor_context *context)
+{
+    struct nvidia *nvidia = context->own;
+
+    if (nvidia == NULL)
+        return;
+    stop(nvidia);
+    library_close(nvidia->library);
+    text_finish(&nvidia->gpus);
+    free(nvidia);
+    context->own = NULL;
+}

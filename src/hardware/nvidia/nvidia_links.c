@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How NVIDIA's GPUs reach each other.
+ */
+#include <stdlib.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "hardware/sysfs/locality.h"
+#include "hardware/nvidia/nvidia.h"
+
+/* A GPU among those whose links are wanted. */
+struct end {
+    struct nvidia_asked asked;
+    struct pci_address pci;
+    bool is_reachable;
+    uint32_t to_switches; /* active lanes */
+};
+
+struct ends {
+    struct end *items;
+    uint32_t *lanes; /* from one to another: count * count */
+    size_t count;
+};
+
+static void ends_finish(struct ends *ends)
+{
+    free(ends->items);
+    free(ends->lanes);
+}
+
+/* Instances have no links of their own, and a GPU that sleeps is left alone. */
+static bool is_asked(const struct root *root, const struct found *found)
+{
+    return found->device->id.mig == DEVICE_NO_MIG && !found->device->asleep &&
+           !(found->path != NULL && locality_is_asleep(root, found->path));
+}
+
+/* To be finished also when it fails. */
+static int ends_init(struct ends *ends, const struct vendor_context *context,
+                     const struct nvml *nvml, const struct found_list *devices,
+                     struct berth_error *error)
+{
+    ends->count = devices->count;
+    ends->items = calloc(devices->count, sizeof(*ends->items));
+    ends->lanes = calloc(devices->count, devices->count * sizeof(*ends->lanes));
+    if (ends->items == NULL || ends->lanes == NULL)
+        return error_set_memory(error);
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct found *found = &devices->items[i];
+        struct end *end = &ends->items[i];
+
+        end->asked =
+            (struct nvidia_asked){.root = context->root, .nvml = nvml, .device = found->device};
+        end->pci = found->device->pci;
+        end->is_reachable = is_asked(context->root, found) &&
+                            nvidia_handle(nvml, found, &end->asked.handle, NULL) == 0;
+    }
+    return 0;
+}
+
+/* The GPU at this address; the count when it is none of these. */
+static size_t ends_find(const struct ends *ends, struct pci_address pci)
+{
+    size_t i = 0;
+
+    while (i < ends->count && !(ends->items[i].is_reachable && ends->items[i].pci.known &&
+                                pci_compare(ends->items[i].pci, pci) == 0))
+        i++;
+    return i;
+}
+
+/* An NVSwitch is a bridge of NVIDIA's that is not one to PCI. */
+static bool is_switch(const struct root *root, struct pci_address pci)
+{
+    struct pci_text address = pci_format(pci);
+    struct optional_number vendor =
+        root_number(root, "/sys/bus/pci/devices/%s/vendor", address.text);
+    struct optional_number class = root_number(root, "/sys/bus/pci/devices/%s/class", address.text);
+
+    return vendor.known && vendor.value == 0x10de && class.known && class.value >> 8 == 0x0680;
+}
+
+/* Where an active lane leads. Lanes to a CPU (POWER) link no pair of GPUs. Older libraries do not
+ * say what is at the other end. */
+static void follow_lane(struct ends *ends, size_t from, unsigned lane)
+{
+    struct end *end = &ends->items[from];
+    struct nvml_pci_info info = {0};
+    struct pci_address pci = {0};
+    int type = NVML_NVLINK_DEVICE_UNKNOWN;
+    size_t to = ends->count;
+
+    if (!nvidia_ask(&end->asked, link_remote_type, lane, &type))
+        type = NVML_NVLINK_DEVICE_UNKNOWN;
+    if (type == NVML_NVLINK_DEVICE_SWITCH) {
+        end->to_switches++;
+        return;
+    }
+    if (type == NVML_NVLINK_DEVICE_IBM_NPU ||
+        !nvidia_ask(&end->asked, link_remote_pci, lane, &info))
+        return;
+    pci = nvidia_pci(&info);
+    if (pci.known)
+        to = ends_find(ends, pci);
+    if (to < ends->count && to != from)
+        ends->lanes[from * ends->count + to]++;
+    else if (to == ends->count && type == NVML_NVLINK_DEVICE_UNKNOWN && pci.known &&
+             is_switch(end->asked.root, pci))
+        end->to_switches++;
+}
+
+static void follow_lanes(struct ends *ends, size_t from)
+{
+    struct nvidia_asked *asked = &ends->items[from].asked;
+
+    if (asked->nvml->link_state == NULL)
+        return;
+    for (unsigned lane = 0; lane < NVML_LINKS_MOST && asked->lost == 0; lane++) {
+        int active = 0;
+        int code = asked->nvml->link_state(asked->handle, lane, &active);
+
+        /* There are no more lanes, or none at all. */
+        if (code == NVML_ERROR_INVALID_ARGUMENT || (code == NVML_ERROR_NOT_SUPPORTED && lane == 0))
+            return;
+        if (nvidia_answered(asked, code) && active == NVML_FEATURE_ENABLED)
+            follow_lane(ends, from, lane);
+    }
+}
+
+static int add_link(struct sight *sight, size_t one, size_t other, enum link_kind kind,
+                    uint32_t lanes, struct berth_error *error)
+{
+    struct link *link = vector_append(&sight->links);
+
+    if (link == NULL)
+        return error_set_memory(error);
+    *link = (struct link){.between = {one, other}, .kind = kind, .lanes = lanes};
+    return 0;
+}
+
+/* Direct lanes are counted at both ends, and one end may not have answered. Through switches each
+ * GPU reaches every other with all of its lanes, so a pair has as many as the end that has fewer:
+ * NV6 on a DGX-2, NV12 on a DGX A100. */
+static uint32_t lanes_between(const struct ends *ends, size_t one, size_t other)
+{
+    uint32_t there = ends->lanes[one * ends->count + other];
+    uint32_t back = ends->lanes[other * ends->count + one];
+    uint32_t first = ends->items[one].to_switches;
+    uint32_t second = ends->items[other].to_switches;
+
+    return (there > back ? there : back) + (first < second ? first : second);
+}
+
+/* What is nearest to both, by NVML's number for it. */
+static bool path_kind(int level, enum link_kind *ret_kind)
+{
+    static const struct {
+        int level;
+        enum link_kind kind;
+    } kinds[] = {
+        {NVML_TOPOLOGY_INTERNAL, LINK_PSB}, {NVML_TOPOLOGY_SINGLE, LINK_PIX},
+        {NVML_TOPOLOGY_MULTIPLE, LINK_PXB}, {NVML_TOPOLOGY_HOSTBRIDGE, LINK_PHB},
+        {NVML_TOPOLOGY_NODE, LINK_NODE},    {NVML_TOPOLOGY_SYSTEM, LINK_SYS},
+    };
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        if (kinds[i].level == level) {
+            *ret_kind = kinds[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int add_path(struct ends *ends, size_t one, size_t other, bool *is_supported,
+                    struct sight *sight, struct berth_error *error)
+{
+    struct nvidia_asked *asked = &ends->items[one].asked;
+    enum link_kind kind;
+    int level = -1;
+    int code;
+
+    if (!*is_supported || asked->lost != 0 || ends->items[other].asked.lost != 0)
+        return 0;
+    code = asked->nvml->common_ancestor(asked->handle, ends->items[other].asked.handle, &level);
+    /* What one pair cannot be asked for, thousands need not be. */
+    *is_supported = code != NVML_ERROR_NOT_SUPPORTED;
+    return code == NVML_SUCCESS && path_kind(level, &kind)
+               ? add_link(sight, one, other, kind, 0, error)
+               : 0;
+}
+
+static int add_links(struct ends *ends, bool is_supported, struct sight *sight,
+                     struct berth_error *error)
+{
+    int code = 0;
+
+    for (size_t one = 0; one < ends->count; one++) {
+        for (size_t other = one + 1; other < ends->count && code == 0; other++) {
+            uint32_t lanes;
+
+            if (!ends->items[one].is_reachable || !ends->items[other].is_reachable)
+                continue;
+            lanes = lanes_between(ends, one, other);
+            if (lanes > 0)
+                code = add_link(sight, one, other, LINK_NVLINK, lanes, error);
+            if (code == 0)
+                code = add_path(ends, one, other, &is_supported, sight, error);
+        }
+    }
+    return code;
+}
+
+int nvidia_links(struct vendor_context *context, const struct found_list *devices,
+                 struct sight *sight, struct berth_error *error)
+{
+    const struct nvml *nvml = NULL;
+    struct ends ends = {0};
+    int code;
+
+    if (devices->count < 2)
+        return 0;
+    code = nvidia_begin(context, NULL, &nvml, error);
+    if (code == BERTH_ERROR_NOT_FOUND || code == BERTH_ERROR_NO_DEVICE)
+        return 0;
+    if (code == 0)
+        code = ends_init(&ends, context, nvml, devices, error);
+    for (size_t i = 0; i < ends.count && code == 0; i++) {
+        if (ends.items[i].is_reachable)
+            follow_lanes(&ends, i);
+    }
+    if (code == 0)
+        code = add_links(&ends, nvml->common_ancestor != NULL, sight, error);
+    ends_finish(&ends);
+    nvidia_end(context);
+    return code;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who uses a GPU, as NVML tells.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "hardware/nvidia/nvidia.h"
+
+/* Room for the first attempt, and how often more is made. */
+#define ROOM_AT_FIRST 64
+#define ATTEMPTS      8
+
+/* One of the library's calls: what it lists, and in which version of the struct. */
+struct listing {
+    int(*call) NVML_PROCESSES;
+    size_t size; /* of an entry */
+    bool draws;  /* it lists who does */
+};
+
+/* The third version of the calls kept its name while its struct grew and shrank again. What the
+ * library can do beside tells which it is: the grown one came with the sizes of protected memory
+ * and went when process details were given a call of their own. */
+static size_t size_of_v3(const struct nvml *nvml)
+{
+    return nvml->protected_memory_sizes != NULL && nvml->process_details == NULL
+               ? sizeof(struct nvml_process_wide)
+               : sizeof(struct nvml_process_v2);
+}
+
+static struct listing newest(const struct nvml *nvml, int(*v1) NVML_PROCESSES,
+                             int(*v2) NVML_PROCESSES, int(*v3) NVML_PROCESSES)
+{
+    if (v3 != NULL)
+        return (struct listing){.call = v3, .size = size_of_v3(nvml)};
+    if (v2 != NULL)
+        return (struct listing){.call = v2, .size = sizeof(struct nvml_process_v2)};
+    return (struct listing){.call = v1, .size = sizeof(struct nvml_process_v1)};
+}
+
+static int add_use(const struct listing *listing, const char *entry, struct nvidia_use_list *uses)
+{
+    struct nvml_process_v2 process = {.gpu_instance = NVML_NO_INSTANCE,
+                                      .compute_instance = NVML_NO_INSTANCE};
+    struct nvidia_use *use;
+
+    /* Each version begins like the one before. */
+    memcpy(&process, entry,
+           listing->size < sizeof(process) ? sizeof(struct nvml_process_v1) : sizeof(process));
+    if (process.pid == 0 || process.pid > INT32_MAX)
+        return 0;
+    use = vector_append(uses);
+    if (use == NULL)
+        return BERTH_ERROR_MEMORY;
+    use->pid = process.pid;
+    use->draws = listing->draws;
+    use->gpu_instance = process.gpu_instance;
+    use->compute_instance = process.compute_instance;
+    if (process.memory <= NVIDIA_MEMORY_MOST)
+        use->memory = optional_number_of(process.memory);
+    return 0;
+}
+
+/* One call; `*room` is how many entries there is place for, and afterwards how many are wanted. */
+static int list_once(struct nvidia_asked *asked, const struct listing *listing, unsigned *room,
+                     struct nvidia_use_list *uses, bool *ret_is_enough)
+{
+    unsigned count = *room;
+    /* As if all entries were the largest: a library of the other kind must not write behind it. */
+    struct nvml_process_wide *entries = calloc(count, sizeof(*entries));
+    int number;
+    int code = 0;
+
+    if (entries == NULL)
+        return BERTH_ERROR_MEMORY;
+    number = listing->call(asked->handle, &count, entries);
+    *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MOST;
+    if (nvidia_answered(asked, number)) {
+        for (unsigned i = 0; i < count && i < *room && code == 0; i++)
+            code = add_use(listing, (const char *)entries + i * listing->size, uses);
+    }
+    free(entries);
+    /* There may be more by the next attempt. */
+    *room = count <= *room ? *room * 2 : count <= DEVICE_PROCESSES_MOST - 8 ? count + 8 : count;
+    if (*room > DEVICE_PROCESSES_MOST)
+        *room = DEVICE_PROCESSES_MOST;
+    return code;
+}
+
+static int list_all(struct nvidia_asked *asked, const struct listing *listing,
+                    struct nvidia_use_list *uses)
+{
+    unsigned room = ROOM_AT_FIRST;
+    bool is_enough = listing->call == NULL || asked->lost != 0;
+    int code = 0;
+
+    for (int i = 0; i < ATTEMPTS && !is_enough && code == 0; i++)
+        code = list_once(asked, listing, &room, uses, &is_enough);
+    return code;
+}
+
+static int compare_uses(const void *one, const void *other)
+{
+    const struct nvidia_use *first = one;
+    const struct nvidia_use *second = other;
+
+    if (first->pid != second->pid)
+        return first->pid < second->pid ? -1 : 1;
+    if (first->gpu_instance != second->gpu_instance)
+        return first->gpu_instance < second->gpu_instance ? -1 : 1;
+    if (first->compute_instance != second->compute_instance)
+        return first->compute_instance < second->compute_instance ? -1 : 1;
+    return 0;
+}
+
+/* A process that computes and draws is listed twice with the same memory. */
+static void merge_same(struct nvidia_use_list *uses)
+{
+    size_t kept = 0;
+
+    if (uses->count == 0)
+        return;
+    qsort(uses->items, uses->count, sizeof(*uses->items), compare_uses);
+    for (size_t i = 1; i < uses->count; i++) {
+        struct nvidia_use *last = &uses->items[kept];
+        const struct nvidia_use *use = &uses->items[i];
+
+        if (compare_uses(last, use) != 0) {
+            uses->items[++kept] = *use;
+            continue;
+        }
+        last->draws = last->draws && use->draws;
+        if (use->memory.known && (!last->memory.known || use->memory.value > last->memory.value))
+            last->memory = use->memory;
+    }
+    uses->count = kept + 1;
+}
+
+int nvidia_uses_read(struct nvidia_asked *asked, struct nvidia_use_list *uses,
+                     struct berth_error *error)
+{
+    const struct nvml *nvml = asked->nvml;
+    /* Clients of MPS compute through its server: they are listed by themselves. */
+    struct listing listings[] = {
+        newest(nvml, nvml->compute_v1, nvml->compute_v2, nvml->compute_v3),
+        newest(nvml, nvml->graphics_v1, nvml->graphics_v2, nvml->graphics_v3),
+        newest(nvml, nvml->mps_v1, nvml->mps_v2, nvml->mps_v3),
+    };
+    int code = 0;
+
+    listings[1].draws = true;
+    for (size_t i = 0; i < COUNT(listings) && code == 0; i++)
+        code = list_all(asked, &listings[i], uses);
+    if (code < 0)
+        return error_set_memory(error);
+    merge_same(uses);
+    return 0;
+}
+
+static bool is_of(const struct nvidia_use *use, const struct nvidia_use *instance)
+{
+    return instance == NULL || (use->gpu_instance == instance->gpu_instance &&
+                                use->compute_instance == instance->compute_instance);
+}
+
+int nvidia_uses_keep(const struct nvidia_use_list *uses, const struct nvidia_use *instance,
+                     struct device *device, struct berth_error *error)
+{
+    const struct nvidia_use *use;
+    struct device_process *last = NULL;
+
+    vector_for_each (use, uses) {
+        if (!is_of(use, instance) || device->processes.count >= DEVICE_PROCESSES_MOST)
+            continue;
+        /* They are in order: one that is on several instances of a GPU comes several times in a
+         * row, and has the memory of all of them. */
+        if (last == NULL || last->pid != use->pid) {
+            last = vector_append(&device->processes);
+            if (last == NULL)
+                return error_set_memory(error);
+            last->pid = use->pid;
+            last->memory = use->memory;
+            last->draws = use->draws;
+            continue;
+        }
+        last->draws = last->draws && use->draws;
+        if (use->memory.known)
+            last->memory = optional_number_of(use->memory.value +
+                                              (last->memory.known ? last->memory.value : 0));
+    }
+    return 0;
+}

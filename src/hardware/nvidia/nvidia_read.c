@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What NVML says of one GPU. Every answer may be missing, and none is believed that cannot be.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/utf8.h"
+#include "hardware/sysfs/locality.h"
+#include "hardware/nvidia/nvidia.h"
+
+/* Beyond these a figure is not believed. */
+#define DEGREES_MOST    300
+#define MILLIWATTS_MOST 100000000
+#define MEGAHERTZ_MOST  100000
+#define CAPABILITY_MOST 999
+#define PERCENT_MOST    100
+#define DEGREES_LEAST   (-100)
+
+bool nvidia_answered(struct nvidia_asked *asked, int code)
+{
+    if (code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED)
+        asked->lost = code;
+    return code == NVML_SUCCESS;
+}
+
+struct pci_address nvidia_pci(const struct nvml_pci_info *info)
+{
+    if (info->bus > 0xff || info->device > 31)
+        return (struct pci_address){0};
+    /* NVML knows no functions: a GPU is always the first of its card. */
+    return (struct pci_address){
+        .known = true,
+        .domain = info->domain,
+        .bus = (uint8_t)info->bus,
+        .device = (uint8_t)info->device,
+    };
+}
+
+/* A string of the library, which may lack its terminator or be no UTF-8. Replaces *ret_string when
+ * there is anything in it. */
+static int keep_string(const char *bytes, size_t size, char **ret_string, struct berth_error *error)
+{
+    struct text raw = {0};
+    struct text inert = {0};
+    char *string;
+
+    text_append_bytes(&raw, bytes, strnlen(bytes, size));
+    utf8_append_inert(&inert, text_string(&raw));
+    string = text_failed(&raw) || text_failed(&inert) ? NULL : strdup(text_string(&inert));
+    text_finish(&raw);
+    text_finish(&inert);
+    if (string == NULL)
+        return error_set_memory(error);
+    if (*string == '\0') {
+        free(string);
+        return 0;
+    }
+    free(*ret_string);
+    *ret_string = string;
+    return 0;
+}
+
+/* How much memory there is and how much of it is free; NVML_SUCCESS, or why not. */
+static int ask_memory(struct nvidia_asked *asked, uint64_t *ret_total, uint64_t *ret_free)
+{
+    const struct nvml *nvml = asked->nvml;
+    struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
+    struct nvml_memory memory = {0};
+    int code = nvml->memory_v2 == NULL ? NVML_ERROR_FUNCTION_NOT_FOUND
+                                       : nvml->memory_v2(asked->handle, &newer);
+
+    memory = (struct nvml_memory){.total = newer.total, .free = newer.free};
+    if (code != NVML_SUCCESS && nvml->memory != NULL)
+        code = nvml->memory(asked->handle, &memory);
+    nvidia_answered(asked, code);
+    *ret_total = memory.total;
+    *ret_free = memory.free;
+    return code;
+}
+
+/* GPUs that have no memory of their own (GB10, Tegra) have neither that nor a window into it. */
+static bool has_no_window(struct nvidia_asked *asked)
+{
+    struct nvml_bar1_memory window = {0};
+
+    return asked->nvml->bar1_memory != NULL &&
+           asked->nvml->bar1_memory(asked->handle, &window) == NVML_ERROR_NOT_SUPPORTED;
+}
+
+static void read_memory(struct nvidia_asked *asked)
+{
+    struct device *device = asked->device;
+    uint64_t total = 0;
+    uint64_t available = 0;
+    int code;
+
+    if (asked->lost != 0)
+        return;
+    code = ask_memory(asked, &total, &available);
+    if (code == NVML_ERROR_NOT_SUPPORTED && has_no_window(asked))
+        device->kind = DEVICE_KIND_INTEGRATED;
+    if (code != NVML_SUCCESS || total == 0 || total > NVIDIA_MEMORY_MOST)
+        return;
+    device->kind = DEVICE_KIND_DISCRETE;
+    device->memory_total = optional_number_of(total);
+    if (available <= total)
+        device->load.memory_free = figure_sampled((int64_t)available, clock_read(CLOCK_REALTIME));
+}
+
+int nvidia_read_identity(struct nvidia_asked *asked, struct berth_error *error)
+{
+    char name[NVML_NAME_SIZE] = "";
+    char uuid[NVML_UUID_SIZE] = "";
+    int code = 0;
+
+    if (nvidia_ask(asked, name, name, sizeof(name)))
+        code = keep_string(name, sizeof(name), &asked->device->name, error);
+    if (code == 0 && nvidia_ask(asked, uuid, uuid, sizeof(uuid)))
+        code = keep_string(uuid, sizeof(uuid), &asked->device->uuid, error);
+    if (code == 0)
+        read_memory(asked);
+    return code;
+}
+
+static void read_numbers(struct nvidia_asked *asked)
+{
+    struct device *device = asked->device;
+    unsigned minor = 0;
+    int cap_major = 0;
+    int cap_minor = 0;
+
+    if (nvidia_ask(asked, minor, &minor) && minor <= NVIDIA_MINOR_MOST)
+        device->minor = optional_number_of(minor);
+    if (nvidia_ask(asked, capability, &cap_major, &cap_minor) && cap_major > 0 &&
+        cap_major <= CAPABILITY_MOST && cap_minor >= 0 && cap_minor <= CAPABILITY_MOST)
+        device->cap = (struct capability){true, (uint16_t)cap_major, (uint16_t)cap_minor};
+}
+
+static void read_temperature(struct nvidia_asked *asked, struct figure *figure)
+{
+    struct nvml_temperature newer = {.version = NVML_TEMPERATURE_V1,
+                                     .sensor = NVML_TEMPERATURE_GPU};
+    unsigned degrees = 0;
+
+    /* The newer call alone can tell of frost; the older one is what most libraries have. */
+    if (nvidia_ask(asked, temperature_v, &newer)) {
+        if (newer.degrees < DEGREES_LEAST || newer.degrees > DEGREES_MOST)
+            return;
+        *figure = figure_sampled(newer.degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
+    } else if (nvidia_ask(asked, temperature, NVML_TEMPERATURE_GPU, &degrees) &&
+               degrees <= DEGREES_MOST)
+        *figure = figure_sampled(degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
+}
+
+static void read_load(struct nvidia_asked *asked)
+{
+    struct load *load = &asked->device->load;
+    struct nvml_utilization busy = {0};
+    unsigned milliwatts = 0;
+    unsigned megahertz = 0;
+
+    if (nvidia_ask(asked, utilization, &busy) && busy.gpu <= PERCENT_MOST)
+        load->utilization = figure_sampled(busy.gpu * INT64_C(10), clock_read(CLOCK_REALTIME));
+    read_temperature(asked, &load->temperature);
+    if (nvidia_ask(asked, power, &milliwatts) && milliwatts <= MILLIWATTS_MOST)
+        load->power = figure_sampled(milliwatts, clock_read(CLOCK_REALTIME));
+    if ((nvidia_ask(asked, clock, NVML_CLOCK_SM, &megahertz) ||
+         nvidia_ask(asked, clock, NVML_CLOCK_GRAPHICS, &megahertz)) &&
+        megahertz <= MEGAHERTZ_MOST)
+        load->frequency = figure_sampled(megahertz * INT64_C(1000000), clock_read(CLOCK_REALTIME));
+}
+
+int nvidia_read_gpu(struct nvidia_asked *asked, const char *path, struct berth_error *error)
+{
+    int code = nvidia_read_identity(asked, error);
+
+    if (code < 0)
+        return code;
+    read_numbers(asked);
+    read_load(asked);
+    code = nvidia_nodes(asked->root, asked->device->minor, &asked->device->nodes, error);
+    return code < 0 || path == NULL ? code : locality_read(asked->root, path, asked->device, error);
+}
+
+static int fall_sick(struct device *device, struct berth_error *error, const char *reason)
+{
+    device->health = HEALTH_SICK;
+    device->health_reason = strdup(reason);
+    return device->health_reason == NULL ? error_set_memory(error) : 0;
+}
+
+/* Why the memory is not to be relied on; NULL: it is. What is pending is put right by a reset, and
+ * until then the bad cells are in use. Errors that were corrected say nothing, and those of earlier
+ * loads of the driver (aggregate) were dealt with when it was loaded anew. */
+static const char *memory_complaint(struct nvidia_asked *asked, char *text, size_t size)
+{
+    unsigned corrected = 0;
+    unsigned uncorrected = 0;
+    unsigned pending = 0;
+    unsigned failed = 0;
+    int retired_pending = 0;
+    unsigned long long errors = 0;
+
+    if (nvidia_ask(asked, remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
+        if (failed != 0)
+            return "bad rows of its memory could not be remapped: it needs service";
+        if (pending != 0)
+            return "bad rows of its memory wait to be remapped: it needs a reset";
+    }
+    if (nvidia_ask(asked, retired_pending, &retired_pending) &&
+        retired_pending == NVML_FEATURE_ENABLED)
+        return "bad pages of its memory wait to be retired: it needs a reset";
+    if (nvidia_ask(asked, ecc_errors, NVML_MEMORY_ERROR_UNCORRECTED, NVML_VOLATILE_ECC, &errors) &&
+        errors > 0 && errors != NVML_NOT_AVAILABLE) {
+        snprintf(text, size,
+                 "%llu uncorrectable memory error%s since the driver was loaded: it needs a reset",
+                 errors, errors == 1 ? "" : "s");
+        return text;
+    }
+    return NULL;
+}
+
+int nvidia_read_health(struct nvidia_asked *asked, struct berth_error *error)
+{
+    char text[128];
+    const char *complaint = memory_complaint(asked, text, sizeof(text));
+
+    if (asked->lost == NVML_ERROR_GPU_IS_LOST)
+        complaint = "it is lost: it has fallen off the bus or does not answer";
+    else if (asked->lost == NVML_ERROR_RESET_REQUIRED)
+        complaint = "it needs a reset before it can be used again";
+    if (complaint != NULL)
+        return fall_sick(asked->device, error, complaint);
+    asked->device->health = HEALTH_OK;
+    return 0;
+}

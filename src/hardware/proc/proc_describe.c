@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/proc/device_users.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/system/container.h"
+#include "base/error.h"
+#include "base/system/process_container.h"
+#include "base/text/span.h"
+#include "base/text/utf8.h"
+#include "codec/device_tags.h"
+#include "model/lease_mark.h"
+
+enum {
+    STATUS_LONGEST = 16384,
+    STAT_LONGEST = 1024 * 1024, /* a line for each CPU comes first */
+    GROUPS_LONGEST = 65536,
+    ENVIRONMENT_LONGEST = 1024 * 1024,
+    UTF8_LONGEST = 4,
+};
+
+#define NANOSECONDS  INT64_C(1000000000)
+#define SECONDS_MOST ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
+
+/* The value of a line "Key:\tvalue" in /proc/PID/status; empty when there is none. */
+static struct span find_line(const struct text *status, const char *key)
+{
+    struct span rest = {text_string(status), status->length};
+    struct span line;
+
+    while (span_take_line(&rest, &line)) {
+        if (span_take_beginning(&line, key) && span_take_beginning(&line, ":"))
+            return span_trim(line);
+    }
+    return (struct span){"", 0};
+}
+
+/* The second of four: the effective one, as ps and top have it. */
+static struct optional_number effective_uid(struct span uids)
+{
+    const char *blank = uids.length == 0 ? NULL : memchr(uids.bytes, '\t', uids.length);
+    const char *end = uids.bytes + uids.length;
+    uint64_t uid = 0;
+
+    if (blank == NULL || blank + 1 == end || blank[1] < '0' || blank[1] > '9')
+        return (struct optional_number){0};
+    for (blank++; blank < end && *blank >= '0' && *blank <= '9' && uid <= UINT32_MAX; blank++)
+        uid = uid * 10 + (uint64_t)(*blank - '0');
+    if ((blank < end && *blank != '\t') || uid > UINT32_MAX)
+        return (struct optional_number){0};
+    return optional_number_of(uid);
+}
+
+/* A copy of the bytes as one inert line, zero bytes within as blanks; NULL: no memory. */
+static char *plain_text(struct span bytes)
+{
+    struct text text = {0};
+    size_t at = 0;
+
+    while (bytes.length > 0 && bytes.bytes[bytes.length - 1] == '\0')
+        bytes.length--;
+    text_append(&text, "");
+    while (at < bytes.length && text.length <= PROCESS_TEXT_LONGEST) {
+        uint32_t character;
+
+        at += utf8_decode_inert(bytes.bytes + at, bytes.length - at, &character);
+        utf8_append(&text, bytes.bytes[at - 1] == '\0' ? ' ' : character);
+    }
+    if (text.length > PROCESS_TEXT_LONGEST) {
+        text.length = utf8_boundary(text.bytes, PROCESS_TEXT_LONGEST);
+        text.bytes[text.length] = '\0';
+    }
+    return text_take(&text);
+}
+
+static int describe_command(const struct root *root, struct span name,
+                            struct device_process *process)
+{
+    struct text words = {0};
+    struct span command;
+    char *plain;
+
+    /* A little more than is kept: it is cut between characters. */
+    if (root_read_long(root, PROCESS_TEXT_LONGEST + UTF8_LONGEST, &words, "/proc/%llu/cmdline",
+                       (unsigned long long)process->pid) == -ENOMEM)
+        return BERTH_ERROR_MEMORY;
+    command = (struct span){text_string(&words), words.length};
+    /* A process of the kernel, or one that has ended, has none. */
+    plain = plain_text(*command.bytes == '\0' ? name : command);
+    text_finish(&words);
+    if (plain == NULL)
+        return BERTH_ERROR_MEMORY;
+    free(process->command);
+    process->command = *plain == '\0' ? NULL : plain;
+    if (*plain == '\0')
+        free(plain);
+    return 0;
+}
+
+/* Appends the container that /proc/WHO/cgroup names. */
+static int find_container(const struct root *root, const char *who, struct text *out)
+{
+    struct text groups = {0};
+    int code = root_read_long(root, GROUPS_LONGEST, &groups, "/proc/%s/cgroup", who);
+
+    if (code == 0)
+        container_find(text_string(&groups), groups.length, out);
+    text_finish(&groups);
+    return code == -ENOMEM || text_failed(out) ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* Where berth runs in a container itself, that one is the machine for it: to be in it says nothing
+ * of a process. */
+static int describe_container(const struct root *root, struct device_process *process)
+{
+    struct text container = {0}, ours = {0};
+    char who[24];
+    int code;
+
+    snprintf(who, sizeof(who), "%llu", (unsigned long long)process->pid);
+    code = find_container(root, who, &container);
+    if (code == 0 && container.length > 0)
+        code = find_container(root, "self", &ours);
+    if (code == 0) {
+        bool is_ours = strcmp(text_string(&container), text_string(&ours)) == 0;
+
+        free(process->container);
+        process->container = is_ours ? NULL : text_take(&container);
+    }
+    text_finish(&container);
+    text_finish(&ours);
+    return code;
+}
+
+/* A recorded process is none of this machine's. */
+static void describe_owner(const struct root *root, struct device_process *process)
+{
+    uint32_t uid;
+
+    process->owner = (struct optional_number){0};
+    if (!root->recorded && process->pid <= INT32_MAX &&
+        process_container_owner((pid_t)process->pid, &uid))
+        process->owner = optional_number_of(uid);
+}
+
+/* When the machine started, in nanoseconds since 1970; 0: unknown. */
+static int64_t boot_time(const struct root *root)
+{
+    struct text content = {0};
+    uint64_t seconds = 0;
+    struct span line;
+
+    if (!root->recorded)
+        return clock_read(CLOCK_REALTIME) - clock_read(CLOCK_BOOTTIME);
+    if (root_read_long(root, STAT_LONGEST, &content, "/proc/stat") == 0) {
+        struct span rest = {text_string(&content), content.length};
+
+        while (span_take_line(&rest, &line)) {
+            if (span_take_beginning(&line, "btime ") && !span_take_number(&line, &seconds))
+                seconds = 0;
+        }
+    }
+    text_finish(&content);
+    return seconds > SECONDS_MOST ? 0 : (int64_t)seconds * NANOSECONDS;
+}
+
+/* The 22nd field of /proc/PID/stat is in clock ticks since boot. The second may hold anything, but
+ * is the last to end with a bracket. */
+static int64_t start_time(const struct root *root, uint64_t pid)
+{
+    enum { NAME = 2, START = 22 };
+    long hertz = sysconf(_SC_CLK_TCK);
+    struct text content = {0};
+    int64_t boot = boot_time(root);
+    const char *field;
+    uint64_t ticks;
+    struct span rest;
+
+    if (boot == 0 || hertz <= 0 ||
+        root_read_long(root, STATUS_LONGEST, &content, "/proc/%llu/stat", (unsigned long long)pid) <
+            0) {
+        text_finish(&content);
+        return 0;
+    }
+    field = strrchr(text_string(&content), ')');
+    for (int i = NAME; field != NULL && i < START; i++)
+        field = strchr(field + 1, ' ');
+    rest = (struct span){field == NULL ? "" : field + 1, field == NULL ? 0 : strlen(field + 1)};
+    if (!span_take_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MOST)
+        boot = ticks = 0;
+    text_finish(&content);
+    return boot + (int64_t)(ticks / (uint64_t)hertz) * NANOSECONDS +
+           (int64_t)(ticks % (uint64_t)hertz) * (NANOSECONDS / hertz);
+}
+
+/* Which lease it says that it is of. One that cannot be read says nothing. */
+static int describe_mark(const struct root *root, struct device_process *process)
+{
+    struct text environment = {0};
+    int code = root_read_long(root, ENVIRONMENT_LONGEST, &environment, "/proc/%llu/environ",
+                              (unsigned long long)process->pid);
+    struct lease_mark mark = {0};
+
+    if (code == 0 && environment.length > 0)
+        mark = lease_mark_read(environment.bytes, environment.length);
+    free(process->said_socket);
+    process->said_socket = NULL;
+    process->said_lease = 0;
+    if (mark.lease != 0 && mark.socket != NULL && strlen(mark.socket) <= PROCESS_TEXT_LONGEST) {
+        process->said_lease = mark.lease;
+        process->said_socket = strdup(mark.socket);
+        code = process->said_socket == NULL ? -ENOMEM : 0;
+    }
+    text_finish(&environment);
+    return code == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
+}
+
+int uses_describe(const struct root *root, struct device_process *process,
+                  struct berth_error *error)
+{
+    struct text status = {0};
+    int code = root_read_long(root, STATUS_LONGEST, &status, "/proc/%llu/status",
+                              (unsigned long long)process->pid);
+
+    if (code == -ENOMEM)
+        code = error_set_memory(error);
+    else if (code < 0)
+        code = error_set(error, BERTH_ERROR_NOT_FOUND, "wanted process %llu, found none",
+                         (unsigned long long)process->pid);
+    else {
+        process->uid = effective_uid(find_line(&status, "Uid"));
+        process->started = start_time(root, process->pid);
+        describe_owner(root, process);
+        /* Its environment and command last: they are its own memory, which can take its time. */
+        if (describe_container(root, process) < 0 || describe_mark(root, process) < 0 ||
+            describe_command(root, find_line(&status, "Name"), process) < 0)
+            code = error_set_memory(error);
+    }
+    text_finish(&status);
+    return code;
+}

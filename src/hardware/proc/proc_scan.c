@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/proc/proc_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "hardware/proc/device_files.h"
+
+#define PIDS_FIRST_NAMESPACE                                            \
+    0xEFFFFFFCu /* the number of the machine's own, by the kernel's ABI \
+                 */
+
+enum {
+    FDINFO_LONGEST = 16384,
+    DESCRIPTORS_MOST = 65536, /* that are looked at, of one process */
+    USES_MOST = 65536,        /* that are kept, of all */
+};
+
+struct walk {
+    struct look *look;
+    const struct root *root;
+    struct node_list nodes;
+    int processes; /* descriptor of /proc */
+    bool saw_first;
+    bool computes; /* the process that is being looked at */
+    char target[PATH_MAX];
+    char content[FDINFO_LONGEST];
+};
+
+/* A number as the kernel writes it. Returns 0 when it is none. */
+static uint64_t parse_pid(const char *name)
+{
+    uint64_t pid = 0;
+
+    if (*name == '0')
+        return 0;
+    for (; *name >= '0' && *name <= '9' && pid <= INT_MAX; name++)
+        pid = pid * 10 + (uint64_t)(*name - '0');
+    return *name == '\0' && pid <= INT_MAX ? pid : 0;
+}
+
+/* A directory below /proc. Returns NULL with errno. */
+static DIR *open_directory(int at, const char *path)
+{
+    int descriptor = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = descriptor < 0 ? NULL : fdopendir(descriptor);
+
+    if (directory == NULL && descriptor >= 0)
+        close(descriptor);
+    return directory;
+}
+
+/* Returns the length of the content, or a negative errno. */
+static ssize_t read_fdinfo(struct walk *walk, uint64_t pid, const char *name)
+{
+    char path[sizeof("18446744073709551615/fdinfo/") + NAME_MAX];
+    size_t length = 0;
+    ssize_t got = 1;
+    int descriptor;
+
+    snprintf(path, sizeof(path), "%llu/fdinfo/%s", (unsigned long long)pid, name);
+    descriptor = openat(walk->processes, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return -errno;
+    while (got > 0 && length < sizeof(walk->content)) {
+        got = read(descriptor, walk->content + length, sizeof(walk->content) - length);
+        if (got > 0)
+            length += (size_t)got;
+        else if (got < 0 && errno == EINTR)
+            got = 1;
+    }
+    if (got < 0)
+        got = -errno;
+    close(descriptor);
+    return got < 0 ? got : (ssize_t)length;
+}
+
+static int add_engines(struct look *look, const struct use *use, const struct fdinfo *fdinfo)
+{
+    for (size_t i = 0; i < fdinfo->engine_count; i++) {
+        struct use_engine *engine = vector_append(&look->engines);
+
+        if (engine == NULL)
+            return BERTH_ERROR_MEMORY;
+        *engine = (struct use_engine){
+            .device = use->device,
+            .client = use->client.value,
+            .read_at = clock_now(),
+            .engine = fdinfo->engines[i],
+        };
+    }
+    return 0;
+}
+
+static int add_use(struct walk *walk, struct node *node, uint64_t pid, const struct fdinfo *fdinfo)
+{
+    struct look *look = walk->look;
+    struct used_device *device;
+    struct use *use;
+    size_t place;
+
+    if (look->uses.count >= USES_MOST) {
+        look->is_whole = false;
+        return 0;
+    }
+    if (node_device(node, fdinfo->pci, look, &place) < 0)
+        return BERTH_ERROR_MEMORY;
+    use = vector_append(&look->uses);
+    if (use == NULL)
+        return BERTH_ERROR_MEMORY;
+    device = &look->devices.items[place];
+    device->is_open = true;
+    device->is_opaque |= !fdinfo->client.known;
+    *use = (struct use){.device = place, .pid = pid};
+    /* Without its number one cannot know whether another descriptor is the same client's. */
+    if (!fdinfo->client.known)
+        return 0;
+    use->client = fdinfo->client;
+    use->memory = fdinfo->memory;
+    return add_engines(look, use, fdinfo);
+}
+
+/* Whether this descriptor is open on our device file. What the kernel calls a DRM device is one;
+ * else anybody could have a file of that name, in a mount namespace of his own. */
+static bool is_ours(const struct walk *walk, int descriptors, const char *name,
+                    const struct node *node, const struct fdinfo *fdinfo)
+{
+    struct stat status;
+
+    if (fdinfo->is_drm || walk->root->recorded)
+        return true;
+    return node->is_there && fstatat(descriptors, name, &status, 0) == 0 &&
+           S_ISCHR(status.st_mode) && status.st_rdev == node->number;
+}
+
+/* Whether we are a probe and the process is one too, of ours or of another's: a probe has a device
+ * open only to ask its driver. */
+static bool is_probe(const struct walk *walk, uint64_t pid)
+{
+    static const char program[] = "/berth-probe";
+    char path[PATH_MAX];
+    struct stat theirs;
+    struct stat own;
+    ssize_t length = readlinkat(walk->processes, "self/exe", path, sizeof(path));
+
+    if (length < (ssize_t)strlen(program) ||
+        memcmp(path + length - strlen(program), program, strlen(program)) != 0)
+        return false;
+    snprintf(path, sizeof(path), "%llu/exe", (unsigned long long)pid);
+    return fstatat(walk->processes, "self/exe", &own, 0) == 0 &&
+           fstatat(walk->processes, path, &theirs, 0) == 0 && own.st_dev == theirs.st_dev &&
+           own.st_ino == theirs.st_ino;
+}
+
+static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, const char *name)
+{
+    ssize_t length = readlinkat(descriptors, name, walk->target, sizeof(walk->target) - 1);
+    struct fdinfo fdinfo;
+    struct node *node;
+    int code;
+
+    if (length <= 0)
+        return 0;
+    walk->target[length] = '\0';
+    walk->computes = walk->computes || strcmp(walk->target, "/dev/kfd") == 0;
+    code = node_list_need(&walk->nodes, walk->root, walk->target, &node);
+    if (code < 0 || node == NULL)
+        return code;
+    length = read_fdinfo(walk, pid, name);
+    if (length == -EACCES)
+        walk->look->is_whole = false;
+    else if ((length == -ENOENT || length == -ESRCH) && !walk->root->recorded)
+        return 0; /* it was closed meanwhile */
+    fdinfo_parse(walk->content, length < 0 ? 0 : (size_t)length, &fdinfo);
+    if (!is_ours(walk, descriptors, name, node, &fdinfo) || is_probe(walk, pid))
+        return 0;
+    return add_use(walk, node, pid, &fdinfo);
+}
+
+static int look_at_process(struct walk *walk, uint64_t pid)
+{
+    char path[sizeof("18446744073709551615/fd")];
+    size_t first = walk->look->uses.count;
+    struct dirent *entry;
+    DIR *directory;
+    int code = 0;
+
+    snprintf(path, sizeof(path), "%llu/fd", (unsigned long long)pid);
+    directory = open_directory(walk->processes, path);
+    if (directory == NULL) {
+        walk->look->is_whole &= errno == ENOENT || errno == ESRCH || errno == ENOTDIR;
+        return errno == ENOMEM ? BERTH_ERROR_MEMORY : 0;
+    }
+    walk->saw_first |= pid == 1;
+    walk->computes = false;
+    for (size_t count = 0; code == 0 && (entry = readdir(directory)) != NULL; count++) {
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+            continue;
+        if (count == DESCRIPTORS_MOST) {
+            walk->look->is_whole = false;
+            break;
+        }
+        code = look_at_descriptor(walk, dirfd(directory), pid, entry->d_name);
+    }
+    closedir(directory);
+    for (size_t i = first; i < walk->look->uses.count; i++)
+        walk->look->uses.items[i].computes = walk->computes;
+    return code;
+}
+
+/* Whether the processes in /proc are all that the machine runs: not those of a container, and not
+ * only our own because the others are hidden (hidepid). Of a recorded machine all were recorded. */
+static bool are_all(const struct walk *walk)
+{
+    struct stat status;
+
+    return walk->root->recorded ||
+           (walk->saw_first && fstatat(walk->processes, "self/ns/pid", &status, 0) == 0 &&
+            status.st_ino == PIDS_FIRST_NAMESPACE);
+}
+
+static int look_at_all(struct walk *walk, struct berth_error *error)
+{
+    char path[PATH_MAX];
+    struct dirent *entry;
+    DIR *directory;
+    int code = 0;
+
+    if (snprintf(path, sizeof(path), "%s/proc", walk->root->prefix) >= (int)sizeof(path))
+        return error_set_errno(error, ENAMETOOLONG, "%s/proc", walk->root->prefix);
+    directory = open_directory(AT_FDCWD, path);
+    if (directory == NULL)
+        return walk->root->recorded && errno == ENOENT ? 0 /* none was recorded */
+                                                       : error_set_errno(error, errno, "%s", path);
+    walk->processes = dirfd(directory);
+    while (code == 0 && (entry = readdir(directory)) != NULL) {
+        uint64_t pid = parse_pid(entry->d_name);
+
+        if (pid != 0)
+            code = look_at_process(walk, pid);
+    }
+    walk->look->is_whole &= are_all(walk);
+    closedir(directory);
+    return code < 0 ? error_set_memory(error) : 0;
+}
+
+static int compare_numbers(uint64_t one, uint64_t other)
+{
+    return (one > other) - (one < other);
+}
+
+static int compare_uses_by_client(const void *one, const void *other)
+{
+    const struct use *left = one, *right = other;
+    int order = compare_numbers(left->device, right->device);
+
+    if (order == 0)
+        order = compare_numbers(left->client.known, right->client.known);
+    if (order == 0 && left->client.known)
+        order = compare_numbers(left->client.value, right->client.value);
+    return order != 0 ? order : compare_numbers(left->pid, right->pid);
+}
+
+static int compare_uses_by_pid(const void *one, const void *other)
+{
+    const struct use *left = one, *right = other;
+    int order = compare_numbers(left->device, right->device);
+
+    return order != 0 ? order : compare_numbers(left->pid, right->pid);
+}
+
+static int compare_engines(const void *one, const void *other)
+{
+    const struct use_engine *left = one, *right = other;
+    int order = compare_numbers(left->device, right->device);
+
+    if (order == 0)
+        order = compare_numbers(left->client, right->client);
+    return order != 0 ? order : strcmp(left->engine.name, right->engine.name);
+}
+
+/* A client that several descriptors have open counts for the process with the lowest pid. */
+static void settle_uses(struct look *look)
+{
+    struct use *uses = look->uses.items;
+
+    qsort(uses, look->uses.count, sizeof(*uses), compare_uses_by_client);
+    for (size_t i = 0; i < look->uses.count; i++)
+        uses[i].counts = i == 0 || !uses[i].client.known || uses[i].device != uses[i - 1].device ||
+                         !uses[i - 1].client.known ||
+                         uses[i].client.value != uses[i - 1].client.value;
+    qsort(uses, look->uses.count, sizeof(*uses), compare_uses_by_pid);
+}
+
+static void take_larger(struct optional_number *number, struct optional_number other)
+{
+    if (other.known && (!number->known || other.value > number->value))
+        *number = other;
+}
+
+/* Of a client that was read several times, what was read last: that is the most. */
+static void settle_engines(struct look *look)
+{
+    struct use_engine *engines = look->engines.items;
+    size_t kept = 0;
+
+    qsort(engines, look->engines.count, sizeof(*engines), compare_engines);
+    for (size_t i = 0; i < look->engines.count; i++) {
+        struct use_engine *last = kept == 0 ? NULL : &engines[kept - 1];
+
+        if (last == NULL || compare_engines(last, &engines[i]) != 0) {
+            engines[kept++] = engines[i];
+            continue;
+        }
+        take_larger(&last->engine.busy, engines[i].engine.busy);
+        take_larger(&last->engine.cycles, engines[i].engine.cycles);
+        take_larger(&last->engine.total_cycles, engines[i].engine.total_cycles);
+        if (engines[i].read_at > last->read_at)
+            last->read_at = engines[i].read_at;
+    }
+    look->engines.count = kept;
+}
+
+int look_take(struct look *look, const struct root *root, struct berth_error *error)
+{
+    struct walk *walk = calloc(1, sizeof(*walk));
+    int code;
+
+    if (walk == NULL)
+        return error_set_memory(error);
+    *look = (struct look){.began_at = clock_now(), .is_whole = true};
+    walk->look = look;
+    walk->root = root;
+    code = node_list_is_pointless(root) ? 0 : look_at_all(walk, error);
+    if (code == 0 && node_list_add_present(&walk->nodes, root, look) < 0)
+        code = error_set_memory(error);
+    if (look->uses.count > 0)
+        settle_uses(look);
+    if (look->engines.count > 0)
+        settle_engines(look);
+    node_list_finish(&walk->nodes);
+    free(walk);
+    return code;
+}
+
+void look_finish(struct look *look)
+{
+    struct used_device *device;
+
+    vector_for_each (device, &look->devices) {
+        free(device->path);
+        string_list_finish(&device->nodes);
+    }
+    vector_finish(&look->devices);
+    vector_finish(&look->uses);
+    vector_finish(&look->engines);
+    *look = (struct look){0};
+}

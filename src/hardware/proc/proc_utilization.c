@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/proc/proc_scan.h"
+
+#include <string.h>
+
+/* Clocks that are read one after the other do not agree to the last nanosecond. */
+#define MORE_THAN_ALL 1.05
+
+/* What an engine class of the device came to so far. */
+struct share {
+    const char *name;
+    struct optional_number total_before; /* cycles that the engine had made, by whoever told */
+    double busy;                         /* thousandths */
+};
+
+struct shares {
+    struct share items[FDINFO_ENGINES_MOST];
+    size_t count;
+};
+
+/* Where the device's engines begin in the look. */
+static size_t first_engine(const struct look *look, size_t device)
+{
+    size_t from = 0, to = look->engines.count;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (look->engines.items[middle].device < device)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Goes on in a look to this engine of this client; NULL: it is not there. Both looks have them in
+ * the same order. */
+static const struct use_engine *go_to(const struct look *look, size_t device, size_t *place,
+                                      const struct use_engine *wanted)
+{
+    for (; *place < look->engines.count; (*place)++) {
+        const struct use_engine *engine = &look->engines.items[*place];
+        int order = (engine->client > wanted->client) - (engine->client < wanted->client);
+
+        if (engine->device != device)
+            return NULL;
+        if (order == 0)
+            order = strcmp(engine->engine.name, wanted->engine.name);
+        if (order >= 0)
+            return order == 0 ? engine : NULL;
+    }
+    return NULL;
+}
+
+/* What the engine had made by then, by whichever client tells; unknown when none does. */
+static struct optional_number total_cycles_of(const struct look *look, size_t device,
+                                              const char *name)
+{
+    struct optional_number most = {0};
+
+    for (size_t i = first_engine(look, device);
+         i < look->engines.count && look->engines.items[i].device == device; i++) {
+        struct fdinfo_engine *engine = &look->engines.items[i].engine;
+
+        if (strcmp(engine->name, name) == 0 && engine->total_cycles.known &&
+            (!most.known || engine->total_cycles.value > most.value))
+            most = engine->total_cycles;
+    }
+    return most;
+}
+
+/* A counter may go backwards for a while, says the kernel: then the larger value holds. */
+static void never_less(struct optional_number *now, struct optional_number before)
+{
+    if (now->known && before.known && before.value > now->value)
+        now->value = before.value;
+}
+
+/* The part of the time, in thousandths of all engines of the class, that the client kept it busy
+ * since. A client that was not there before began with nothing. False: that cannot be told. */
+static bool measure(struct use_engine *now, const struct use_engine *was, int64_t was_at,
+                    struct optional_number total_was, double *ret_busy)
+{
+    static const struct fdinfo_engine nothing = {.busy = {.known = true},
+                                                 .cycles = {.known = true}};
+    const struct fdinfo_engine *before = was == NULL ? &nothing : &was->engine;
+    struct fdinfo_engine *engine = &now->engine;
+    double used, all;
+
+    never_less(&engine->busy, before->busy);
+    never_less(&engine->cycles, before->cycles);
+    if (engine->busy.known) {
+        if (!before->busy.known || now->read_at <= was_at)
+            return false;
+        used = (double)(engine->busy.value - before->busy.value);
+        all = (double)(now->read_at - was_at);
+    } else {
+        if (was != NULL)
+            total_was = before->total_cycles;
+        if (!before->cycles.known || !total_was.known || !engine->total_cycles.known ||
+            engine->total_cycles.value <= total_was.value)
+            return false;
+        used = (double)(engine->cycles.value - before->cycles.value);
+        all = (double)(engine->total_cycles.value - total_was.value);
+    }
+    all *= (double)engine->capacity;
+    *ret_busy = used * 1000 / all;
+    /* It cannot have done so much since: it was there before, and we did not see it. */
+    return was != NULL || used <= all * MORE_THAN_ALL;
+}
+
+/* NULL when there are too many. */
+static struct share *need_share(struct shares *shares, const char *name, const struct look *before,
+                                size_t device_before)
+{
+    struct share *share = shares->items;
+
+    for (; share < shares->items + shares->count; share++) {
+        if (strcmp(share->name, name) == 0)
+            return share;
+    }
+    if (shares->count == FDINFO_ENGINES_MOST)
+        return NULL;
+    shares->count++;
+    share->name = name;
+    share->total_before = total_cycles_of(before, device_before, name);
+    return share;
+}
+
+static bool has_counter(const struct fdinfo_engine *engine)
+{
+    return engine->busy.known || (engine->cycles.known && engine->total_cycles.known);
+}
+
+bool look_busy(struct look *now, size_t device, const struct look *before, int64_t *ret_utilization)
+{
+    size_t device_before = look_find_device(before, &now->devices.items[device]);
+    size_t place = first_engine(before, device_before);
+    struct shares shares = {0};
+    double most = 0;
+    bool is_known = true;
+
+    for (size_t i = first_engine(now, device);
+         i < now->engines.count && now->engines.items[i].device == device; i++) {
+        struct use_engine *engine = &now->engines.items[i];
+        const struct use_engine *was = go_to(before, device_before, &place, engine);
+        struct share *share;
+        double busy = 0;
+
+        if (!has_counter(&engine->engine))
+            continue;
+        share = need_share(&shares, engine->engine.name, before, device_before);
+        /* Goes on when one is in the way, too: counters are put right. */
+        is_known &=
+            share != NULL && measure(engine, was, was == NULL ? before->began_at : was->read_at,
+                                     share->total_before, &busy);
+        if (is_known)
+            share->busy += busy;
+    }
+    for (size_t i = 0; i < shares.count; i++)
+        most = shares.items[i].busy > most ? shares.items[i].busy : most;
+    if (!is_known || shares.count == 0)
+        return false;
+    *ret_utilization = most >= 1000 ? 1000 : (int64_t)(most + 0.5);
+    return true;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/supervisor/build_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hardware/sysfs/locality.h"
+#include "codec/device_tags.h"
+
+/* Every two of more devices than that are not looked at for their PCIe path. */
+enum { PCIE_DEVICES_MOST = 1024 };
+
+/* A device of the report while it is made. */
+struct entry {
+    struct device device;
+    const char *path; /* NULL: unknown */
+};
+
+struct assembly {
+    const struct knowledge *knowledge;
+    bool without_processes;
+    struct {
+        VECTOR_OF(struct entry);
+    } entries;
+    struct report report;
+};
+
+static int copy_device(const struct device *from, struct device *ret_device)
+{
+    struct text packet = {0};
+    int code = tagged_pack(&device_tagged, from, &packet);
+
+    if (code == 0)
+        code = tagged_unpack(&device_tagged, (const unsigned char *)packet.bytes, packet.length,
+                             ret_device, NULL);
+    text_finish(&packet);
+    return code;
+}
+
+static int copy_text(char **place, const char *text)
+{
+    char *copy = text == NULL ? NULL : strdup(text);
+
+    if (text != NULL && copy == NULL)
+        return BERTH_ERROR_MEMORY;
+    free(*place);
+    *place = copy;
+    return 0;
+}
+
+/* ---- Devices ---- */
+
+/* Why it is not known how the device is now; NULL: it is known. */
+static const char *trouble_of(const struct known *known)
+{
+    if (known->read.runs)
+        return "does not answer";
+    if (known->read.waits)
+        return "was not reached in time";
+    return known->failure;
+}
+
+static int add_entry(struct assembly *assembly, const struct known *known,
+                     const struct found *found)
+{
+    const char *trouble = trouble_of(known);
+    struct entry *entry = vector_append(&assembly->entries);
+    int code;
+
+    if (entry == NULL)
+        return BERTH_ERROR_MEMORY;
+    code = copy_device(found->device, &entry->device);
+    if (code < 0) {
+        assembly->entries.count--;
+        return code;
+    }
+    entry->path = found->path;
+    if (assembly->without_processes)
+        device_process_list_finish(&entry->device.processes);
+    if (trouble == NULL)
+        return 0;
+    entry->device.old = known->last.count > 0;
+    if (known->read.waits)
+        return 0;
+    entry->device.health = HEALTH_SICK;
+    return copy_text(&entry->device.health_reason, trouble);
+}
+
+static int add_problems(struct assembly *assembly, const struct problem_list *from)
+{
+    const struct problem *problem;
+    int code = 0;
+
+    vector_for_each (problem, from) {
+        if (code == 0)
+            code = problem_list_add(&assembly->report.problems, problem->backend, "%s",
+                                    problem->message);
+    }
+    return code;
+}
+
+static int add_known(struct assembly *assembly, const struct known *known)
+{
+    const struct device *device = known->listed.device;
+    const char *trouble = trouble_of(known);
+    int code = add_problems(assembly, &known->problems);
+
+    for (size_t i = 0; i < known_count(known) && code == 0; i++)
+        code = add_entry(assembly, known, known_at(known, i));
+    if (code == 0 && trouble != NULL)
+        code = problem_list_add(&assembly->report.problems, vendor_name(device->id.vendor),
+                                "%s%s%s%s: %s", device_id_format(device->id).text,
+                                device->pci.known ? " (" : "",
+                                device->pci.known ? pci_format(device->pci).text : "",
+                                device->pci.known ? ")" : "", trouble);
+    return code;
+}
+
+static int add_vendor(struct assembly *assembly, const struct known_vendor *vendor)
+{
+    const char *name = vendor_name(vendor->table->vendor);
+    const char *trouble = vendor->list.runs    ? "does not answer"
+                          : vendor->list.waits ? "was not reached in time"
+                                               : vendor->list_failure;
+    int code = add_problems(assembly, &vendor->problems);
+
+    if (vendor->listed && trouble == NULL)
+        assembly->report.listed |= UINT32_C(1) << vendor->table->vendor;
+    if (code == 0 && trouble != NULL)
+        code = problem_list_add(&assembly->report.problems, name, "wanted its devices, found: %s",
+                                trouble);
+    if (code == 0 && (vendor->links_failure != NULL || vendor->links.runs))
+        code = problem_list_add(&assembly->report.problems, name,
+                                "wanted the links of its devices, found: %s",
+                                vendor->links.runs ? "does not answer" : vendor->links_failure);
+    for (size_t i = 0; i < vendor->devices.count && code == 0; i++)
+        code = add_known(assembly, vendor->devices.items[i]);
+    return code;
+}
+
+/* By PCI address; a GPU before its partitions; those without an address last. */
+static int compare_entries(const void *one, const void *other)
+{
+    const struct entry *a = one;
+    const struct entry *b = other;
+    int order = 0;
+
+    if (a->device.pci.known != b->device.pci.known)
+        return a->device.pci.known ? -1 : 1;
+    if (a->device.pci.known)
+        order = pci_compare(a->device.pci, b->device.pci);
+    else if (a->path != NULL && b->path != NULL)
+        order = strverscmp(a->path, b->path);
+    if (order != 0)
+        return order;
+    if (a->device.id.vendor != b->device.id.vendor)
+        return a->device.id.vendor < b->device.id.vendor ? -1 : 1;
+    if (a->device.id.index != b->device.id.index)
+        return a->device.id.index < b->device.id.index ? -1 : 1;
+    /* A whole GPU has the largest number, and comes first. */
+    return (a->device.id.mig + 1 > b->device.id.mig + 1) -
+           (a->device.id.mig + 1 < b->device.id.mig + 1);
+}
+
+/* ---- Who uses them ---- */
+
+static bool has_node(const struct device *device, const char *node)
+{
+    char **own;
+
+    vector_for_each (own, &device->nodes) {
+        if (strcmp(*own, node) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The device that somebody was seen to use: by its device file, else by its PCI address where only
+ * one has it. NULL: none of ours. */
+static struct device *used_device(const struct assembly *assembly, const struct device *used)
+{
+    struct device *found = NULL;
+    struct entry *entry;
+    char **node;
+
+    vector_for_each (entry, &assembly->entries) {
+        vector_for_each (node, &used->nodes) {
+            if (has_node(&entry->device, *node))
+                return &entry->device;
+        }
+    }
+    vector_for_each (entry, &assembly->entries) {
+        if (!used->pci.known || !entry->device.pci.known ||
+            pci_compare(used->pci, entry->device.pci) != 0)
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = &entry->device;
+    }
+    return found;
+}
+
+/* Whether it may be told how busy it is by who has it open: not if it is not known to work. */
+static bool is_up(const struct device *device)
+{
+    return !device->old && !device->asleep && device->health != HEALTH_SICK;
+}
+
+/* Whether a process that has the device file open is known to do no more than draw: who computes
+ * on NVIDIA's GPUs is listed by NVML, who does on AMD's has more than this file open. */
+static bool only_draws(const struct device *device, const struct device_process *user)
+{
+    return device->id.vendor == VENDOR_NVIDIA || (device->id.vendor == VENDOR_AMD && user->draws);
+}
+
+static int add_use(struct device *device, const struct device *used)
+{
+    const struct device_process *user;
+
+    if (!device->load.utilization.known && is_up(device))
+        device->load.utilization = used->load.utilization;
+    vector_for_each (user, &used->processes) {
+        size_t known = device->processes.count;
+        struct device_process *process = device_process_need(&device->processes, user->pid);
+
+        if (process != NULL && device->processes.count > known)
+            process->draws = only_draws(device, user);
+        if (process == NULL)
+            return device->processes.count < DEVICE_PROCESSES_MOST ? BERTH_ERROR_MEMORY : 0;
+        if (!process->memory.known)
+            process->memory = user->memory;
+    }
+    return 0;
+}
+
+static int describe_process(const struct knowledge *knowledge, struct device_process *process)
+{
+    int code;
+
+    for (size_t i = 0; i < knowledge->processes.count; i++) {
+        const struct device_process *known = &knowledge->processes.items[i]->one.items[0];
+
+        if (known->pid != process->pid)
+            continue;
+        process->uid = known->uid;
+        process->started = known->started;
+        process->said_lease = known->said_lease;
+        process->owner = known->owner;
+        code = copy_text(&process->command, known->command);
+        if (code == 0)
+            code = copy_text(&process->said_socket, known->said_socket);
+        return code < 0 ? code : copy_text(&process->container, known->container);
+    }
+    return 0;
+}
+
+static int add_uses(struct assembly *assembly)
+{
+    const struct knowledge *knowledge = assembly->knowledge;
+    const char *trouble = knowledge->scan.runs ? "does not answer" : knowledge->scan_failure;
+    struct device_process *process;
+    const struct found *found;
+    struct entry *entry;
+    int code = add_problems(assembly, &knowledge->scanned.problems);
+
+    if (code == 0 && trouble != NULL)
+        code = problem_list_add(&assembly->report.problems, "processes",
+                                "wanted to see who uses the devices, found: %s", trouble);
+    vector_for_each (found, &knowledge->scanned.found) {
+        struct device *device = used_device(assembly, found->device);
+
+        if (device != NULL && code == 0)
+            code = add_use(device, found->device);
+    }
+    vector_for_each (entry, &assembly->entries) {
+        vector_for_each (process, &entry->device.processes) {
+            if (code == 0)
+                code = describe_process(knowledge, process);
+        }
+    }
+    return code;
+}
+
+/* ---- Links ---- */
+
+static bool is_linkable(const struct device *device)
+{
+    return device->id.mig == DEVICE_NO_MIG;
+}
+
+static int add_link(struct report *report, size_t one, size_t other, enum link_kind kind,
+                    uint32_t lanes)
+{
+    struct link *link = vector_append(&report->machine.links);
+
+    if (link == NULL)
+        return BERTH_ERROR_MEMORY;
+    link->between[0] = one < other ? one : other;
+    link->between[1] = one < other ? other : one;
+    link->kind = kind;
+    link->lanes = lanes;
+    return 0;
+}
+
+/* The vendors' own links, where both devices are here. Marks the pairs whose PCIe path is known. */
+static int add_vendor_links(struct assembly *assembly, const struct known_vendor *vendor,
+                            bool *has_path)
+{
+    const struct device_list *devices = &assembly->report.machine.devices;
+    size_t count = devices->count;
+    int code = 0;
+
+    for (size_t i = 0; i < vendor->known_links.count && code == 0; i++) {
+        const struct known_link *link = &vendor->known_links.items[i];
+        size_t one = device_list_find(devices, link->between[0]);
+        size_t other = device_list_find(devices, link->between[1]);
+
+        if (one >= count || other >= count || one == other)
+            continue;
+        code = add_link(&assembly->report, one, other, link->kind, link->lanes);
+        if (has_path != NULL && !link_is_fabric(link->kind))
+            has_path[one * count + other] = has_path[other * count + one] = true;
+    }
+    return code;
+}
+
+/* What sysfs tells of the rest. */
+static int add_paths(struct assembly *assembly, const bool *has_path)
+{
+    size_t count = assembly->entries.count;
+    int code = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = i + 1; j < count && code == 0; j++) {
+            const struct entry *one = &assembly->entries.items[i];
+            const struct entry *other = &assembly->entries.items[j];
+            const struct device *devices = assembly->report.machine.devices.items;
+            enum link_kind kind;
+
+            if (has_path[i * count + j] || one->path == NULL || other->path == NULL ||
+                !is_linkable(&devices[i]) || !is_linkable(&devices[j]))
+                continue;
+            if (locality_between(one->path, devices[i].numa, other->path, devices[j].numa, &kind))
+                code = add_link(&assembly->report, i, j, kind, 0);
+        }
+    }
+    return code;
+}
+
+static int add_links(struct assembly *assembly)
+{
+    const struct knowledge *knowledge = assembly->knowledge;
+    size_t count = assembly->entries.count;
+    bool *has_path = count > PCIE_DEVICES_MOST ? NULL : calloc(count * count + 1, sizeof(bool));
+    int code = has_path == NULL && count <= PCIE_DEVICES_MOST ? BERTH_ERROR_MEMORY : 0;
+
+    for (size_t i = 0; i < knowledge->vendor_count && code == 0; i++)
+        code = add_vendor_links(assembly, &knowledge->vendors[i], has_path);
+    if (code == 0 && has_path != NULL)
+        code = add_paths(assembly, has_path);
+    free(has_path);
+    return code;
+}
+
+/* ---- All of it ---- */
+
+/* The devices move into the report. */
+static int hand_over(struct assembly *assembly)
+{
+    struct device_list *devices = &assembly->report.machine.devices;
+    struct entry *entry;
+    int code = vector_reserve(devices, assembly->entries.count);
+
+    if (code < 0)
+        return code;
+    vector_for_each (entry, &assembly->entries) {
+        struct device *place = vector_append(devices);
+
+        *place = entry->device;
+        entry->device = (struct device){0};
+    }
+    return 0;
+}
+
+static int assemble(struct assembly *assembly)
+{
+    const struct knowledge *knowledge = assembly->knowledge;
+    int code = 0;
+
+    for (size_t i = 0; i < knowledge->vendor_count && code == 0; i++)
+        code = add_vendor(assembly, &knowledge->vendors[i]);
+    if (assembly->entries.count > 1)
+        qsort(assembly->entries.items, assembly->entries.count, sizeof(struct entry),
+              compare_entries);
+    if (code == 0 && !assembly->without_processes)
+        code = add_uses(assembly);
+    if (code == 0)
+        code = hand_over(assembly);
+    return code < 0 ? code : add_links(assembly);
+}
+
+int assemble_report(const struct knowledge *knowledge, bool without_processes,
+                    struct report *ret_report)
+{
+    struct assembly assembly = {.knowledge = knowledge, .without_processes = without_processes};
+    struct entry *entry;
+    int code = assemble(&assembly);
+
+    vector_for_each (entry, &assembly.entries)
+        device_finish(&entry->device);
+    vector_finish(&assembly.entries);
+    if (code < 0)
+        report_finish(&assembly.report);
+    else
+        *ret_report = assembly.report;
+    return code;
+}

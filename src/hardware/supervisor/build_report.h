@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A report of what the supervisor knows.
+ */
+#ifndef HARDWARE_ASSEMBLE_H
+#define HARDWARE_ASSEMBLE_H
+
+#include <stdbool.h>
+
+#include "hardware/supervisor/device_cache.h"
+#include "model/machine_report.h"
+
+/* Makes the report, also of what is still being looked at: that counts as not answering. Without
+ * processes nobody is told who uses the devices. Returns 0 or BERTH_ERROR_MEMORY; *ret_report is
+ * untouched then, else the caller finishes it. */
+int assemble_report(const struct knowledge *knowledge, bool without_processes,
+                    struct report *ret_report);
+
+#endif

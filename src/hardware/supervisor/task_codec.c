@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/supervisor/task_codec.h"
+
+#include <stdlib.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "codec/device_tags.h"
+
+enum { FOUND_MOST = 65536, LINKS_MOST = 1 << 20, PATH_LONGEST = 4096, MESSAGE_LONGEST = 1024 };
+
+enum found_tag {
+    FOUND_DEVICE = 1,
+    FOUND_KEY = 2,
+    FOUND_PATH = 3,
+};
+
+static const struct tagged_field found_fields[] = {
+    [FOUND_DEVICE] = {TAGGED_MEMBER(found, device, inner), .inner = &device_tagged,
+                      .required = true},
+    [FOUND_KEY] = {TAGGED_MEMBER(found, key, text), .most = PATH_LONGEST},
+    [FOUND_PATH] = {TAGGED_MEMBER(found, path, text), .most = PATH_LONGEST},
+};
+
+static struct tagged_digest found_tagged_digest;
+
+static const struct tagged_table found_tagged = {
+    .digest = &found_tagged_digest,
+    .fields = found_fields,
+    .count = COUNT(found_fields),
+    .size = sizeof(struct found),
+};
+
+enum step_tag {
+    STEP_TAG_KIND = 1,
+    STEP_TAG_VENDOR = 2,
+    STEP_TAG_ABOUT = 3,
+};
+
+static const struct tagged_field step_fields[] = {
+    [STEP_TAG_KIND] = {TAGGED_NUMBER(step, kind, STEP_DESCRIBE)},
+    [STEP_TAG_VENDOR] = {TAGGED_NUMBER(step, vendor, VENDOR_DRI)},
+    [STEP_TAG_ABOUT] = {TAGGED_MEMBER(step, about, items), .most = FOUND_MOST,
+                        .inner = &found_tagged},
+};
+
+static struct tagged_digest step_tagged_digest;
+
+static const struct tagged_table step_tagged = {
+    .digest = &step_tagged_digest,
+    .fields = step_fields,
+    .count = COUNT(step_fields),
+    .size = sizeof(struct step),
+};
+
+enum result_tag {
+    RESULT_CODE = 1,
+    RESULT_MESSAGE = 2,
+    RESULT_FOUND = 3,
+    RESULT_LINKS = 4,
+    RESULT_PROBLEMS = 5,
+};
+
+static const struct tagged_field result_fields[] = {
+    [RESULT_CODE] = {TAGGED_NUMBER(step_result, code, UINT64_MAX)},
+    [RESULT_MESSAGE] = {TAGGED_MEMBER(step_result, message, words), .most = MESSAGE_LONGEST},
+    [RESULT_FOUND] = {TAGGED_MEMBER(step_result, sight.found, items), .most = FOUND_MOST,
+                      .inner = &found_tagged},
+    [RESULT_LINKS] = {TAGGED_MEMBER(step_result, sight.links, items), .most = LINKS_MOST,
+                      .inner = &link_tagged},
+    [RESULT_PROBLEMS] = {TAGGED_MEMBER(step_result, sight.problems, items), .most = PROBLEMS_MOST,
+                         .inner = &problem_tagged},
+};
+
+static struct tagged_digest result_tagged_digest;
+
+static const struct tagged_table result_tagged = {
+    .digest = &result_tagged_digest,
+    .fields = result_fields,
+    .count = COUNT(result_fields),
+    .size = sizeof(struct step_result),
+};
+
+void step_finish(struct step *step)
+{
+    found_list_finish(&step->about);
+}
+
+void step_result_finish(struct step_result *result)
+{
+    sight_finish(&result->sight);
+    free(result->message);
+    result->message = NULL;
+}
+
+int step_encode(const struct step *step, struct text *out)
+{
+    return tagged_pack(&step_tagged, step, out);
+}
+
+int step_result_encode(const struct step_result *result, struct text *out)
+{
+    return tagged_pack(&result_tagged, result, out);
+}
+
+int step_decode(const unsigned char *bytes, size_t length, struct step *ret_step,
+                struct berth_error *error)
+{
+    struct step step = {0};
+    int code = tagged_unpack(&step_tagged, bytes, length, &step, error);
+
+    if (code == 0)
+        *ret_step = step;
+    return code;
+}
+
+int step_result_decode(const unsigned char *bytes, size_t length, size_t about,
+                       struct step_result *ret_result, struct berth_error *error)
+{
+    struct step_result result = {0};
+    const struct link *link;
+    int code = tagged_unpack(&result_tagged, bytes, length, &result, error);
+
+    if (code < 0)
+        return code;
+    vector_for_each (link, &result.sight.links) {
+        if (link->between[0] < link->between[1] && link->between[1] < about)
+            continue;
+        code = error_set(error, BERTH_ERROR_SYNTAX,
+                         "wanted links between two of %zu devices, found one between %zu and %zu",
+                         about, link->between[0], link->between[1]);
+        step_result_finish(&result);
+        return code;
+    }
+    *ret_result = result;
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the supervisor of berth-probe has a worker do, and what came of it, as packets.
+ */
+#ifndef HARDWARE_STEPS_H
+#define HARDWARE_STEPS_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text/text.h"
+#include "hardware/findings.h"
+#include "model/vendor.h"
+
+enum step_kind {
+    STEP_LIST = 1, /* of a vendor */
+    STEP_READ,     /* of a vendor; about one device */
+    STEP_LINKS,    /* of a vendor; about all that are to be linked */
+    STEP_SCAN,     /* who uses which device */
+    STEP_DESCRIBE, /* about one device, which has one process */
+};
+
+struct step {
+    enum step_kind kind;
+    enum vendor vendor;
+    struct found_list about;
+};
+
+struct step_result {
+    int code; /* 0, or a negative code: why is in the message */
+    char *message;
+    bool lost; /* there is no answer: who was at it hung or died. Not part of the packet */
+    struct sight sight;
+};
+
+void step_finish(struct step *step);
+void step_result_finish(struct step_result *result);
+
+/* Append the packet. Return 0, BERTH_ERROR_INVALID or _MEMORY. */
+int step_encode(const struct step *step, struct text *out);
+int step_result_encode(const struct step_result *result, struct text *out);
+
+/* Read a packet. Fail with BERTH_ERROR_SYNTAX or _MEMORY; the result is untouched then, else the
+ * caller finishes it. Every device that was found is there (not NULL); places of links are checked
+ * against `about`, the number of devices that the step was about. */
+int step_decode(const unsigned char *bytes, size_t length, struct step *ret_step,
+                struct berth_error *error);
+int step_result_decode(const unsigned char *bytes, size_t length, size_t about,
+                       struct step_result *ret_result, struct berth_error *error);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/supervisor/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "hardware/supervisor/task_codec.h"
+#include "hardware/proc/device_users.h"
+#include "probe/probe_channel.h"
+
+enum { OUR_SOCKET = 3 };
+
+struct worker {
+    const struct root *root;
+    const struct vendor_table *const *tables;
+    struct vendor_context contexts[VENDOR_DRI + 1];
+    struct uses *uses;
+    struct channel channel;
+};
+
+static const struct vendor_table *table_of(const struct worker *worker, enum vendor vendor)
+{
+    for (size_t i = 0; worker->tables[i] != NULL; i++) {
+        if (worker->tables[i]->vendor == vendor)
+            return worker->tables[i];
+    }
+    return NULL;
+}
+
+static int wrong_step(struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_INVALID, "wanted a step that can be done, found another");
+}
+
+static int scan(struct worker *worker, struct sight *sight, struct berth_error *error)
+{
+    int code = worker->uses != NULL ? 0 : uses_create(&worker->uses, error);
+
+    return code < 0 ? code : uses_scan(worker->uses, worker->root, sight, error);
+}
+
+/* The device is handed back with what became known of its process. */
+static int describe(struct worker *worker, struct step *step, struct sight *sight,
+                    struct berth_error *error)
+{
+    struct device *device = step->about.count == 1 ? step->about.items[0].device : NULL;
+    int code;
+
+    if (device == NULL || device->processes.count != 1)
+        return wrong_step(error);
+    code = uses_describe(worker->root, &device->processes.items[0], error);
+    if (code < 0)
+        return code;
+    sight->found = step->about;
+    step->about = (struct found_list){0};
+    return 0;
+}
+
+static int do_step(struct worker *worker, struct step *step, struct sight *sight,
+                   struct berth_error *error)
+{
+    const struct vendor_table *table = table_of(worker, step->vendor);
+    struct vendor_context *context = &worker->contexts[step->vendor];
+
+    context->root = worker->root;
+    if (step->kind == STEP_SCAN)
+        return scan(worker, sight, error);
+    if (step->kind == STEP_DESCRIBE)
+        return describe(worker, step, sight, error);
+    if (table == NULL)
+        return wrong_step(error);
+    if (step->kind == STEP_LIST)
+        return table->list(context, sight, error);
+    if (step->kind == STEP_LINKS && table->links != NULL)
+        return table->links(context, &step->about, sight, error);
+    if (step->kind == STEP_READ && step->about.count == 1)
+        return table->read(context, &step->about.items[0], sight, error);
+    return wrong_step(error);
+}
+
+/* Waits until a packet can be sent or has come. */
+static void wait_for_channel(struct worker *worker)
+{
+    struct pollfd waiting = {
+        .fd = worker->channel.descriptor,
+        .events = POLLIN | (channel_has_unsent(&worker->channel) ? POLLOUT : 0),
+    };
+
+    poll(&waiting, 1, -1);
+    if ((waiting.revents & POLLOUT) != 0 && channel_flush(&worker->channel) < 0)
+        _exit(EXIT_FAILURE);
+}
+
+static void answer(struct worker *worker, struct step_result *result)
+{
+    struct text packet = {0};
+    int code = step_result_encode(result, &packet);
+
+    /* A result that breaks the bounds of its own format is as good as none. */
+    if (code == BERTH_ERROR_INVALID) {
+        sight_finish(&result->sight);
+        result->code = code;
+        free(result->message);
+        result->message = strdup("wanted facts within their bounds, found others");
+        text_clear(&packet);
+        code = step_result_encode(result, &packet);
+    }
+    if (code < 0 || channel_send(&worker->channel, packet.bytes, packet.length) < 0)
+        _exit(EXIT_FAILURE);
+    text_finish(&packet);
+    step_result_finish(result);
+}
+
+static void work(struct worker *worker)
+{
+    for (;;) {
+        struct berth_error error = BERTH_ERROR_INIT;
+        struct step_result result = {0};
+        const unsigned char *bytes;
+        struct step step;
+        size_t length;
+        int code = channel_receive(&worker->channel, &bytes, &length);
+
+        if (code == 0) {
+            wait_for_channel(worker);
+            continue;
+        }
+        if (code < 0 || step_decode(bytes, length, &step, NULL) < 0)
+            return;
+        result.code = do_step(worker, &step, &result.sight, &error);
+        if (result.code < 0)
+            result.message = strdup(error.message);
+        answer(worker, &result);
+        step_finish(&step);
+    }
+}
+
+/* Frees everything, so that what is lost shows. */
+static void finish(struct worker *worker)
+{
+    for (size_t i = 0; worker->tables[i] != NULL; i++) {
+        const struct vendor_table *table = worker->tables[i];
+        struct vendor_context *context = &worker->contexts[table->vendor];
+
+        context->root = worker->root;
+        if (table->close != NULL && context->own != NULL)
+            table->close(context);
+    }
+    uses_destroy(worker->uses);
+    channel_finish(&worker->channel);
+}
+
+/* Only the socket stays open: the supervisor's other ones would keep their other ends from seeing
+ * its end for as long as a driver holds us. */
+static void keep_only(int socket)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    /* It may be one of those that are replaced. */
+    socket = fcntl(socket, F_DUPFD_CLOEXEC, OUR_SOCKET + 1);
+    if (nothing < 0 || socket < 0)
+        _exit(EXIT_FAILURE);
+    for (int i = 0; i < OUR_SOCKET; i++)
+        dup2(nothing, i);
+    if (dup2(socket, OUR_SOCKET) < 0)
+        _exit(EXIT_FAILURE);
+    close_range(OUR_SOCKET + 1, ~0U, 0);
+}
+
+static void become_worker(struct worker *worker, int socket, pid_t supervisor)
+{
+    const struct rlimit no_core = {0};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor)
+        _exit(EXIT_FAILURE);
+    setrlimit(RLIMIT_CORE, &no_core);
+    keep_only(socket);
+    channel_init(&worker->channel, OUR_SOCKET);
+    work(worker);
+    finish(worker);
+    exit(EXIT_SUCCESS);
+}
+
+int worker_start(const struct root *root, const struct vendor_table *const *tables, int *ret_socket)
+{
+    struct worker worker = {.root = root, .tables = tables};
+    pid_t supervisor = getpid();
+    int ends[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0)
+        become_worker(&worker, ends[1], supervisor);
+    close(ends[1]);
+    if (pid < 0) {
+        int number = errno;
+
+        close(ends[0]);
+        return -number;
+    }
+    *ret_socket = ends[0];
+    return pid;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The workers of the supervisor and what they are at. Tasks of one lane are done in order, by one
+ * worker, until one of them takes too long: then another worker goes on with the next while that
+ * one is waited for, and its own task is "stuck". A worker that dies costs the task that it was at.
+ */
+#ifndef HARDWARE_CREW_H
+#define HARDWARE_CREW_H
+
+#include <berth/error.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "base/text/text.h"
+#include "hardware/supervisor/task_codec.h"
+#include "hardware/vendors.h"
+
+/* A step that is to be done; lives in the struct of whoever wants it. Zeroed memory is none. */
+struct task {
+    enum step_kind kind;
+    enum vendor vendor;
+    unsigned lane;
+    int64_t patience;
+    bool carried; /* it was stuck already when this request came, which does not wait for it */
+
+    /* The crew's. */
+    struct list_link in_lane; /* while it waits */
+    struct text packet;
+    size_t about; /* how many devices it is about */
+    bool waits;
+    bool runs;
+    bool stuck; /* it runs, and another worker has gone on without it */
+};
+
+struct crew_worker;
+
+struct crew {
+    const struct root *root;
+    const struct vendor_table *const *tables;
+    struct list lanes[LANES]; /* tasks that wait */
+    struct {
+        VECTOR_OF(struct crew_worker *);
+    } workers;
+    struct {
+        VECTOR_OF(pid_t);
+    } abandoned; /* killed, and not known to have ended */
+
+    /* A task is over; the callee takes what it wants of the result. It may add tasks. */
+    void (*done)(void *context, struct task *task, struct step_result *result);
+    /* A task has become stuck. It may add tasks. */
+    void (*stalled)(void *context, struct task *task);
+    void *context;
+};
+
+void crew_init(struct crew *crew, const struct root *root,
+               const struct vendor_table *const *tables);
+/* Kills all workers and forgets all tasks. */
+void crew_finish(struct crew *crew);
+
+/* Adds a task that is neither waiting nor running. Returns 0, BERTH_ERROR_INVALID or _MEMORY. */
+int crew_add(struct crew *crew, struct task *task, const struct step *step);
+
+/* Takes a task out again that waits, or is done with nobody caring if it runs. */
+void crew_forget(struct crew *crew, struct task *task);
+
+/* What to poll for: fills in at most `most`, one for each worker, and returns how many there are.
+ */
+size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t most);
+
+/* Does what is due: results that have come, workers that died, tasks that take too long, tasks that
+ * wait. `now` is clock_now(). */
+void crew_turn(struct crew *crew, int64_t now);
+
+/* When crew_turn has something to do though nothing has come; INT64_MAX: never. */
+int64_t crew_next_time(const struct crew *crew);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/sysfs/hwmon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/string_list.h"
+
+/* Drivers number their sensors from 1, without gaps that matter. */
+#define SENSORS_MOST 16
+
+/* No sensor reads outside of these: thousandths of a degree, milliwatts, hertz. */
+#define COLDEST          (-273150)
+#define HOTTEST          1000000
+#define POWER_MOST       INT64_C(1000000000)
+#define FREQUENCY_MOST   INT64_C(100000000000)
+#define MICRO_IN_A_MILLI 1000
+
+static bool is_wanted(const struct root *root, const char *directory, const char *const *names)
+{
+    struct root_value value;
+
+    if (names == NULL)
+        return true;
+    if (root_read(root, &value, "%s/name", directory) < 0)
+        return false;
+    for (; *names != NULL; names++)
+        if (strcmp(value.text, *names) == 0)
+            return true;
+    return false;
+}
+
+/* The device's hwmon directory; NULL: none. The caller frees it. */
+static char *find_directory(const struct root *root, const char *path, const char *const *names)
+{
+    struct string_list entries = {0};
+    char *found = NULL;
+    char **entry;
+
+    root_list(root, &entries, "%s/hwmon", path);
+    vector_for_each (entry, &entries) {
+        if (asprintf(&found, "%s/hwmon/%s", path, *entry) < 0)
+            found = NULL;
+        if (found == NULL || is_wanted(root, found, names))
+            break;
+        free(found);
+        found = NULL;
+    }
+    string_list_finish(&entries);
+    return found;
+}
+
+/* The number of the sensor that has the label which is preferred most, else of the first there is
+ * unless it needs one; 0: none. `what` is temp, power, freq or energy, `readings` the files that
+ * may hold its value. */
+static unsigned choose_sensor(const struct root *root, const char *directory, const char *what,
+                              const char *const *readings, const char *const *labels,
+                              bool needs_label)
+{
+    const char *const *best = NULL;
+    struct root_value value;
+    unsigned chosen = 0;
+
+    for (unsigned number = 1; number <= SENSORS_MOST; number++) {
+        const char *const *label = labels;
+
+        if (!root_has(root, "%s/%s%u_%s", directory, what, number, readings[0]) &&
+            (readings[1] == NULL ||
+             !root_has(root, "%s/%s%u_%s", directory, what, number, readings[1])))
+            continue;
+        if (chosen == 0 && !needs_label)
+            chosen = number;
+        if (labels == NULL || root_read(root, &value, "%s/%s%u_label", directory, what, number) < 0)
+            continue;
+        while (*label != NULL && strcmp(value.text, *label) != 0)
+            label++;
+        if (*label != NULL && (best == NULL || label < best)) {
+            best = label;
+            chosen = number;
+        }
+    }
+    return chosen;
+}
+
+static void read_temperature(const struct root *root, const char *directory,
+                             const char *const *labels, struct figure *figure)
+{
+    static const char *const readings[] = {"input", NULL};
+    unsigned sensor = choose_sensor(root, directory, "temp", readings, labels, false);
+    int64_t value;
+
+    if (sensor != 0 && root_signed(root, &value, "%s/temp%u_input", directory, sensor) &&
+        value >= COLDEST && value <= HOTTEST)
+        *figure = figure_sampled(value, clock_read(CLOCK_REALTIME));
+}
+
+/* The mean over a moment, where there is one, else what it is right now. */
+static void read_power(const struct root *root, const char *directory, const char *const *labels,
+                       struct figure *figure)
+{
+    static const char *const readings[] = {"average", "input", NULL};
+    unsigned sensor = choose_sensor(root, directory, "power", readings, labels, false);
+
+    for (const char *const *reading = readings; sensor != 0 && *reading != NULL; reading++) {
+        struct optional_number microwatts =
+            root_number(root, "%s/power%u_%s", directory, sensor, *reading);
+
+        if (microwatts.known && microwatts.value <= POWER_MOST * MICRO_IN_A_MILLI) {
+            *figure = figure_sampled((int64_t)(microwatts.value / MICRO_IN_A_MILLI),
+                                     clock_read(CLOCK_REALTIME));
+            return;
+        }
+    }
+}
+
+static void read_frequency(const struct root *root, const char *directory,
+                           const char *const *labels, struct figure *figure)
+{
+    static const char *const readings[] = {"input", NULL};
+    unsigned sensor = choose_sensor(root, directory, "freq", readings, labels, true);
+    struct optional_number hertz = {0};
+
+    if (sensor != 0)
+        hertz = root_number(root, "%s/freq%u_input", directory, sensor);
+    if (hertz.known && hertz.value <= FREQUENCY_MOST)
+        *figure = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
+}
+
+void hwmon_read(const struct root *root, const char *path, const char *const *names,
+                const char *const *labels, struct load *load)
+{
+    char *directory = find_directory(root, path, names);
+
+    if (directory != NULL) {
+        read_temperature(root, directory, labels, &load->temperature);
+        read_power(root, directory, labels, &load->power);
+        read_frequency(root, directory, labels, &load->frequency);
+    }
+    free(directory);
+}
+
+struct optional_number hwmon_energy(const struct root *root, const char *path,
+                                    const char *const *names, const char *const *labels)
+{
+    static const char *const readings[] = {"input", NULL};
+    char *directory = find_directory(root, path, names);
+    struct optional_number microjoules = {0};
+    unsigned sensor = 0;
+
+    if (directory != NULL)
+        sensor = choose_sensor(root, directory, "energy", readings, labels, false);
+    if (sensor != 0)
+        microjoules = root_number(root, "%s/energy%u_input", directory, sensor);
+    free(directory);
+    return microjoules;
+}
+
+bool hwmon_has(const struct root *root, const char *path, const char *const *names,
+               const char *file)
+{
+    char *directory = find_directory(root, path, names);
+    bool has = directory != NULL && root_has(root, "%s/%s", directory, file);
+
+    free(directory);
+    return has;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/sysfs/pci_names.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/text/utf8.h"
+
+/* The real one has 1.4 MB and grows by little. */
+#define IDS_LONGEST  (16 * 1024 * 1024)
+#define NAME_LONGEST 120
+
+struct slice {
+    const char *start;
+    size_t length;
+};
+
+struct pci_ids_vendor {
+    uint32_t id;
+    size_t start; /* of its line in the text, after the id */
+    size_t end;   /* of its devices */
+};
+
+/* What people call them. */
+static const struct {
+    uint32_t id;
+    const char *name;
+} short_names[] = {
+    {0x1002, "AMD"},    {0x1022, "AMD"},          {0x10de, "NVIDIA"},     {0x8086, "Intel"},
+    {0x106b, "Apple"},  {0x1af4, "Red Hat"},      {0x1b36, "Red Hat"},    {0x1234, "QEMU"},
+    {0x15ad, "VMware"}, {0x1414, "Microsoft"},    {0x80ee, "VirtualBox"}, {0x1a03, "ASPEED"},
+    {0x102b, "Matrox"}, {0x1013, "Cirrus Logic"}, {0x5333, "S3"},         {0x1106, "VIA"},
+    {0x1039, "SiS"},    {0x1d17, "Zhaoxin"},      {0x0014, "Loongson"},   {0x1ed5, "Moore Threads"},
+    {0x13b5, "Arm"},    {0x1010, "Imagination"},
+};
+
+static const char *short_name(uint32_t vendor)
+{
+    for (size_t i = 0; i < COUNT(short_names); i++)
+        if (short_names[i].id == vendor)
+            return short_names[i].name;
+    return NULL;
+}
+
+/* The line that begins here, without its end. */
+static struct slice line_at(const struct text *content, size_t start)
+{
+    const char *line = content->bytes + start;
+    const char *end = memchr(line, '\n', content->length - start);
+
+    return (struct slice){
+        .start = line,
+        .length = end == NULL ? content->length - start : (size_t)(end - line),
+    };
+}
+
+static int hex_digit(char character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    if (character >= 'a' && character <= 'f')
+        return character - 'a' + 10;
+    return -1;
+}
+
+/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what
+ * follows it. */
+static bool take_id(struct slice line, uint32_t *ret_id, struct slice *ret_name)
+{
+    uint32_t id = 0;
+
+    if (line.length < 6 || line.start[4] != ' ' || line.start[5] != ' ')
+        return false;
+    for (size_t i = 0; i < 4; i++) {
+        int digit = hex_digit(line.start[i]);
+
+        if (digit < 0)
+            return false;
+        id = id << 4 | (uint32_t)digit;
+    }
+    *ret_id = id;
+    *ret_name = (struct slice){.start = line.start + 6, .length = line.length - 6};
+    return true;
+}
+
+/* Lines of devices begin with a tab, comments with #; anything else ends a vendor's devices. */
+int pci_ids_init(struct pci_ids *ids, struct text *content)
+{
+    struct pci_ids_vendor *vendor = NULL;
+
+    *ids = (struct pci_ids){.content = *content};
+    *content = (struct text){0};
+    for (size_t at = 0; at < ids->content.length;) {
+        struct slice line = line_at(&ids->content, at);
+        struct slice name;
+        uint32_t id;
+
+        if (line.length > 0 && line.start[0] != '\t' && line.start[0] != '#') {
+            if (vendor != NULL)
+                vendor->end = at;
+            vendor = NULL;
+            if (take_id(line, &id, &name)) {
+                vendor = vector_append(&ids->vendors);
+                if (vendor == NULL)
+                    return BERTH_ERROR_MEMORY;
+                *vendor = (struct pci_ids_vendor){
+                    .id = id,
+                    .start = (size_t)(name.start - ids->content.bytes),
+                    .end = ids->content.length,
+                };
+            }
+        }
+        at += line.length + 1;
+    }
+    return 0;
+}
+
+void pci_ids_finish(struct pci_ids *ids)
+{
+    text_finish(&ids->content);
+    vector_finish(&ids->vendors);
+}
+
+static const struct pci_ids_vendor *find_vendor(const struct pci_ids *ids, uint32_t id)
+{
+    const struct pci_ids_vendor *vendor;
+
+    vector_for_each (vendor, &ids->vendors)
+        if (vendor->id == id)
+            return vendor;
+    return NULL;
+}
+
+/* The name of a device of this vendor; empty when there is none. */
+static struct slice find_device(const struct pci_ids *ids, const struct pci_ids_vendor *vendor,
+                                uint32_t wanted)
+{
+    struct slice name;
+    uint32_t id;
+
+    for (size_t at = vendor->start; at < vendor->end;) {
+        struct slice line = line_at(&ids->content, at);
+
+        at += line.length + 1;
+        if (line.length > 0 && line.start[0] == '\t' &&
+            take_id((struct slice){line.start + 1, line.length - 1}, &id, &name) && id == wanted)
+            return name;
+    }
+    return (struct slice){0};
+}
+
+static struct slice trim(struct slice name)
+{
+    while (name.length > 0 && strchr(" \t\r", name.start[0]) != NULL) {
+        name.start++;
+        name.length--;
+    }
+    while (name.length > 0 && strchr(" \t\r", name.start[name.length - 1]) != NULL)
+        name.length--;
+    return name;
+}
+
+/* What the last brackets hold, where something does: the name that is on the box. */
+static struct slice in_brackets(struct slice name)
+{
+    const char *close = memrchr(name.start, ']', name.length);
+    const char *open =
+        close == NULL ? NULL : memrchr(name.start, '[', (size_t)(close - name.start));
+    struct slice inner = {0};
+
+    if (open != NULL)
+        inner = trim((struct slice){.start = open + 1, .length = (size_t)(close - open - 1)});
+    return inner.length > 0 ? inner : trim(name);
+}
+
+/* Appends the name, at most NAME_LONGEST bytes of it, made inert. */
+static void append_name(struct text *out, struct slice name)
+{
+    char bytes[NAME_LONGEST + 1];
+    size_t length = name.length < NAME_LONGEST ? name.length : NAME_LONGEST;
+
+    memcpy(bytes, name.start, length);
+    bytes[utf8_boundary(bytes, length)] = '\0';
+    utf8_append_inert(out, bytes);
+}
+
+char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
+{
+    const struct pci_ids_vendor *known = find_vendor(ids, vendor);
+    const char *maker = short_name(vendor);
+    struct slice found = {0};
+    struct text own = {0};
+    struct text name = {0};
+
+    if (known != NULL)
+        found = find_device(ids, known, device);
+    if (found.length > 0)
+        append_name(&own, in_brackets(found));
+    if (maker != NULL)
+        text_append(&name, maker);
+    else if (known != NULL)
+        append_name(&name, in_brackets(line_at(&ids->content, known->start)));
+    if (own.length == 0 && name.length == 0)
+        text_append_format(&name, "Device %04x:%04x", vendor, device);
+    else if (own.length == 0)
+        text_append_format(&name, " Device %04x", device);
+    else if (name.length > 0 && strcasestr(text_string(&own), text_string(&name)) != NULL)
+        text_clear(&name);
+    if (own.length > 0)
+        text_append_format(&name, "%s%s", name.length > 0 ? " " : "", text_string(&own));
+    if (text_failed(&own))
+        name.failed = true;
+    text_finish(&own);
+    return text_take(&name);
+}
+
+/* A name that was asked for. Machines have many devices of a few models. */
+struct known_name {
+    uint32_t vendor;
+    uint32_t device;
+    char *name;
+};
+
+#define KNOWN_NAMES_MOST 64
+
+/* The file that was read, below which root, and what was found in it. */
+static struct pci_ids kept;
+static char *kept_prefix;
+static struct {
+    VECTOR_OF(struct known_name);
+} known_names;
+
+void pci_names_finish(void)
+{
+    struct known_name *known;
+
+    vector_for_each (known, &known_names)
+        free(known->name);
+    vector_finish(&known_names);
+    pci_ids_finish(&kept);
+    free(kept_prefix);
+    kept_prefix = NULL;
+}
+
+/* Where distributions put it. */
+static bool read_ids(const struct root *root, struct text *content)
+{
+    static const char *const paths[] = {
+        "/usr/share/misc/pci.ids",
+        "/usr/share/hwdata/pci.ids",
+        "/usr/share/pci.ids",
+    };
+
+    for (size_t i = 0; i < COUNT(paths); i++)
+        if (root_read_long(root, IDS_LONGEST, content, "%s", paths[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Reads the file unless that was done: of the recorded machine if it has one, else our own. */
+static bool keep_ids(const struct root *root)
+{
+    static char nothing[] = "";
+    static const struct root own = {.prefix = nothing};
+    struct text content = {0};
+
+    if (kept_prefix != NULL && strcmp(kept_prefix, root->prefix) == 0)
+        return true;
+    pci_names_finish();
+    if (!read_ids(root, &content) && root->prefix[0] != '\0')
+        read_ids(&own, &content);
+    if (text_failed(&content) || pci_ids_init(&kept, &content) < 0) {
+        text_finish(&content);
+        pci_ids_finish(&kept);
+        return false;
+    }
+    kept_prefix = strdup(root->prefix);
+    return kept_prefix != NULL;
+}
+
+char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
+{
+    struct known_name *known;
+    char *name;
+
+    if (!keep_ids(root))
+        return NULL;
+    vector_for_each (known, &known_names)
+        if (known->vendor == vendor && known->device == device)
+            return strdup(known->name);
+    name = pci_ids_name(&kept, vendor, device);
+    if (name == NULL || known_names.count >= KNOWN_NAMES_MOST)
+        return name;
+    known = vector_append(&known_names);
+    if (known != NULL)
+        *known = (struct known_name){.vendor = vendor, .device = device, .name = name};
+    return known == NULL ? name : strdup(name);
+}
+
+/* An id as the kernel writes it, four digits in upper case. */
+static bool parse_id(const char *digits, uint32_t *ret_id)
+{
+    uint32_t id = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int digit = hex_digit((char)tolower((unsigned char)digits[i]));
+
+        if (digit < 0)
+            return false;
+        id = id << 4 | (uint32_t)digit;
+    }
+    *ret_id = id;
+    return true;
+}
+
+/* The ids in a uevent, PCI_ID=8086:5912, for a directory of which little more was recorded. */
+static bool read_uevent(const struct root *root, const char *path, uint32_t *ret_vendor,
+                        uint32_t *ret_device)
+{
+    static const char key[] = "PCI_ID=";
+    struct root_value uevent;
+    char *rest = uevent.text;
+    char *line;
+
+    if (root_read(root, &uevent, "%s/uevent", path) != 0)
+        return false;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        const char *ids = line + strlen(key);
+
+        if (strncmp(line, key, strlen(key)) == 0)
+            return strlen(ids) == strlen("8086:5912") && ids[4] == ':' &&
+                   parse_id(ids, ret_vendor) && parse_id(ids + 5, ret_device);
+    }
+    return false;
+}
+
+char *pci_name(const struct root *root, const char *path)
+{
+    struct optional_number vendor = root_number(root, "%s/vendor", path);
+    struct optional_number device = root_number(root, "%s/device", path);
+    uint32_t ids[2];
+
+    if (!vendor.known && !device.known && read_uevent(root, path, &ids[0], &ids[1]))
+        return pci_name_by_ids(root, ids[0], ids[1]);
+    if (!vendor.known || !device.known || vendor.value > 0xffff || device.value > 0xffff)
+        return NULL;
+    return pci_name_by_ids(root, (uint32_t)vendor.value, (uint32_t)device.value);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The machine's files: below /, or below the directory of a recorded machine (BERTH_SYSROOT). Paths
+ * begin with a slash and are those of the machine: "/sys/class/drm". Everything read is anybody's
+ * bytes: it is bounded and parsed strictly. Any of these may block for as long as a driver does.
+ */
+#ifndef HARDWARE_ROOT_H
+#define HARDWARE_ROOT_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/string_list.h"
+#include "base/text/text.h"
+#include "model/optional.h"
+
+struct root {
+    char *prefix;  /* "" for the machine itself; no slash at the end */
+    bool recorded; /* device files and processes are not this machine's */
+};
+
+/* By BERTH_SYSROOT. Fails with BERTH_ERROR_MEMORY. */
+int root_init(struct root *root, struct berth_error *error);
+void root_finish(struct root *root);
+
+/* The longest value that is taken from a file; what follows is cut. A page is what sysfs gives. */
+#define ROOT_VALUE_SIZE 4097
+
+struct root_value {
+    char text[ROOT_VALUE_SIZE]; /* terminated; without the blanks and newlines at its end */
+    size_t length;              /* there may be zero bytes within, in what lies */
+};
+
+/* Reads a file: `format` makes its path. Returns 0, or a negative errno (-ENOENT and so on) with an
+ * empty value. */
+int root_read(const struct root *root, struct root_value *ret_value, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Opens a directory, so that much below it is read at little cost. Returns a descriptor, which the
+ * caller closes, or a negative errno. */
+int root_open(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* root_read of the file `path` below such a directory; no slash at its beginning. */
+int root_read_at(int directory, const char *path, struct root_value *ret_value);
+
+/* Reads a file of at most `most` bytes (what follows is cut) after what `out` holds. Returns as
+ * root_read, -ENOMEM included. */
+int root_read_long(const struct root *root, size_t most, struct text *out, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A file that holds one number: decimal, or hexadecimal after 0x. Unknown when it cannot be read,
+ * is something else, or does not fit. */
+struct optional_number root_number(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same where it may be negative; returns whether it is known. */
+bool root_signed(const struct root *root, int64_t *ret_number, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A file that holds hexadecimal digits without 0x in front; returns whether it is known. */
+struct optional_number root_hexadecimal(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Adds the names in a directory, without those that begin with a dot, numbers within names by value
+ * (card2 before card10). At most ROOT_NAMES_MOST. Returns as root_read. */
+#define ROOT_NAMES_MOST 65536
+int root_list(const struct root *root, struct string_list *ret_names, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The last part of what a symbolic link names (driver -> .../amdgpu gives amdgpu). NULL when there
+ * is no link or no memory; the caller frees it. */
+char *root_link_name(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The path with all links resolved, still as the machine's: "/sys/devices/...". Links that lead out
+ * of a recorded machine lead nowhere. NULL when there is nothing or no memory; the caller frees it.
+ */
+char *root_resolve(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether there is something; never opens it. */
+bool root_has(const struct root *root, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "history/history_database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/error.h"
+
+/* No value of ours is nearly as long; SQLite would take a gigabyte. */
+enum { VALUE_LONGEST = 1024 * 1024 };
+
+/* Files on these are used by several machines, between which a log that is shared in memory does
+ * not work. */
+static const unsigned long network_file_systems[] = {
+    0x6969,     /* NFS */
+    0xFF534D42, /* CIFS */
+    0xFE534D42, /* SMB2 */
+    0x517B,     /* SMB */
+    0x01021997, /* 9P */
+    0x5346414F, /* AFS */
+    0x00C36400, /* Ceph */
+    0x0BD00BD0, /* Lustre */
+    0x47504653, /* GPFS */
+    0x19830326, /* BeeGFS */
+};
+
+/* From each version to the next. */
+static const char *const migrations[HISTORY_VERSION] = {
+    "CREATE TABLE pool (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    " epoch INTEGER NOT NULL DEFAULT 0, known INTEGER NOT NULL DEFAULT 0,"
+    " seen INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE lease (pool INTEGER NOT NULL REFERENCES pool (number), id INTEGER NOT NULL,"
+    " parent INTEGER, name TEXT, user TEXT NOT NULL, uid INTEGER NOT NULL, command TEXT,"
+    " devices TEXT NOT NULL, share INTEGER NOT NULL, claimed INTEGER NOT NULL,"
+    " granted INTEGER NOT NULL, ended INTEGER, end TEXT, exit_code INTEGER,"
+    " judged INTEGER NOT NULL DEFAULT 0, idle INTEGER NOT NULL DEFAULT 0,"
+    " UNIQUE (pool, id));"
+    "CREATE INDEX lease_granted ON lease (granted);"
+    "CREATE INDEX lease_ended ON lease (ended);"
+    "CREATE INDEX lease_user ON lease (user, granted);"
+    /* For people with a question of their own: a row for each device of each lease. */
+    "CREATE VIEW lease_device AS SELECT device.value AS device, lease.*"
+    " FROM lease, json_each('[\"' || replace(devices, ',', '\",\"') || '\"]') AS device;",
+};
+
+/* ---- Failures ---- */
+
+static int code_of(int code)
+{
+    switch (code & 0xFF) {
+    case SQLITE_NOMEM:
+        return BERTH_ERROR_MEMORY;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return BERTH_ERROR_PERMISSION;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+    case SQLITE_ERROR:
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG:
+        return BERTH_ERROR_SYNTAX;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return BERTH_ERROR_BUSY;
+    default:
+        return BERTH_ERROR_IO;
+    }
+}
+
+/* What SQLite says in words of its own, said for people. */
+static const char *describe(const struct history_database *database, int code)
+{
+    switch (code & 0xFF) {
+    case SQLITE_NOTADB:
+        return "wanted a history, found something else";
+    case SQLITE_CORRUPT:
+        return "it is damaged";
+    case SQLITE_FULL:
+        return "no space left on the disk";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "somebody else keeps it locked";
+    case SQLITE_ERROR:
+        return sqlite3_errmsg(database->connection);
+    default:
+        return sqlite3_errstr(code);
+    }
+}
+
+int database_fail(const struct history_database *database, int code, struct berth_error *error)
+{
+    int number = sqlite3_system_errno(database->connection);
+    int base = code & 0xFF;
+
+    if (base == SQLITE_NOMEM)
+        return error_set_memory(error);
+    if (number != 0 && (base == SQLITE_IOERR || base == SQLITE_CANTOPEN || base == SQLITE_PERM))
+        return error_set_errno(error, number, "%s", database->path);
+    return error_set(error, code_of(code), "%s: %s", database->path, describe(database, code));
+}
+
+/* ---- Statements ---- */
+
+int database_run(struct history_database *database, const char *statements,
+                 struct berth_error *error)
+{
+    int code = sqlite3_exec(database->connection, statements, NULL, NULL, NULL);
+
+    return code == SQLITE_OK ? 0 : database_fail(database, code, error);
+}
+
+int database_prepare(struct history_database *database, const char *words,
+                     sqlite3_stmt **ret_statement, struct berth_error *error)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(database->connection, words, -1, &statement, NULL);
+
+    if (code != SQLITE_OK)
+        return database_fail(database, code, error);
+    *ret_statement = statement;
+    return 0;
+}
+
+int database_step(struct history_database *database, sqlite3_stmt *statement,
+                  struct berth_error *error)
+{
+    int code = sqlite3_step(statement);
+    int failed = 0;
+
+    if (code != SQLITE_DONE && code != SQLITE_ROW)
+        failed = database_fail(database, code, error);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return failed;
+}
+
+static int ask_number(struct history_database *database, const char *question, int64_t *ret_number,
+                      struct berth_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = database_prepare(database, question, &statement, error);
+
+    if (code < 0)
+        return code;
+    code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *ret_number = sqlite3_column_int64(statement, 0);
+    code = code == SQLITE_ROW ? 0 : database_fail(database, code, error);
+    sqlite3_finalize(statement);
+    return code;
+}
+
+/* ---- Opening ---- */
+
+void database_close(struct history_database *database)
+{
+    sqlite3_close_v2(database->connection);
+    free(database->path);
+    *database = (struct history_database){0};
+}
+
+/* Somebody may have edited the file: nothing in it is run, and no value is taken that is huge. */
+static void distrust(sqlite3 *connection, bool for_writing)
+{
+    sqlite3_extended_result_codes(connection, 1);
+    sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_VIEW, for_writing ? 1 : 0, NULL);
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, VALUE_LONGEST);
+    sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_busy_timeout(connection, HISTORY_PATIENCE);
+}
+
+static int open_connection(struct history_database *database, const char *name, int flags,
+                           struct berth_error *error)
+{
+    int code = sqlite3_open_v2(name, &database->connection,
+                               flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+
+    if (database->connection == NULL)
+        return error_set_memory(error);
+    distrust(database->connection, (flags & SQLITE_OPEN_READWRITE) != 0);
+    return code == SQLITE_OK ? 0 : database_fail(database, code, error);
+}
+
+/* Whose it is and of which version; 0: an empty file. */
+static int read_version(struct history_database *database, int64_t *ret_version,
+                        struct berth_error *error)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t tables = 0;
+    /* All of it at one moment: somebody may just be making it. */
+    int code = database_run(database, "BEGIN", error);
+
+    if (code < 0)
+        return code;
+    code = ask_number(database, "PRAGMA application_id", &application, error);
+    if (code == 0)
+        code = ask_number(database, "PRAGMA user_version", &version, error);
+    if (code == 0)
+        code = ask_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
+    if (code < 0)
+        return code;
+    code = database_run(database, "COMMIT", error);
+    if (code < 0)
+        return code;
+    if (application == 0 && version == 0 && tables == 0) {
+        *ret_version = 0;
+        return 0;
+    }
+    if (application != HISTORY_APPLICATION || version < 1)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "%s: wanted a history of berth, found another database", database->path);
+    if (version > HISTORY_VERSION)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "%s: wanted a history of version %d, found version %lld of a later berth",
+                         database->path, HISTORY_VERSION, (long long)version);
+    *ret_version = version;
+    return 0;
+}
+
+/* SQLite would wait for a pipe for ever, and says little of what it cannot open. */
+static int look_at_file(const char *path, struct berth_error *error)
+{
+    struct stat status = {0};
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int number = descriptor < 0 || fstat(descriptor, &status) < 0 ? errno : 0;
+
+    if (descriptor >= 0)
+        close(descriptor);
+    if (number != 0)
+        return error_set_errno(error, number, "%s", path);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted a file, found something else",
+                         path);
+    return 0;
+}
+
+static int keep_path(struct history_database *database, const char *path, struct berth_error *error)
+{
+    *database = (struct history_database){.path = strdup(path)};
+    return database->path == NULL ? error_set_memory(error) : 0;
+}
+
+/* Whether nobody has written what is not in the file itself yet. */
+static bool has_no_log(const char *path)
+{
+    struct text log = {0};
+    struct stat status;
+    bool has_none;
+
+    text_append(&log, path);
+    text_append(&log, "-wal");
+    has_none = !text_failed(&log) && (stat(text_string(&log), &status) < 0 || status.st_size == 0);
+    text_finish(&log);
+    return has_none;
+}
+
+/* The path as a URI, which takes an option: a file that is nobody's any more, perhaps on a disk
+ * that cannot be written, needs no log beside it. */
+static int open_immutable(struct history_database *database, struct berth_error *error)
+{
+    struct text name = {0};
+    int code;
+
+    text_append(&name, "file:");
+    for (const char *byte = database->path; *byte != '\0'; byte++) {
+        if (strchr("%?#", *byte) != NULL)
+            text_append_format(&name, "%%%02X", (unsigned char)*byte);
+        else
+            text_append_char(&name, *byte);
+    }
+    text_append(&name, "?immutable=1");
+    sqlite3_close_v2(database->connection);
+    database->connection = NULL;
+    code = text_failed(&name) ? error_set_memory(error)
+                              : open_connection(database, text_string(&name),
+                                                SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, error);
+    text_finish(&name);
+    return code;
+}
+
+/* Whether it failed because there is no log beside the file, and none can be made. */
+static bool needs_log(const struct history_database *database)
+{
+    int code = sqlite3_errcode(database->connection) & 0xFF;
+
+    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+}
+
+static int open_for_reading(struct history_database *database, struct berth_error *error)
+{
+    int64_t version = 0;
+    int code = open_connection(database, database->path, SQLITE_OPEN_READONLY, error);
+
+    if (code == 0)
+        code = read_version(database, &version, error);
+    if (code < 0 && needs_log(database) && has_no_log(database->path)) {
+        code = open_immutable(database, error);
+        if (code == 0)
+            code = read_version(database, &version, error);
+    }
+    if (code < 0)
+        return code;
+    if (version == 0)
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "%s: nothing was recorded yet",
+                         database->path);
+    return 0;
+}
+
+int database_open_read(struct history_database *database, const char *path,
+                       struct berth_error *error)
+{
+    int code = look_at_file(path, error);
+
+    if (code < 0)
+        return code;
+    code = keep_path(database, path, error);
+    if (code == 0)
+        code = open_for_reading(database, error);
+    if (code < 0)
+        database_close(database);
+    return code;
+}
+
+static int migrate(struct history_database *database, int64_t version, struct berth_error *error)
+{
+    struct text statements = {0};
+    int code;
+
+    text_append(&statements, "BEGIN IMMEDIATE;");
+    for (; version < HISTORY_VERSION; version++)
+        text_append(&statements, migrations[version]);
+    text_append_format(&statements, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
+                       HISTORY_APPLICATION, HISTORY_VERSION);
+    code = text_failed(&statements) ? error_set_memory(error)
+                                    : database_run(database, text_string(&statements), error);
+    if (code < 0)
+        sqlite3_exec(database->connection, "ROLLBACK", NULL, NULL, NULL);
+    text_finish(&statements);
+    return code;
+}
+
+static bool is_on_network(const char *path)
+{
+    struct statfs about;
+
+    if (statfs(path, &about) < 0)
+        return false;
+    for (size_t i = 0; i < COUNT(network_file_systems); i++) {
+        if (((unsigned long)about.f_type & 0xFFFFFFFF) == network_file_systems[i])
+            return true;
+    }
+    return false;
+}
+
+/* The log stays beside the file when nobody writes: who may not write in the directory could not
+ * read without it. */
+static int choose_journal(struct history_database *database, struct berth_error *error)
+{
+    int stays = 1;
+
+    if (is_on_network(database->path))
+        return database_run(database, "PRAGMA journal_mode = TRUNCATE", error);
+    sqlite3_file_control(database->connection, "main", SQLITE_FCNTL_PERSIST_WAL, &stays);
+    return database_run(database, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304;",
+                        error);
+}
+
+static int open_for_writing(struct history_database *database, struct berth_error *error)
+{
+    int64_t version = 0;
+    int code = open_connection(database, database->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                               error);
+
+    if (code == 0)
+        code = read_version(database, &version, error);
+    /* Room that old rows have left can be given back; to be said before there is anything. */
+    if (code == 0 && version == 0)
+        code = database_run(database, "PRAGMA auto_vacuum = INCREMENTAL", error);
+    if (code == 0)
+        code = choose_journal(database, error);
+    if (code == 0)
+        code =
+            database_run(database, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;", error);
+    if (code == 0 && version < HISTORY_VERSION)
+        code = migrate(database, version, error);
+    return code;
+}
+
+int database_open_write(struct history_database *database, const char *path,
+                        struct berth_error *error)
+{
+    int code = look_at_file(path, error);
+
+    if (code < 0 && code != BERTH_ERROR_NOT_FOUND)
+        return code;
+    code = keep_path(database, path, error);
+    if (code == 0)
+        code = open_for_writing(database, error);
+    if (code < 0)
+        database_close(database);
+    return code;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/cdi_document.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/error.h"
+#include "base/text/json.h"
+#include "model/cdi_names.h"
+
+#define PERMISSION_BITS 07777
+
+/* A device file, looked at once however many devices have it. */
+struct cdi_node {
+    const char *path;   /* the device's */
+    struct stat status; /* only of a good one */
+    bool is_good;
+    size_t entry; /* the last one that it was written to */
+};
+
+struct cdi_writing {
+    const char *root;
+    VECTOR_OF(struct cdi_node); /* in the order of devices, each once */
+    struct string_list *notes;
+    struct berth_error *error;
+    struct json json;
+    size_t entries; /* that were begun */
+};
+
+/* Keeps the message as a note. */
+static int note(struct cdi_writing *writing, const struct berth_error *told)
+{
+    return string_list_append(writing->notes, told->message) < 0 ? error_set_memory(writing->error)
+                                                                 : 0;
+}
+
+static const char *describe_type(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return "a regular file";
+    case S_IFDIR:
+        return "a directory";
+    case S_IFLNK:
+        return "a symbolic link";
+    case S_IFBLK:
+        return "a block device";
+    default:
+        return "something else";
+    }
+}
+
+/* Looks at a file that is new. */
+static int look(struct cdi_writing *writing, struct cdi_node *node)
+{
+    struct berth_error told = BERTH_ERROR_INIT;
+    struct text place = {0};
+    const char *path;
+    int code = 0;
+
+    text_append(&place, writing->root);
+    text_append(&place, node->path);
+    path = text_string(&place);
+    if (text_failed(&place))
+        code = error_set_memory(writing->error);
+    else if (node->path[0] != '/')
+        error_set(&told, BERTH_ERROR_INVALID, "%s: wanted an absolute path, left out", node->path);
+    else if (lstat(path, &node->status) < 0)
+        error_set(&told, BERTH_ERROR_IO, "%s: %s, left out", path, strerror(errno));
+    else if (!S_ISCHR(node->status.st_mode))
+        error_set(&told, BERTH_ERROR_INVALID, "%s: wanted a character device, found %s, left out",
+                  path, describe_type(node->status.st_mode));
+    else
+        node->is_good = true;
+    text_finish(&place);
+    return code < 0 || node->is_good ? code : note(writing, &told);
+}
+
+static struct cdi_node *find_node(const struct cdi_writing *writing, const char *path)
+{
+    struct cdi_node *node;
+
+    vector_for_each (node, writing) {
+        if (strcmp(node->path, path) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+static bool is_leasable(const struct device *device)
+{
+    return !device->partitioned;
+}
+
+static bool has_nodes(const struct cdi_writing *writing, const struct device *device)
+{
+    char *const *path;
+
+    vector_for_each (path, &device->nodes) {
+        if (find_node(writing, *path)->is_good)
+            return true;
+    }
+    return false;
+}
+
+/* Looks at all files of a device. */
+static int look_at_device(struct cdi_writing *writing, const struct device *device)
+{
+    struct berth_error told = BERTH_ERROR_INIT;
+    char *const *path;
+    int code = 0;
+
+    vector_for_each (path, &device->nodes) {
+        struct cdi_node *node;
+
+        if (find_node(writing, *path) != NULL)
+            continue;
+        node = vector_append(writing);
+        if (node == NULL)
+            return error_set_memory(writing->error);
+        node->path = *path;
+        code = look(writing, node);
+        if (code < 0)
+            return code;
+    }
+    if (has_nodes(writing, device))
+        return 0;
+    error_set(&told, BERTH_ERROR_NO_DEVICE, "%s: no device file, left out",
+              device_id_format(device->id).text);
+    return note(writing, &told);
+}
+
+static void write_number(struct json *json, const char *key, uint64_t number)
+{
+    json_number_member(json, key, true, number);
+}
+
+/* Writes it unless it is bad, or in the entry already. */
+static void write_node(struct cdi_writing *writing, struct cdi_node *node)
+{
+    struct json *json = &writing->json;
+    struct text host = {0};
+
+    if (!node->is_good || node->entry == writing->entries)
+        return;
+    node->entry = writing->entries;
+    json_object_begin(json);
+    json_string_member(json, "path", node->path);
+    if (*writing->root != '\0') {
+        text_append(&host, writing->root);
+        text_append(&host, node->path);
+        json_string_member(json, "hostPath", text_string(&host));
+        json->text->failed = json->text->failed || text_failed(&host);
+        text_finish(&host);
+    }
+    json_string_member(json, "type", "c");
+    write_number(json, "major", major(node->status.st_rdev));
+    write_number(json, "minor", minor(node->status.st_rdev));
+    write_number(json, "fileMode", node->status.st_mode & PERMISSION_BITS);
+    write_number(json, "uid", node->status.st_uid);
+    write_number(json, "gid", node->status.st_gid);
+    json_string_member(json, "permissions", "rw");
+    json_object_end(json);
+}
+
+static void begin_entry(struct cdi_writing *writing, const char *name)
+{
+    struct json *json = &writing->json;
+
+    writing->entries++;
+    json_object_begin(json);
+    json_string_member(json, "name", name);
+    json_key(json, "containerEdits");
+    json_object_begin(json);
+    json_key(json, "deviceNodes");
+    json_array_begin(json);
+}
+
+static void end_entry(struct json *json)
+{
+    json_array_end(json);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+static void write_entry(struct cdi_writing *writing, const struct device *device)
+{
+    char *const *path;
+
+    begin_entry(writing, device_id_format(device->id).text);
+    vector_for_each (path, &device->nodes)
+        write_node(writing, find_node(writing, *path));
+    end_entry(&writing->json);
+}
+
+static void write_all(struct cdi_writing *writing)
+{
+    struct cdi_node *node;
+
+    begin_entry(writing, CDI_ALL);
+    vector_for_each (node, writing)
+        write_node(writing, node);
+    end_entry(&writing->json);
+}
+
+/* A runtime of nvidia's that looks at every container would add all GPUs for this variable, which
+ * images that are made for CUDA come with. */
+static void write_common_edits(struct json *json)
+{
+    json_key(json, "containerEdits");
+    json_object_begin(json);
+    json_key(json, "env");
+    json_array_begin(json);
+    json_string(json, "NVIDIA_VISIBLE_DEVICES=void");
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void write_document(struct cdi_writing *writing, const struct device_list *devices,
+                           struct text *out)
+{
+    struct json *json = &writing->json;
+    const struct device *device;
+
+    json_start(json, out, JSON_INDENTED);
+    json_object_begin(json);
+    json_string_member(json, "cdiVersion", CDI_VERSION);
+    json_string_member(json, "kind", CDI_KIND);
+    json_key(json, "devices");
+    json_array_begin(json);
+    vector_for_each (device, devices) {
+        if (is_leasable(device) && has_nodes(writing, device))
+            write_entry(writing, device);
+    }
+    write_all(writing);
+    json_array_end(json);
+    write_common_edits(json);
+    json_object_end(json);
+    json_finish(json);
+}
+
+/* Whether there is anything to write. */
+static int check_any(const struct cdi_writing *writing, size_t leasable)
+{
+    const struct cdi_node *node;
+
+    vector_for_each (node, writing) {
+        if (node->is_good)
+            return 0;
+    }
+    return error_set(writing->error, BERTH_ERROR_NO_DEVICE,
+                     "wanted a device with a device file, found %s",
+                     leasable == 0 ? "no device" : "none");
+}
+
+int cdi_write(const struct device_list *devices, const char *root, struct text *out,
+              struct string_list *notes, struct berth_error *error)
+{
+    struct cdi_writing writing = {.root = root, .notes = notes, .error = error};
+    const struct device *device;
+    size_t leasable = 0;
+    int code = 0;
+
+    vector_for_each (device, devices) {
+        if (code < 0 || !is_leasable(device))
+            continue;
+        leasable++;
+        code = look_at_device(&writing, device);
+    }
+    if (code == 0)
+        code = check_any(&writing, leasable);
+    if (code == 0)
+        write_document(&writing, devices, out);
+    if (code == 0 && text_failed(out))
+        code = error_set_memory(error);
+    vector_finish(&writing);
+    return code;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/labelled_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "launch/output_queue.h"
+
+/* How long one who does not read is waited for in a hurry, in milliseconds. */
+#define PATIENCE 5000
+
+enum { READ_MOST = 16384 };
+
+/* One of the two pipes of a command. */
+struct stream {
+    int from;  /* -1: closed */
+    int to;    /* -1: closed, or the command's alone */
+    int asked; /* its entry in the poll; -1: none */
+    uint32_t number;
+    struct sink *sink;
+    struct text line; /* what has come of it */
+};
+
+struct labels {
+    struct sink sinks[2]; /* our standard output and error; the second may stand for nothing */
+    struct sink *sink_of[2];
+    int asked[2]; /* their entries in the poll; -1: none */
+    int width;    /* of a number */
+    bool hurry;
+    size_t first; /* the stream that may read first */
+    size_t begun; /* streams whose commands have been started */
+    size_t stream_count;
+    struct stream streams[];
+};
+
+static int width_of(uint32_t numbers)
+{
+    int width = 1;
+
+    for (uint32_t largest = numbers == 0 ? 0 : numbers - 1; largest >= 10; largest /= 10)
+        width++;
+    return width;
+}
+
+int labels_create(const struct labels_facts *facts, struct labels **ret_labels,
+                  struct berth_error *error)
+{
+    size_t streams = 2 * (size_t)facts->count;
+    struct labels *labels = calloc(1, sizeof(*labels) + streams * sizeof(*labels->streams));
+
+    if (labels == NULL)
+        return error_set_memory(error);
+    labels->width = width_of(facts->numbers);
+    labels->stream_count = streams;
+    sink_open(&labels->sinks[0], facts->output);
+    labels->sink_of[0] = labels->sink_of[1] = &labels->sinks[0];
+    /* Lines of both go to one place: then one after the other, not one into the other. */
+    if (!sink_is(&labels->sinks[0], facts->error)) {
+        sink_open(&labels->sinks[1], facts->error);
+        labels->sink_of[1] = &labels->sinks[1];
+    }
+    *ret_labels = labels;
+    return 0;
+}
+
+static void close_end(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* Moves it out of the way of the standard ones, which are the command's to have. */
+static int move_up(int *descriptor)
+{
+    int other;
+
+    if (*descriptor > STDERR_FILENO)
+        return 0;
+    other = fcntl(*descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (other < 0)
+        return -1;
+    close(*descriptor);
+    *descriptor = other;
+    return 0;
+}
+
+/* Returns 0 or an errno; then both ends are closed. */
+static int open_stream(struct stream *stream)
+{
+    int ends[2];
+    int number = 0;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    if (move_up(&ends[0]) < 0 || move_up(&ends[1]) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+        number = errno;
+    stream->from = ends[0];
+    stream->to = ends[1];
+    if (number != 0) {
+        close_end(&stream->from);
+        close_end(&stream->to);
+    }
+    return number;
+}
+
+int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *copy,
+                 struct berth_error *error)
+{
+    int *const ends[] = {&copy->output, &copy->error};
+    struct stream *streams = labels->streams + labels->begun;
+    int failure = 0;
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        streams[i] = (struct stream){-1, -1, -1, number, labels->sink_of[i], {0}};
+    labels->begun += COUNT(ends);
+    for (size_t i = 0; i < COUNT(ends) && failure == 0; i++) {
+        if (!sink_is_open(labels->sink_of[i]))
+            continue;
+        failure = open_stream(&streams[i]);
+        *ends[i] = streams[i].to;
+    }
+    if (failure == 0)
+        return 0;
+    labels_began(labels);
+    return error_set(error, BERTH_ERROR_LIMIT, "wanted a pipe for labelled output: %s",
+                     strerror(failure));
+}
+
+void labels_began(struct labels *labels)
+{
+    size_t first = labels->begun < 2 ? 0 : labels->begun - 2;
+
+    for (size_t i = first; i < labels->begun; i++)
+        close_end(&labels->streams[i].to);
+}
+
+void labels_abandon(struct labels *labels)
+{
+    labels_began(labels);
+    for (size_t i = 0; i < labels->begun; i++)
+        close_end(&labels->streams[i].from);
+}
+
+/* What has come of the line, if anything, is a line. */
+static void put_line(const struct labels *labels, struct stream *stream)
+{
+    struct text *out = &stream->sink->pending;
+
+    text_append_format(out, "%*u: ", labels->width, stream->number);
+    text_append_bytes(out, text_string(&stream->line), stream->line.length);
+    text_append_char(out, '\n');
+    if (text_failed(&stream->line) || text_failed(out))
+        sink_fail(stream->sink, ENOMEM);
+    text_clear(&stream->line);
+}
+
+static void take_bytes(const struct labels *labels, struct stream *stream, const char *bytes,
+                       size_t length)
+{
+    while (length > 0) {
+        size_t room = LABELS_LINE_LONGEST - stream->line.length;
+        const char *end = memchr(bytes, '\n', length);
+        size_t part = end == NULL ? length : (size_t)(end - bytes);
+
+        if (part > room)
+            part = room;
+        text_append_bytes(&stream->line, bytes, part);
+        bytes += part;
+        length -= part;
+        if (length == 0)
+            return;
+        put_line(labels, stream);
+        if (*bytes == '\n') {
+            bytes++;
+            length--;
+        }
+    }
+}
+
+static void close_stream(const struct labels *labels, struct stream *stream)
+{
+    if (stream->line.length > 0)
+        put_line(labels, stream);
+    text_finish(&stream->line);
+    close_end(&stream->from);
+}
+
+/* Reads a piece, at most so much. Returns its length; 0: there is no more now. */
+static size_t read_stream(const struct labels *labels, struct stream *stream, size_t most)
+{
+    char bytes[READ_MOST];
+    ssize_t length = read(stream->from, bytes, most < sizeof(bytes) ? most : sizeof(bytes));
+
+    if (length > 0) {
+        take_bytes(labels, stream, bytes, (size_t)length);
+        return (size_t)length;
+    }
+    if (length == 0 || (errno != EAGAIN && errno != EINTR))
+        close_stream(labels, stream);
+    return 0;
+}
+
+/* Nobody takes it any more: who writes is to know. */
+static void close_failed(struct labels *labels)
+{
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[i];
+
+        if (stream->from >= 0 && !sink_is_open(stream->sink)) {
+            text_clear(&stream->line);
+            close_stream(labels, stream);
+        }
+    }
+}
+
+size_t labels_poll_most(const struct labels *labels)
+{
+    return COUNT(labels->sinks) + labels->stream_count;
+}
+
+/* No more than is open: the system takes no more entries than descriptors. */
+static int ask(struct pollfd entry, struct pollfd *polls, size_t *count)
+{
+    if (entry.fd < 0)
+        return -1;
+    polls[*count] = entry;
+    return (int)(*count)++;
+}
+
+size_t labels_ask(struct labels *labels, struct pollfd *polls)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COUNT(labels->sinks); i++)
+        labels->asked[i] = ask(sink_ask(&labels->sinks[i]), polls, &count);
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[i];
+        struct pollfd entry = {.fd = stream->from, .events = POLLIN};
+
+        if (!sink_has_room(stream->sink))
+            entry.fd = -1;
+        stream->asked = ask(entry, polls, &count);
+    }
+    return count;
+}
+
+static bool is_ready(const struct pollfd *polls, int asked)
+{
+    return asked >= 0 && polls[asked].revents != 0;
+}
+
+void labels_turn(struct labels *labels, const struct pollfd *polls)
+{
+    for (size_t i = 0; i < COUNT(labels->sinks); i++) {
+        if (is_ready(polls, labels->asked[i]))
+            sink_write(&labels->sinks[i]);
+    }
+    close_failed(labels);
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[(labels->first + i) % labels->begun];
+
+        if (is_ready(polls, stream->asked) && stream->from >= 0 && sink_has_room(stream->sink))
+            read_stream(labels, stream, READ_MOST);
+    }
+    labels->first++;
+}
+
+void labels_collect(struct labels *labels, bool hurry)
+{
+    labels->hurry = hurry;
+    for (size_t i = 0; i < labels->begun; i++) {
+        struct stream *stream = &labels->streams[i];
+        int left = 0;
+
+        /* No more than what is there now: some stranger may have got hold of the other end. */
+        if (stream->from >= 0 && ioctl(stream->from, FIONREAD, &left) < 0)
+            left = 0;
+        while (left > 0 && stream->from >= 0) {
+            size_t length = read_stream(labels, stream, (size_t)left);
+
+            left = length == 0 ? 0 : left - (int)length;
+        }
+        if (stream->from >= 0)
+            close_stream(labels, stream);
+    }
+}
+
+/* Writes all. */
+static void drain(const struct labels *labels, struct sink *sink)
+{
+    struct pollfd waiting = sink_ask(sink);
+
+    while (waiting.fd >= 0) {
+        int ready = poll(&waiting, 1, labels->hurry ? PATIENCE : -1);
+
+        if (ready > 0)
+            sink_write(sink);
+        else if (ready == 0)
+            sink_fail(sink, ETIMEDOUT);
+        waiting = sink_ask(sink);
+    }
+}
+
+int labels_finish(struct labels *labels, struct berth_error *error)
+{
+    int code = 0;
+
+    if (labels == NULL)
+        return 0;
+    for (size_t i = 0; i < COUNT(labels->sinks); i++) {
+        struct sink *sink = &labels->sinks[i];
+
+        drain(labels, sink);
+        if (code == 0 && sink->failure == ENOMEM)
+            code = error_set_memory(error);
+        else if (code == 0 && sink->failure != 0 && sink->failure != EPIPE)
+            code = error_set(error, BERTH_ERROR_IO, "wanted to write labelled output: %s",
+                             strerror(sink->failure));
+        sink_close(sink);
+    }
+    labels_abandon(labels);
+    for (size_t i = 0; i < labels->begun; i++)
+        text_finish(&labels->streams[i].line);
+    free(labels);
+    return code;
+}

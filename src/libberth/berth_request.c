@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/suggest.h"
+#include "base/text/quote.h"
+#include "libberth/local/compiled_requests.h"
+
+int berth_request_create(struct berth_request **ret_request, struct berth_error *error)
+{
+    struct berth_request *request = malloc(sizeof(*request));
+
+    if (request == NULL)
+        return error_set_memory(error);
+    request_options_init(&request->options);
+    request->core = request_core_create();
+    if (request->core == NULL) {
+        free(request);
+        return error_set_memory(error);
+    }
+    *ret_request = request;
+    return 0;
+}
+
+/* Pools find out by the mark; the last of them frees the core. */
+static void end_core(struct request_core *core)
+{
+    atomic_store(&core->ended, true);
+    request_core_release(core);
+}
+
+void berth_request_destroy(struct berth_request *request)
+{
+    if (request == NULL)
+        return;
+    end_core(request->core);
+    request_options_finish(&request->options);
+    free(request);
+}
+
+static int refuse_name(const char *name, struct berth_error *error)
+{
+    struct nearest nearest = {.wanted = name};
+
+    for (size_t i = 0; i < request_option_set.count; i++) {
+        if (!request_option_set.options[i].command_only)
+            nearest_offer(&nearest, request_option_set.options[i].name);
+    }
+    if (nearest.best != NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted a property of a request, found %s, did you mean %s?",
+                         quote(name).text, nearest.best);
+    return error_set(error, BERTH_ERROR_INVALID,
+                     "wanted a property of a request such as gpus or model, found %s",
+                     quote(name).text);
+}
+
+int berth_request_set(struct berth_request *request, const char *name, const char *value,
+                      struct berth_error *error)
+{
+    const struct option *option = option_find(&request_option_set, name, strlen(name));
+    struct request_core *core = NULL;
+    int code;
+
+    if (option == NULL || option->command_only)
+        return refuse_name(name, error);
+    /* What pools have compiled so far is of the request as it was. */
+    if (atomic_load(&request->core->references) > 1) {
+        core = request_core_create();
+        if (core == NULL)
+            return error_set_memory(error);
+    }
+    code = option_give(option, &request->options, value, error);
+    if (code < 0) {
+        free(core);
+        return error_wrap(error, code, "%s", name);
+    }
+    if (core != NULL) {
+        end_core(request->core);
+        request->core = core;
+    }
+    request->core->has_limit = request->options.request.time.known;
+    return 0;
+}

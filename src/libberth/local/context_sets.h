@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sets of contexts of a pool: which there are, who is in a call on them, and which end with a
+ * lease. The lock of the sets is taken before that of the pool, and never while a driver works.
+ */
+#ifndef CLIENT_CONTEXT_SETS_H
+#define CLIENT_CONTEXT_SETS_H
+
+#include <berth/context.h>
+#include <pthread.h>
+
+#include "base/list.h"
+#include "context/context_set.h"
+
+struct kept_set {
+    struct list_link in_sets;
+    struct list_link in_leases; /* of those that end with a lease; under the pool's lock */
+    struct berth_pool *pool;
+    uint64_t id;
+    uint64_t lease;          /* 0: it is the program's to end */
+    struct context_set *set; /* NULL: it is being made */
+    unsigned guests;         /* calls under way, the one that makes it included */
+    bool is_ending;
+    size_t count;
+    size_t slots[]; /* by position */
+};
+
+struct context_sets {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a set is made, a guest of one that ends has gone, one is gone */
+    uint64_t last;          /* id */
+    struct list sets;       /* struct kept_set, in_sets */
+    struct list leases;     /* struct kept_set, in_leases; under the pool's lock */
+};
+
+void context_sets_init(struct context_sets *sets);
+/* Ends all of them; no other call may be under way. In a child of fork() they are left as they
+ * are: drivers do not work there. */
+void context_sets_finish(struct berth_pool *pool);
+
+/* What a set is to be made of. */
+struct context_order {
+    const size_t *slots;
+    size_t count;
+    uint64_t lease; /* 0: none */
+    struct berth_context_options options;
+};
+
+/* Makes a set. Fails as berth_contexts_create_on. */
+int context_sets_make(struct berth_pool *pool, const struct context_order *order,
+                      struct berth_context_set *ret_set, struct berth_error *error);
+/* The set of a lease, which is made where there is none. The order's slots are found here. */
+int context_sets_of_lease(struct berth_pool *pool, const struct context_order *order,
+                          struct berth_context_set *ret_set, struct berth_error *error);
+
+/* Enters a call on a set, so that it does not end; context_sets_leave ends the call. Fails with
+ * BERTH_ERROR_NOT_FOUND or _FORKED. */
+int context_sets_enter(struct berth_pool *pool, struct berth_context_set handle,
+                       struct kept_set **ret_kept, struct berth_error *error);
+void context_sets_leave(struct kept_set *kept);
+
+/* Ends a set once the calls on it have ended. As context_sets_enter. */
+int context_sets_end(struct berth_pool *pool, struct berth_context_set handle,
+                     struct berth_error *error);
+
+/* Whether a lease has a set. With the pool's lock. */
+bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease);
+/* Ends it. Without the pool's lock. */
+void context_sets_end_lease(struct berth_pool *pool, uint64_t lease);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "libberth/local/arbiters.h"
+#include "libberth/local/local_pool.h"
+
+/* The last claims of a walk through the queue. */
+enum { TAIL = 1024 };
+
+struct tail {
+    uint64_t claims[TAIL];
+    size_t seen;
+};
+
+static void note_claim(void *context, const struct claim_view *view)
+{
+    struct tail *tail = context;
+
+    tail->claims[tail->seen++ % TAIL] = view->id;
+}
+
+/* From the last to the first: in the other order a claim would be granted what the one before it
+ * waited for. With the lock, which it gives back at times, as callbacks are to run. */
+static void cancel_all(struct berth_pool *pool)
+{
+    while (pool->waiting > 0) {
+        struct tail tail = {.seen = 0};
+        size_t count;
+
+        engine_each_waiting(pool->engine, note_claim, &tail);
+        if (tail.seen == 0)
+            break;
+        count = tail.seen < TAIL ? tail.seen : TAIL;
+        for (size_t i = 0; i < count; i++) {
+            engine_cancel(pool->engine, tail.claims[--tail.seen % TAIL], NULL);
+            pool_leave(pool);
+            lock_take(&pool->lock);
+        }
+    }
+}
+
+static void free_callbacks(struct callback *callback)
+{
+    while (callback != NULL) {
+        struct callback *next = callback->next;
+
+        free(callback);
+        callback = next;
+    }
+}
+
+void pool_free(struct berth_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    if (pool->engine != NULL) {
+        arbiters_free(pool);
+        compiled_finish(pool);
+        engine_destroy(pool->engine);
+    }
+    if (!fork_happened(pool->generation))
+        looker_finish(&pool->looker);
+    news_finish(&pool->news);
+    id_map_finish(&pool->collectors);
+    free_callbacks(pool->callbacks);
+    free(pool->described);
+    free(pool->slots);
+    free(pool->candidates);
+    free(pool->chosen);
+    free(pool);
+}
+
+void berth_pool_close(struct berth_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    if (fork_happened(pool->generation)) {
+        /* The keeper and whoever held the lock are in the parent. A lock that was held then guards
+         * an engine in the middle of something: better lost than touched. */
+        if (!lock_is_taken(&pool->lock))
+            pool_free(pool);
+        return;
+    }
+    lock_take(&pool->lock);
+    pool->is_closing = true;
+    cancel_all(pool);
+    pool_leave(pool);
+    arbiters_stop(pool);
+    context_sets_finish(pool);
+    looker_stop(&pool->looker);
+    keeper_stop(pool);
+    pool_await_guests(pool);
+    pool_free(pool);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening pools, from the hardware, devices or an inventory file.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "libberth/local/local_query.h"
+#include "libberth/local/custom_policy.h"
+#include "libberth/local/local_pool.h"
+#include "engine/policy/policies.h"
+#include "launch/inherited_masks.h"
+#include "spec/inventory.h"
+
+/* How often a program's own function samples, and how often the hardware is looked at. */
+enum { SAMPLE_INTERVAL = 250000000, LOOK_INTERVAL = 1000000000 };
+
+/* Pools are numbered through, so that a lease tells whose it is. */
+static atomic_uint_least32_t last_serial;
+
+static int check_device(const struct berth_device *device, size_t number, struct berth_error *error)
+{
+    if ((unsigned)device->vendor > BERTH_DRI)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "device %zu: vendor: wanted one of enum berth_vendor, found %d", number,
+                         (int)device->vendor);
+    if (device->index > DEVICE_INDEX_MOST ||
+        (device->mig != BERTH_NO_MIG && device->mig > DEVICE_INDEX_MOST))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "device %zu: wanted an index and a MIG number up to %d, found %u and %u",
+                         number, DEVICE_INDEX_MOST, device->index, device->mig);
+    if (device->mig != BERTH_NO_MIG && device->vendor != BERTH_NVIDIA)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "device %zu: mig: goes with vendor nvidia, found vendor %s", number,
+                         vendor_name((enum vendor)device->vendor));
+    if (device->memory < 0 && device->memory != BERTH_UNKNOWN)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "device %zu: memory: wanted bytes or BERTH_UNKNOWN, found %lld", number,
+                         (long long)device->memory);
+    return 0;
+}
+
+static int copy_text(const char *text, char **ret_copy)
+{
+    if (text == NULL)
+        return 0;
+    *ret_copy = strdup(text);
+    return *ret_copy == NULL ? BERTH_ERROR_MEMORY : 0;
+}
+
+/* A partition names its GPU, as in an inventory. */
+static int name_parent(struct device *device)
+{
+    struct device_id whole = device->id;
+
+    if (device->id.mig == DEVICE_NO_MIG)
+        return 0;
+    whole.mig = DEVICE_NO_MIG;
+    return copy_text(device_id_format(whole).text, &device->parent);
+}
+
+static int add_device(struct machine *machine, const struct berth_device *from,
+                      struct berth_error *error)
+{
+    struct device *device;
+    int code = check_device(from, machine->devices.count, error);
+
+    if (code < 0)
+        return code;
+    device = vector_append(&machine->devices);
+    if (device == NULL)
+        return error_set_memory(error);
+    device->id = (struct device_id){
+        .vendor = (enum vendor)from->vendor, .index = from->index, .mig = from->mig};
+    if (from->memory != BERTH_UNKNOWN)
+        device->memory_total = optional_number_of((uint64_t)from->memory);
+    device->cap = (struct capability){.known = from->cap_major != 0 || from->cap_minor != 0,
+                                      .major = from->cap_major,
+                                      .minor = from->cap_minor};
+    if (copy_text(from->name, &device->name) < 0 || copy_text(from->uuid, &device->uuid) < 0 ||
+        name_parent(device) < 0)
+        return error_set_memory(error);
+    return 0;
+}
+
+/* By id, partitions right before their GPU since DEVICE_NO_MIG is the largest number; equal ones by
+ * slot. */
+static int compare_devices(const void *one, const void *other)
+{
+    const struct device *a = *(struct device *const *)one;
+    const struct device *b = *(struct device *const *)other;
+
+    if (a->id.vendor != b->id.vendor)
+        return a->id.vendor < b->id.vendor ? -1 : 1;
+    if (a->id.index != b->id.index)
+        return a->id.index < b->id.index ? -1 : 1;
+    if (a->id.mig != b->id.mig)
+        return a->id.mig < b->id.mig ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* Refuses a device that is there twice and marks GPUs whose partitions are there. */
+static int relate_devices(struct machine *machine, struct berth_error *error)
+{
+    size_t count = machine->devices.count;
+    struct device **sorted = calloc(count + 1, sizeof(struct device *));
+    int code = 0;
+
+    if (sorted == NULL)
+        return error_set_memory(error);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &machine->devices.items[i];
+    qsort(sorted, count, sizeof(struct device *), compare_devices);
+    for (size_t i = 1; i < count && code == 0; i++) {
+        struct device_id earlier = sorted[i - 1]->id;
+
+        if (device_id_equals(earlier, sorted[i]->id))
+            code = error_set(
+                error, BERTH_ERROR_INVALID, "device %zu: wanted each device once, found %s again",
+                (size_t)(sorted[i] - machine->devices.items), device_id_format(earlier).text);
+        sorted[i]->partitioned = earlier.vendor == sorted[i]->id.vendor &&
+                                 earlier.index == sorted[i]->id.index &&
+                                 sorted[i]->id.mig == DEVICE_NO_MIG;
+    }
+    free(sorted);
+    return code;
+}
+
+static int make_machine(const struct berth_device *devices, size_t count,
+                        struct machine *ret_machine, struct berth_error *error)
+{
+    struct machine machine = {0};
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = add_device(&machine, &devices[i], error);
+    if (code == 0)
+        code = relate_devices(&machine, error);
+    if (code < 0)
+        machine_finish(&machine);
+    else
+        *ret_machine = machine;
+    return code;
+}
+
+/* ---- The pool itself ---- */
+
+static int read_options(struct berth_pool *pool, const struct berth_pool_options *given,
+                        struct engine_settings *ret_settings, struct berth_error *error)
+{
+    struct berth_pool_options options;
+    struct engine_settings settings = {0};
+    int code =
+        options_read(&options, sizeof(options), given, given == NULL ? 0 : given->size, error);
+
+    if (code == 0 && (options.sample_interval < 0 || options.grace < 0))
+        code = error_set(error, BERTH_ERROR_INVALID,
+                         "options: wanted sample_interval and grace of 0 ns or more, found less");
+    if (code == 0)
+        code = policy_find(options.policy, &settings.policy, error);
+    if (code < 0)
+        return code;
+    pool->sample = options.sample;
+    pool->sample_data = options.sample_data;
+    pool->sample_interval = options.sample_interval;
+    if (pool->sample_interval == 0)
+        pool->sample_interval = pool->sample == NULL ? LOOK_INTERVAL : SAMPLE_INTERVAL;
+    pool->expired = options.expired;
+    pool->expired_data = options.expired_data;
+    pool->choose = options.choose;
+    pool->choose_data = options.choose_data;
+    pool->own_policy = own_policy;
+    pool->own_policy.context = pool;
+    if (pool->choose != NULL)
+        settings.policy = &pool->own_policy;
+    settings.grace = options.grace;
+    *ret_settings = settings;
+    return 0;
+}
+
+static int make_scratch(struct berth_pool *pool, struct berth_error *error)
+{
+    size_t count = pool->capacity + 1;
+
+    pool->described = calloc(count, sizeof(*pool->described));
+    pool->slots = calloc(count, sizeof(*pool->slots));
+    pool->candidates = calloc(count, sizeof(*pool->candidates));
+    pool->chosen = calloc(count, sizeof(*pool->chosen));
+    if (pool->described == NULL || pool->slots == NULL || pool->candidates == NULL ||
+        pool->chosen == NULL || id_map_init(&pool->collectors) < 0)
+        return error_set_memory(error);
+    return 0;
+}
+
+/* What every member is before anything can fail. */
+static struct berth_pool *create(void)
+{
+    struct berth_pool *pool = calloc(1, sizeof(*pool));
+
+    if (pool == NULL)
+        return NULL;
+    pool->generation = atomic_load(&fork_generation);
+    pool->serial = atomic_fetch_add(&last_serial, 1) + 1;
+    atomic_init(&pool->whole_device.references, 1);
+    for (size_t i = 0; i < 2; i++)
+        pool->kept_targets[i] = (struct target){.kind = TARGET_KEPT, .has_deadline = i == 1};
+    list_init(&pool->arbiters);
+    context_sets_init(&pool->context_sets);
+    if (news_init(&pool->news) < 0) {
+        free(pool);
+        return NULL;
+    }
+    return pool;
+}
+
+/* The rest, with the engine there. */
+static int begin(struct berth_pool *pool, struct berth_error *error)
+{
+    enum { TENANTS_MOST = 8 };
+    struct engine_request *whole_device;
+    int code;
+
+    pool->grants_most = pool->capacity * TENANTS_MOST;
+    facts_describe_slots(pool, pool->described);
+    pool_listen(pool);
+    pool_advance(pool, clock_now());
+    code = compiled_add(pool, NULL, &whole_device, error);
+    if (code < 0)
+        return code;
+    pool_publish(pool);
+    /* What has no devices now has none later: there is nothing to look at. Who measures by itself
+     * needs nobody else to. */
+    if (pool->looker.is_open && pool->sample == NULL && pool->capacity > 0)
+        return looker_start(pool, error);
+    looker_finish(&pool->looker);
+    if (pool->sample == NULL || pool->capacity == 0)
+        return 0;
+    keeper_sample(pool);
+    lock_take(&pool->lock);
+    code = keeper_need(pool, error);
+    pool_leave(pool);
+    return code;
+}
+
+/* Takes the machine over, also on failure, and so the looker (NULL: it is not the hardware's). */
+static int open_machine(struct machine *machine, struct looker *looker,
+                        const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                        struct berth_error *error)
+{
+    struct engine_settings settings;
+    struct berth_pool *pool = create();
+    int code = pool == NULL ? error_set_memory(error) : fork_watch(error);
+
+    if (looker != NULL && pool != NULL) {
+        pool->looker = *looker;
+        pool->is_hardware = true;
+    } else if (looker != NULL) {
+        looker_finish(looker);
+    }
+    lock_prepare();
+    if (code == 0)
+        lock_favour_first(&pool->lock);
+    if (code == 0)
+        code = read_options(pool, options, &settings, error);
+    if (code == 0) {
+        pool->capacity = machine->devices.count;
+        code = make_scratch(pool, error);
+    }
+    if (code == 0)
+        code = engine_create(machine, &settings, &pool->engine, error);
+    if (code == 0)
+        code = begin(pool, error);
+    machine_finish(machine);
+    if (code < 0)
+        pool_free(pool);
+    else
+        *ret_pool = pool;
+    return code;
+}
+
+int berth_pool_open_devices(const struct berth_device *devices, size_t count,
+                            const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                            struct berth_error *error)
+{
+    struct machine machine;
+    int code = make_machine(devices, count, &machine, error);
+
+    return code < 0 ? code : open_machine(&machine, NULL, options, ret_pool, error);
+}
+
+int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
+                              struct berth_pool **ret_pool, struct berth_error *error)
+{
+    struct machine machine;
+    int code = inventory_read(path, &machine, error);
+
+    return code < 0 ? code : open_machine(&machine, NULL, options, ret_pool, error);
+}
+
+int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
+                    struct berth_error *error)
+{
+    const char *inventory = getenv("BERTH_INVENTORY");
+    bool is_real = inventory == NULL || *inventory == '\0';
+    struct looker looker = {0};
+    struct machine machine = {0};
+    int code = is_real ? looker_open(&looker, &machine, error)
+                       : inventory_read(inventory, &machine, error);
+
+    if (code == 0)
+        code = mask_narrow(environ, &machine, error);
+    if (code == 0)
+        return open_machine(&machine, is_real ? &looker : NULL, options, ret_pool, error);
+    looker_finish(&looker);
+    machine_finish(&machine);
+    return code;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "libberth/local/local_pool.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "libberth/local/arbiters.h"
+#include "libberth/local/futex.h"
+
+/* ---- What the engine tells ---- */
+
+void pool_listen(struct berth_pool *pool)
+{
+    const struct event_sink sink = {
+        .tell = pool_tell,
+        .context = pool,
+        .wanted = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) |
+                  EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED),
+        .waited_only = true,
+    };
+
+    engine_listen(pool->engine, &sink);
+}
+
+static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
+{
+    waiter->code = code;
+    waiter->lease = lease;
+    waiter->done = true;
+    if (waiter->abandoned)
+        return;
+    waiter->next = pool->to_wake;
+    pool->to_wake = waiter;
+}
+
+/* Hands the outcome of a claim without callback to who waits for it, or keeps it. */
+static void keep(struct berth_pool *pool, uint64_t ticket, int code, uint64_t lease)
+{
+    struct id_link *link = id_map_find(&pool->collectors, ticket);
+    struct waiter *waiter;
+
+    if (link == NULL) {
+        news_keep(&pool->news, &(struct message){.ticket = ticket, .code = code, .lease = lease});
+        return;
+    }
+    id_map_remove(&pool->collectors, link);
+    waiter = container_of(link, struct waiter, by_ticket);
+    for (struct waiter *other = waiter->next, *next; other != NULL; other = next) {
+        next = other->next;
+        wake_later(pool, other, BERTH_ERROR_NOT_FOUND, 0);
+    }
+    wake_later(pool, waiter, code, lease);
+}
+
+/* A claim that waited has its outcome. */
+static void settle(struct berth_pool *pool, const struct claim_owner *owner, uint64_t ticket,
+                   int code, uint64_t lease)
+{
+    struct target *target = owner->waiter;
+
+    pool->waiting--;
+    if (target->kind == TARGET_CALLBACK || target->kind == TARGET_KEPT) {
+        pool->started_claims--;
+        pool->started_deadlines -= target->has_deadline;
+    }
+    switch (target->kind) {
+    case TARGET_THREAD:
+        wake_later(pool, (struct waiter *)target, code, lease);
+        break;
+    case TARGET_CALLBACK:
+        news_tell(&pool->news, &(struct message){.kind = NEWS_OUTCOME,
+                                                 .ticket = ticket,
+                                                 .code = code,
+                                                 .lease = lease,
+                                                 .target = target,
+                                                 .data = owner->data});
+        break;
+    case TARGET_KEPT:
+        keep(pool, ticket, code, lease);
+        break;
+    case TARGET_ARBITER:
+        arbiter_settle((struct berth_arbiter *)target, lease);
+        break;
+    }
+}
+
+static int code_of(enum refusal reason)
+{
+    switch (reason) {
+    case REFUSAL_TIMED_OUT:
+        return BERTH_ERROR_TIMED_OUT;
+    case REFUSAL_IMPOSSIBLE:
+        return BERTH_ERROR_IMPOSSIBLE;
+    case REFUSAL_CANCELLED:
+    case REFUSAL_PARENT_ENDED:
+        break;
+    }
+    return BERTH_ERROR_CANCELLED;
+}
+
+static void note_refused(struct berth_pool *pool, const struct engine_event *event)
+{
+    struct claim_view view;
+    bool known = engine_waiting(pool->engine, event->claim, &view);
+
+    assert(known);
+    if (!known)
+        return;
+    if (engine_request_what(view.request)->time.known)
+        pool_uncount_limited(pool);
+    settle(pool, &view.owner, event->claim, code_of(event->reason), 0);
+}
+
+static void note_lease(struct berth_pool *pool, const struct engine_event *event)
+{
+    const struct claim_owner *owner = engine_lease_owner(pool->engine, event->lease);
+    struct target *target;
+
+    assert(owner != NULL);
+    target = owner->waiter;
+    if (event->type == EVENT_GRANTED)
+        settle(pool, owner, event->claim, 0, event->lease);
+    else if (target != NULL && target->kind == TARGET_ARBITER)
+        arbiter_notice((struct berth_arbiter *)target, event->lease,
+                       event->type == EVENT_NOTICE ? NEWS_TAKE_BACK : NEWS_FORCE);
+}
+
+static void note_expired(struct berth_pool *pool, const struct engine_event *event)
+{
+    if (pool->expired == NULL)
+        return;
+    pool_uncount_limited(pool);
+    news_tell(&pool->news, &(struct message){.kind = NEWS_EXPIRED, .lease = event->lease});
+}
+
+void pool_tell(void *context, const struct engine_event *event)
+{
+    struct berth_pool *pool = context;
+
+    switch (event->type) {
+    case EVENT_GRANTED:
+    case EVENT_NOTICE:
+    case EVENT_REVOKED:
+        note_lease(pool, event);
+        break;
+    case EVENT_REFUSED:
+        note_refused(pool, event);
+        break;
+    case EVENT_EXPIRED:
+        note_expired(pool, event);
+        break;
+    default:
+        break;
+    }
+}
+
+int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines)
+{
+    size_t claims = pool->started_claims + more;
+    /* A grant takes something of a device until somebody has learned of it, a deadline does not. */
+    size_t grants = claims < pool->grants_most ? claims : pool->grants_most;
+
+    return news_reserve(&pool->news, grants + pool->started_deadlines + deadlines + pool->limited +
+                                         pool->arbiter_news);
+}
+
+/* ---- Leaving ---- */
+
+enum { BATCH = 8 };
+
+/* A thread that runs callbacks of a pool; the innermost first. A call from within a callback does
+ * not run the callbacks that it causes: it puts them off to the delivery that runs already, or each
+ * release in a callback would go one level deeper. */
+struct delivery {
+    const struct berth_pool *pool;
+    struct delivery *outer;
+    bool has_more; /* there is something to take out of the pool's news; it is a guest then */
+};
+
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct delivery *deliveries;
+
+static struct delivery *find_delivery(const struct berth_pool *pool)
+{
+    struct delivery *delivery = deliveries;
+
+    while (delivery != NULL && delivery->pool != pool)
+        delivery = delivery->outer;
+    return delivery;
+}
+
+static void tell_program(struct berth_pool *pool, const struct message *message)
+{
+    const struct callback *callback = (const struct callback *)message->target;
+    const struct berth_ticket ticket = {.id = message->ticket, .pool = pool->serial};
+    struct berth_lease lease = {0};
+
+    if (message->lease != 0)
+        lease = pool_lease(pool, message->lease);
+    switch (message->kind) {
+    case NEWS_OUTCOME:
+        callback->done(message->data, ticket, message->code, lease);
+        break;
+    case NEWS_TAKE_BACK:
+    case NEWS_FORCE:
+        arbiter_tell((struct berth_arbiter *)message->target, message->kind, lease);
+        break;
+    case NEWS_EXPIRED:
+        pool->expired(pool->expired_data, lease);
+        break;
+    }
+}
+
+static bool has_untold(const struct berth_pool *pool)
+{
+    return pool->news.to_tell != NULL;
+}
+
+/* Somebody will come back for the rest of the news. With the lock. */
+static void put_off(struct berth_pool *pool, struct delivery *delivery)
+{
+    if (delivery->has_more)
+        return;
+    delivery->has_more = true;
+    pool_greet(pool);
+}
+
+/* Takes what fits into a batch. With the lock. */
+static size_t take_batch(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
+{
+    size_t count = news_take(&pool->news, batch, BATCH);
+
+    if (has_untold(pool))
+        put_off(pool, delivery);
+    return count;
+}
+
+/* Whether the pool is touched after one of these callbacks has begun. */
+static bool outlasts_callback(const struct message *batch, size_t count)
+{
+    return count > 1 || (count == 1 && batch[0].kind != NEWS_OUTCOME);
+}
+
+/* Runs the callbacks of the batch, then of what is put off meanwhile. Unless it is a guest, or
+ * becomes one with what is put off, it does not touch the pool after the last callback: by then it
+ * may be gone. */
+static void deliver(struct berth_pool *pool, struct message *batch, size_t count,
+                    struct delivery *delivery, bool is_guest)
+{
+    delivery->outer = deliveries;
+    deliveries = delivery;
+    for (;;) {
+        for (size_t i = 0; i < count; i++)
+            tell_program(pool, &batch[i]);
+        if (is_guest && !delivery->has_more)
+            pool_part(pool);
+        if (!delivery->has_more)
+            break;
+        lock_take(&pool->lock);
+        delivery->has_more = false;
+        count = take_batch(pool, batch, delivery);
+        lock_give(&pool->lock);
+        if (is_guest)
+            pool_part(pool); /* it has come as one once more */
+        is_guest = true;
+    }
+    deliveries = delivery->outer;
+}
+
+void pool_deliver_put_off(struct berth_pool *pool)
+{
+    const struct delivery *outer = find_delivery(pool);
+    struct delivery delivery = {.pool = pool};
+    struct message batch[BATCH];
+    size_t count;
+
+    if (outer == NULL || !outer->has_more)
+        return;
+    lock_take(&pool->lock);
+    count = take_batch(pool, batch, &delivery);
+    lock_give(&pool->lock);
+    deliver(pool, batch, count, &delivery, false);
+}
+
+static void wake(struct waiter *waiter)
+{
+    while (waiter != NULL) {
+        struct waiter *next = waiter->next;
+        atomic_uint *word = &waiter->word;
+
+        /* From the store on the waiter may be gone. */
+        atomic_store_explicit(word, 1, memory_order_release);
+        futex_wake(word, 1);
+        waiter = next;
+    }
+}
+
+/* Before the pool is freed: who waits without end is no guest, so the last that such a thread has
+ * to do with the pool, giving its lock back, may be still to come. */
+static void await_leaving(const struct waiter *waiter)
+{
+    for (; waiter != NULL; waiter = waiter->next) {
+        while (!atomic_load_explicit(&waiter->has_left, memory_order_acquire))
+            sched_yield();
+    }
+}
+
+/* The news for whom nobody runs callbacks yet. */
+static size_t take_news(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
+{
+    struct delivery *outer = find_delivery(pool);
+
+    if (outer == NULL)
+        return take_batch(pool, batch, delivery);
+    put_off(pool, outer);
+    return 0;
+}
+
+void pool_leave(struct berth_pool *pool)
+{
+    struct delivery delivery = {.pool = pool};
+    struct message batch[BATCH];
+    struct waiter *to_wake = pool->to_wake;
+    bool is_closing = pool->is_closing;
+    bool is_late = keeper_is_late(pool);
+    bool arbiters_due = pool->arbiters_due;
+    bool is_guest = is_late || arbiters_due;
+    size_t count = 0;
+
+    pool->to_wake = NULL;
+    pool->arbiters_due = false;
+    if (has_untold(pool))
+        count = take_news(pool, batch, &delivery);
+    if (is_guest)
+        pool_greet(pool);
+    if (outlasts_callback(batch, count))
+        pool_greet(pool);
+    pool_leave_quietly(pool);
+    /* Who is woken or called may see to it that the pool is closed. */
+    if (is_late)
+        keeper_wake(pool);
+    if (unlikely(is_closing))
+        await_leaving(to_wake);
+    wake(to_wake);
+    if (count > 0)
+        deliver(pool, batch, count, &delivery, outlasts_callback(batch, count));
+    if (arbiters_due)
+        arbiters_serve(pool);
+    if (is_guest)
+        pool_part(pool);
+}
+
+/* ---- Guests ---- */
+
+/* Guests that have gone are counted by twos; the lowest bit says that berth_pool_close waits. */
+enum { CLOSER_WAITS = 1, ONE_GONE = 2 };
+
+void pool_part(struct berth_pool *pool)
+{
+    atomic_uint *gone = &pool->gone;
+
+    if (atomic_fetch_add(gone, ONE_GONE) & CLOSER_WAITS)
+        futex_wake_all(gone);
+}
+
+void pool_await_guests(struct berth_pool *pool)
+{
+    unsigned wanted;
+    unsigned found;
+
+    lock_take(&pool->lock);
+    wanted = pool->guests * ONE_GONE + CLOSER_WAITS;
+    lock_give(&pool->lock);
+    found = atomic_fetch_or(&pool->gone, CLOSER_WAITS) | CLOSER_WAITS;
+    while (found != wanted) {
+        futex_sleep(&pool->gone, found, FUTEX_FOR_EVER);
+        found = atomic_load(&pool->gone);
+    }
+}
+
+/* ---- Words for several calls ---- */
+
+int pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error)
+{
+    if (slot < pool->capacity)
+        return 0;
+    if (pool->capacity == 0)
+        return error_set(error, BERTH_ERROR_RANGE, "wanted a slot, found %zu in an empty pool",
+                         slot);
+    return error_set(error, BERTH_ERROR_RANGE, "wanted a slot from 0 to %zu, found %zu",
+                     pool->capacity - 1, slot);
+}
+
+int pool_refuse_lease(uint64_t id, struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "lease %llu: wanted one that is held here, found none (released already, or "
+                     "another pool's)",
+                     (unsigned long long)id);
+}
+
+int options_read(void *ret_options, size_t known, const void *options, size_t size,
+                 struct berth_error *error)
+{
+    const char *bytes = options;
+
+    memset(ret_options, 0, known);
+    if (options == NULL)
+        return 0;
+    if (size < sizeof(size_t))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "options: wanted their size in bytes in `size`, found %zu", size);
+    for (size_t i = known; i < size; i++) {
+        if (bytes[i] != 0)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "options: wanted at most the %zu bytes that this version knows, found "
+                             "something in byte %zu",
+                             known, i);
+    }
+    memcpy(ret_options, options, size < known ? size : known);
+    return 0;
+}
+
+void answer_write(void *ret_answer, size_t size, const void *answer, size_t known)
+{
+    memset(ret_answer, 0, size);
+    memcpy(ret_answer, answer, size < known ? size : known);
+}

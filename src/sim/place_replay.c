@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/place_replay.h"
+
+#include <stdlib.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/policy/policies.h"
+#include "sim/arrivals.h"
+#include "sim/fragmentation.h"
+
+const uint32_t place_points[PLACE_POINTS] = {60, 80, 90, 100, 110, 120, 130};
+
+/* How many arrivals are between two words about progress. */
+enum { PROGRESS_STEP = 1024 };
+
+/* 10^-4 % of the whole. */
+#define WHOLE 1e6
+
+/* A replay that is under way. */
+struct replay {
+    const struct place_settings *settings;
+    struct arrivals arrivals;
+    struct engine *engine;
+    struct engine_request **requests; /* by kind */
+    struct fragmentation fragmentation;
+    int64_t *durations; /* of decisions, nanoseconds */
+    uint64_t arrived;   /* thousandths of GPUs */
+    uint64_t allocated;
+};
+
+/* The engine may give a device to as many as can have a part of it. */
+static int create_engine(struct replay *replay, struct berth_error *error)
+{
+    const struct place_settings *settings = replay->settings;
+    const struct engine_settings rules = {
+        .time_slice_tenants = TRACE_WHOLE,
+        .seed = settings->seed,
+    };
+    struct machine machine = {0};
+    int code = trace_machine(
+        settings->trace, settings->shuffled_ties ? replay->arrivals.order : NULL, &machine, error);
+
+    if (code == 0)
+        code = engine_create(&machine, &rules, &replay->engine, error);
+    machine_finish(&machine);
+    return code;
+}
+
+/* Tells the engine what is usually asked for. */
+static int expect(struct replay *replay, struct berth_error *error)
+{
+    const struct typical *typical = replay->settings->typical;
+    struct request *requests = calloc(typical->count, sizeof(*requests));
+    uint32_t *weights = calloc(typical->count, sizeof(*weights));
+    int code = 0;
+    size_t made = 0;
+
+    if (requests == NULL || weights == NULL) {
+        error_set_memory(error);
+        code = BERTH_ERROR_MEMORY;
+    }
+    while (made < typical->count && code == 0) {
+        code = trace_request(&typical->items[made], &requests[made], error);
+        if (code == 0)
+            weights[made] = typical->items[made].pods;
+        made += code == 0;
+    }
+    if (code == 0)
+        code = engine_expect(replay->engine, requests, weights, made, error);
+    for (size_t i = 0; i < made; i++)
+        request_finish(&requests[i]);
+    free(requests);
+    free(weights);
+    return code;
+}
+
+static int open_request(struct replay *replay, size_t kind, const struct policy *policy,
+                        struct berth_error *error)
+{
+    static const struct party nobody;
+    struct request request;
+    int code = trace_request(&replay->settings->trace->kinds.items[kind], &request, error);
+
+    if (code < 0)
+        return code;
+    code = engine_request_open(replay->engine, &request, &nobody, policy, &replay->requests[kind],
+                               error);
+    request_finish(&request);
+    return code;
+}
+
+static int open_requests(struct replay *replay, struct berth_error *error)
+{
+    size_t kinds = replay->settings->trace->kinds.count;
+    const struct policy *policy;
+    int code = policy_find(replay->settings->policy, &policy, error);
+
+    replay->requests = calloc(kinds, sizeof(struct engine_request *));
+    if (code == 0 && replay->requests == NULL)
+        code = error_set_memory(error);
+    for (size_t i = 0; i < kinds && code == 0; i++)
+        code = open_request(replay, i, policy, error);
+    return code;
+}
+
+static void finish(struct replay *replay)
+{
+    size_t kinds = replay->settings->trace->kinds.count;
+
+    for (size_t i = 0; i < kinds && replay->requests != NULL; i++) {
+        if (replay->requests[i] != NULL)
+            engine_request_close(replay->engine, replay->requests[i]);
+    }
+    fragmentation_finish(&replay->fragmentation);
+    if (replay->engine != NULL)
+        engine_destroy(replay->engine);
+    arrivals_finish(&replay->arrivals);
+    free(replay->requests);
+    free(replay->durations);
+}
+
+/* Lets the engine decide about one pod. Returns CLAIM_GRANTED with the host that it went to,
+ * CLAIM_WAITS or an error. */
+static int decide(struct replay *replay, const struct trace_kind *kind,
+                  struct engine_request *request, int64_t *ret_duration, uint32_t *ret_host,
+                  struct berth_error *error)
+{
+    struct lease_view view;
+    uint64_t lease = 0;
+    int64_t begin = clock_now();
+    int code = kind->gpus == 0 ? engine_host_occupy(replay->engine, request, ret_host, error)
+                               : engine_try(replay->engine, request, &lease, error);
+
+    *ret_duration = clock_now() - begin;
+    if (code == CLAIM_GRANTED && kind->gpus > 0 && engine_lease(replay->engine, lease, &view))
+        *ret_host = engine_machine(replay->engine)->devices.items[view.slots[0]].host;
+    /* More than any node has: nobody waits for that either. */
+    return code == BERTH_ERROR_IMPOSSIBLE ? CLAIM_WAITS : code;
+}
+
+static uint32_t round_percent(uint64_t part, uint64_t whole)
+{
+    return (uint32_t)((part * 200 + whole) / (2 * whole));
+}
+
+static bool is_point(uint32_t percent)
+{
+    for (size_t i = 0; i < PLACE_POINTS; i++) {
+        if (place_points[i] == percent)
+            return true;
+    }
+    return false;
+}
+
+static void take_sample(struct replay *replay, struct place_run *run)
+{
+    uint32_t percent = round_percent(replay->arrived, run->capacity);
+    struct place_sample *sample;
+
+    if (percent > PLACE_PERCENT_MOST)
+        return;
+    sample = &run->samples[percent];
+    sample->count++;
+    sample->allocated += replay->allocated;
+    if (is_point(percent))
+        sample->fragmented += fragmentation_measure(&replay->fragmentation);
+}
+
+static int arrive(struct replay *replay, size_t position, struct place_run *run,
+                  struct berth_error *error)
+{
+    uint32_t number = replay->arrivals.items[position];
+    const struct trace_kind *kind = &replay->settings->trace->kinds.items[number];
+    uint32_t host = 0;
+    int code =
+        decide(replay, kind, replay->requests[number], &replay->durations[position], &host, error);
+
+    if (code < 0)
+        return code;
+    replay->arrived += trace_demand(kind);
+    if (code == CLAIM_GRANTED) {
+        replay->allocated += trace_demand(kind);
+        fragmentation_changed(&replay->fragmentation, host, kind->cpus);
+    } else {
+        run->failed++;
+    }
+    take_sample(replay, run);
+    return 0;
+}
+
+static int compare_durations(const void *one, const void *other)
+{
+    int64_t duration = *(const int64_t *)one;
+    int64_t next = *(const int64_t *)other;
+
+    return (duration > next) - (duration < next);
+}
+
+/* The least that at least so many of a hundred do not exceed. */
+static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
+{
+    return sorted[(count * percent + 99) / 100 - 1];
+}
+
+static void measure_decisions(struct replay *replay, struct place_run *run)
+{
+    size_t count = replay->arrivals.count;
+
+    if (count == 0 || replay->durations == NULL)
+        return;
+    qsort(replay->durations, count, sizeof(*replay->durations), compare_durations);
+    run->decision_p50 = percentile(replay->durations, count, 50);
+    run->decision_p99 = percentile(replay->durations, count, 99);
+    run->decision_most = replay->durations[count - 1];
+    run->decisions = count;
+}
+
+static void tell_progress(const struct replay *replay, size_t done)
+{
+    const struct place_settings *settings = replay->settings;
+
+    if (settings->progress != NULL && done % PROGRESS_STEP == 0)
+        settings->progress(settings->context, done, replay->arrivals.count);
+}
+
+static int run_all(struct replay *replay, struct place_run *run, struct berth_error *error)
+{
+    int64_t begin = clock_now();
+    int code = create_engine(replay, error);
+
+    if (code == 0)
+        code = expect(replay, error);
+    if (code == 0)
+        code = open_requests(replay, error);
+    if (code == 0)
+        code = fragmentation_init(replay->engine, replay->settings->typical, &replay->fragmentation,
+                                  error);
+    for (size_t i = 0; i < replay->arrivals.count && code == 0; i++) {
+        tell_progress(replay, i);
+        code = arrive(replay, i, run, error);
+    }
+    run->took = clock_now() - begin;
+    return code;
+}
+
+int place_run(const struct place_settings *settings, struct place_run *ret_run,
+              struct berth_error *error)
+{
+    const struct trace *trace = settings->trace;
+    struct replay replay = {.settings = settings};
+    int code = arrivals_draw(trace, settings->seed, trace->capacity / TRACE_WHOLE * settings->tune,
+                             &replay.arrivals, error);
+
+    *ret_run = (struct place_run){
+        .policy = settings->policy,
+        .seed = settings->seed,
+        .capacity = trace->capacity,
+    };
+    if (code == 0) {
+        replay.durations = calloc(replay.arrivals.count, sizeof(*replay.durations));
+        code =
+            replay.durations == NULL ? error_set_memory(error) : run_all(&replay, ret_run, error);
+    }
+    if (code == 0)
+        measure_decisions(&replay, ret_run);
+    finish(&replay);
+    return code;
+}
+
+/* The mean of so many samples, in 10^-4 % of the capacity, rounded. */
+static bool mean_of(const struct place_run *run, uint64_t count, double sum, int64_t *ret_value)
+{
+    if (count == 0)
+        return false;
+    *ret_value = (int64_t)(sum * WHOLE / ((double)count * (double)run->capacity) + 0.5);
+    return true;
+}
+
+bool place_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value)
+{
+    const struct place_sample *sample = &run->samples[percent];
+
+    return mean_of(run, sample->count, (double)sample->allocated, ret_value);
+}
+
+bool place_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value)
+{
+    const struct place_sample *sample = &run->samples[percent];
+
+    return mean_of(run, sample->count, sample->fragmented, ret_value);
+}

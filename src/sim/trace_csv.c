@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/trace_csv.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/system/file.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+
+/* A row while it is being taken apart. */
+struct cursor {
+    struct csv *csv;
+    char *at;
+    char *end;    /* of the content */
+    char *limit;  /* where a row is too long */
+    size_t most;  /* fields that there is room for; the rest is only counted */
+    size_t count; /* fields so far */
+    bool ended;   /* the row */
+};
+
+int csv_fail(const struct csv *csv, struct berth_error *error, const char *format, ...)
+{
+    struct text message = {0};
+    va_list arguments;
+
+    va_start(arguments, format);
+    text_append_list(&message, format, arguments);
+    va_end(arguments);
+    error_set(error, BERTH_ERROR_INVALID, "%s:%zu: %s", csv->name, csv->line,
+              text_string(&message));
+    text_finish(&message);
+    return BERTH_ERROR_INVALID;
+}
+
+static int fail_too_long(const struct csv *csv, struct berth_error *error)
+{
+    return csv_fail(csv, error, "wanted a row of at most %s, found a longer one",
+                    quantity_format_size(CSV_ROW_MOST).text);
+}
+
+/* Ends the field that begins at `start` and ends before `end`, and passes over what divides it from
+ * the next, or the row from the next row. */
+static void end_field(struct cursor *cursor, char *start, char *end)
+{
+    char *at = cursor->at;
+
+    if (at == cursor->end || *at == '\n')
+        cursor->ended = true;
+    if (at < cursor->end)
+        cursor->csv->next_line += *at == '\n';
+    cursor->at = at + (at < cursor->end);
+    *end = '\0';
+    if (cursor->count < cursor->most)
+        cursor->csv->fields[cursor->count] = start;
+    cursor->count++;
+}
+
+static bool is_line_end(const struct cursor *cursor, const char *at)
+{
+    if (at < cursor->end && *at == '\r')
+        at++;
+    return at == cursor->end || *at == '\n';
+}
+
+static int take_quoted(struct cursor *cursor, struct berth_error *error)
+{
+    char *start = cursor->at + 1;
+    char *to = start;
+    char *at = start;
+
+    for (; at < cursor->limit; at++) {
+        if (*at == '"' && (at + 1 == cursor->end || at[1] != '"'))
+            break;
+        at += *at == '"';
+        cursor->csv->next_line += *at == '\n';
+        *to++ = *at;
+    }
+    if (at == cursor->end)
+        return csv_fail(cursor->csv, error,
+                        "wanted the quotation to end, found the end of the "
+                        "file");
+    if (at >= cursor->limit)
+        return fail_too_long(cursor->csv, error);
+    at++;
+    if (is_line_end(cursor, at))
+        at += at < cursor->end && *at == '\r';
+    else if (*at != ',')
+        return csv_fail(cursor->csv, error, "wanted a comma behind the quotation, found %s",
+                        quote_bytes(at, 1).text);
+    cursor->at = at;
+    end_field(cursor, start, to);
+    return 0;
+}
+
+static int take_plain(struct cursor *cursor, struct berth_error *error)
+{
+    char *start = cursor->at;
+    char *at = start;
+    char *end;
+
+    while (at < cursor->limit && *at != ',' && *at != '\n')
+        at++;
+    if (at == cursor->limit && at < cursor->end)
+        return fail_too_long(cursor->csv, error);
+    end = at;
+    if ((at == cursor->end || *at == '\n') && end > start && end[-1] == '\r')
+        end--;
+    cursor->at = at;
+    end_field(cursor, start, end);
+    return 0;
+}
+
+/* Takes the row at csv->next apart into at most `most` fields. Returns how many it has; 0: there is
+ * no more row. */
+static int take_row(struct csv *csv, size_t most, struct berth_error *error)
+{
+    struct cursor cursor = {.csv = csv, .most = most};
+    int code = 0;
+
+    cursor.at = csv->content.bytes + csv->next;
+    cursor.end = csv->content.bytes + csv->content.length;
+    while (cursor.at < cursor.end && is_line_end(&cursor, cursor.at)) {
+        cursor.at += *cursor.at == '\r';
+        cursor.at += cursor.at < cursor.end;
+        csv->next_line++;
+    }
+    csv->line = csv->next_line;
+    if (cursor.at == cursor.end)
+        return 0;
+    cursor.limit = cursor.end;
+    if ((size_t)(cursor.end - cursor.at) > CSV_ROW_MOST + 1)
+        cursor.limit = cursor.at + CSV_ROW_MOST + 1;
+    while (code == 0 && !cursor.ended)
+        code = cursor.at < cursor.end && *cursor.at == '"' ? take_quoted(&cursor, error)
+                                                           : take_plain(&cursor, error);
+    csv->next = (size_t)(cursor.at - csv->content.bytes);
+    return code < 0 ? code : (int)cursor.count;
+}
+
+/* Which field of the header has the column's name. */
+static int find_column(struct csv *csv, size_t column, struct berth_error *error)
+{
+    const struct csv_column *wanted = &csv->columns[column];
+
+    csv->places[column] = SIZE_MAX;
+    for (size_t i = 0; i < csv->field_count; i++) {
+        if (strcmp(csv->fields[i], wanted->name) != 0)
+            continue;
+        if (csv->places[column] != SIZE_MAX)
+            return csv_fail(csv, error, "wanted one column '%s', found two", wanted->name);
+        csv->places[column] = i;
+    }
+    if (csv->places[column] == SIZE_MAX && !wanted->optional)
+        return csv_fail(csv, error, "wanted a column '%s', found none", wanted->name);
+    return 0;
+}
+
+static int read_header(struct csv *csv, struct berth_error *error)
+{
+    int count;
+
+    csv->next_line = 1;
+    csv->fields = calloc(CSV_COLUMNS_MOST, sizeof(*csv->fields));
+    csv->places = calloc(csv->column_count + 1, sizeof(*csv->places));
+    if (csv->fields == NULL || csv->places == NULL)
+        return error_set_memory(error);
+    if (strncmp(text_string(&csv->content), byte_order_mark, strlen(byte_order_mark)) == 0)
+        csv->next = strlen(byte_order_mark);
+    count = csv->content.length == csv->next ? 0 : take_row(csv, CSV_COLUMNS_MOST, error);
+    if (count < 0)
+        return count;
+    csv->line = csv->line == 0 ? 1 : csv->line;
+    if (count == 0)
+        return csv_fail(csv, error, "wanted a line with the names of the columns, found none");
+    if (count > CSV_COLUMNS_MOST)
+        return csv_fail(csv, error, "wanted at most %d columns, found %d", CSV_COLUMNS_MOST, count);
+    csv->field_count = (size_t)count;
+    for (size_t i = 0; i < csv->column_count; i++) {
+        int code = find_column(csv, i, error);
+
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* Fields are strings, so a zero byte would hide what is behind it. */
+static int refuse_zeros(struct csv *csv, struct berth_error *error)
+{
+    const char *bytes = text_string(&csv->content);
+    const char *zero = memchr(bytes, '\0', csv->content.length);
+
+    if (zero == NULL)
+        return 0;
+    csv->line = 1;
+    for (const char *at = bytes; at < zero; at++)
+        csv->line += *at == '\n';
+    return csv_fail(csv, error, "wanted text, found a zero byte");
+}
+
+/* Begins to read what `csv` has as its content. */
+static int begin(struct csv *csv, struct csv *ret_csv, struct berth_error *error)
+{
+    int code = refuse_zeros(csv, error);
+
+    if (code == 0)
+        code = read_header(csv, error);
+    if (code < 0)
+        csv_finish(csv);
+    *ret_csv = *csv;
+    return code;
+}
+
+int csv_open(const char *path, const struct csv_column *columns, size_t count, struct csv *ret_csv,
+             struct berth_error *error)
+{
+    struct csv csv = {.name = path, .columns = columns, .column_count = count};
+    int code = file_read(path, CSV_FILE_MOST, &csv.content, error);
+
+    *ret_csv = (struct csv){0};
+    return code < 0 ? code : begin(&csv, ret_csv, error);
+}
+
+int csv_parse(const char *name, const char *bytes, size_t length, const struct csv_column *columns,
+              size_t count, struct csv *ret_csv, struct berth_error *error)
+{
+    struct csv csv = {.name = name, .columns = columns, .column_count = count};
+
+    *ret_csv = (struct csv){0};
+    text_append_bytes(&csv.content, bytes, length);
+    if (text_failed(&csv.content)) {
+        csv_finish(&csv);
+        return error_set_memory(error);
+    }
+    return begin(&csv, ret_csv, error);
+}
+
+int csv_next(struct csv *csv, struct berth_error *error)
+{
+    int count = take_row(csv, csv->field_count, error);
+
+    if (count > 0 && (size_t)count != csv->field_count)
+        return csv_fail(csv, error, "wanted %zu fields, as in the header, found %d",
+                        csv->field_count, count);
+    return count > 0 ? 1 : count;
+}
+
+const char *csv_text(const struct csv *csv, size_t column)
+{
+    assert(column < csv->column_count);
+    return csv->places[column] == SIZE_MAX ? NULL : csv->fields[csv->places[column]];
+}
+
+/* Says where what `error` tells of was found. */
+static int refuse(const struct csv *csv, size_t column, struct berth_error *error)
+{
+    return error_wrap(error, BERTH_ERROR_INVALID, "%s:%zu: %s", csv->name, csv->line,
+                      csv->columns[column].name);
+}
+
+int csv_number(const struct csv *csv, size_t column, uint64_t least, uint64_t most,
+               uint64_t *ret_number, struct berth_error *error)
+{
+    int code = quantity_parse_number(csv_text(csv, column), least, most, ret_number, error);
+
+    return code < 0 ? refuse(csv, column, error) : 0;
+}
+
+int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t most,
+                uint64_t *ret_value, struct berth_error *error)
+{
+    int code = quantity_parse_decimal(csv_text(csv, column), decimals, most, ret_value, error);
+
+    return code < 0 ? refuse(csv, column, error) : 0;
+}
+
+void csv_finish(struct csv *csv)
+{
+    text_finish(&csv->content);
+    free(csv->fields);
+    free(csv->places);
+    *csv = (struct csv){0};
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/cdi_reader.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text/quote.h"
+#include "spec/document.h"
+
+/* A file as it is read. */
+struct cdi_reading {
+    const struct document *document;
+    struct berth_error *error;
+    const char *kind;
+    struct string_list shared; /* device files of all its entries */
+    struct cdi_registry entries;
+    size_t bytes; /* of names of device files so far */
+};
+
+/* Its value is written out for the sake of analyzers. */
+#define fail(reading, node, code, ...) \
+    (document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__), (code))
+
+/* Finds the value of a key of a mapping; NULL: it is not there, or null. */
+static int find(const struct cdi_reading *reading, const struct node *mapping, const char *key,
+                const struct node **ret_value)
+{
+    const struct node *value = NULL;
+
+    for (size_t i = 0; i + 1 < mapping->count; i += 2) {
+        const struct node *name = mapping->items[i];
+
+        if (name->kind != NODE_SCALAR || name->length != strlen(key) ||
+            memcmp(name->text, key, name->length) != 0)
+            continue;
+        if (value != NULL)
+            return fail(reading, name, BERTH_ERROR_SYNTAX, "wanted '%s' once, found it twice", key);
+        value = mapping->items[i + 1];
+    }
+    *ret_value = value == NULL || node_is_null(value) ? NULL : value;
+    return 0;
+}
+
+/* The same for one of a kind; it may be missing all the same. */
+static int find_kind(const struct cdi_reading *reading, const struct node *mapping, const char *key,
+                     enum node_kind kind, const struct node **ret_value)
+{
+    static const char *const wanted[] = {
+        [NODE_SCALAR] = "a text", [NODE_LIST] = "a list", [NODE_MAPPING] = "a mapping"};
+    const struct node *value = NULL;
+    int code = find(reading, mapping, key, &value);
+
+    if (code < 0)
+        return code;
+    if (value != NULL && value->kind != kind)
+        return fail(reading, value, BERTH_ERROR_SYNTAX, "%s: wanted %s, found %s", key,
+                    wanted[kind], node_describe(value).text);
+    *ret_value = value;
+    return 0;
+}
+
+/* Requires a text without zero bytes. */
+static int need_text(const struct cdi_reading *reading, const struct node *mapping, const char *key,
+                     const struct node **ret_value)
+{
+    const struct node *value = NULL;
+    int code = find_kind(reading, mapping, key, NODE_SCALAR, &value);
+
+    if (code < 0)
+        return code;
+    if (value == NULL || value->length == 0)
+        return fail(reading, value == NULL ? mapping : value, BERTH_ERROR_SYNTAX,
+                    "%s: wanted a text, found nothing", key);
+    if (value->length > CDI_TEXT_LONGEST)
+        return fail(reading, value, BERTH_ERROR_LIMIT,
+                    "%s: wanted a text of at most %d bytes, found %zu", key, CDI_TEXT_LONGEST,
+                    value->length);
+    if (memchr(value->text, '\0', value->length) != NULL)
+        return fail(reading, value, BERTH_ERROR_SYNTAX,
+                    "%s: wanted a text without zero bytes, found one", key);
+    *ret_value = value;
+    return 0;
+}
+
+/* Whether it is made of letters, digits and, between them, these. */
+static bool is_name(const char *text, size_t length, const char *between)
+{
+    if (length == 0 || !isalnum((unsigned char)text[0]) ||
+        !isalnum((unsigned char)text[length - 1]))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)text[i]) && strchr(between, text[i]) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool is_kind(const char *kind)
+{
+    size_t vendor = strcspn(kind, "/");
+    const char *class = kind + vendor + (kind[vendor] == '/');
+
+    return is_name(kind, vendor, "_-.") && isalpha((unsigned char)kind[0]) &&
+           is_name(class, strlen(class), "_-") && isalpha((unsigned char)class[0]);
+}
+
+/* Where a device file is on the host. A driver that is in a directory of its own has a /dev of its
+ * own below it, with the same files. */
+static const char *host_path(const struct node *path)
+{
+    const char *below = path->text;
+
+    for (const char *next = below; (next = strstr(next, "/dev/")) != NULL; next++)
+        below = next;
+    return below;
+}
+
+/* Few bytes can say much: what all entries share is copied to each. */
+static int keep_path(struct cdi_reading *reading, const char *path, struct string_list *nodes)
+{
+    reading->bytes += strlen(path) + sizeof(char *) + 1;
+    if (reading->bytes > CDI_BYTES_MOST)
+        return error_set(reading->error, BERTH_ERROR_LIMIT,
+                         "%s: wanted at most %u bytes of device files, found more",
+                         reading->document->file, CDI_BYTES_MOST);
+    return string_list_append(nodes, path) < 0 ? error_set_memory(reading->error) : 0;
+}
+
+static int add_node(struct cdi_reading *reading, const struct node *node, struct string_list *nodes)
+{
+    const struct node *path = NULL;
+    const struct node *host = NULL;
+    int code;
+
+    if (node->kind != NODE_MAPPING)
+        return fail(reading, node, BERTH_ERROR_SYNTAX,
+                    "deviceNodes: wanted a mapping for each, found %s", node_describe(node).text);
+    code = need_text(reading, node, "path", &path);
+    if (code == 0)
+        code = find(reading, node, "hostPath", &host);
+    if (code == 0 && host != NULL)
+        code = need_text(reading, node, "hostPath", &path);
+    if (code < 0)
+        return code;
+    if (path->text[0] != '/')
+        return fail(reading, path, BERTH_ERROR_SYNTAX, "wanted an absolute path, found %s",
+                    node_describe(path).text);
+    return keep_path(reading, host_path(path), nodes);
+}
+
+/* Adds the device files that the containerEdits of a mapping bring. */
+static int add_nodes(struct cdi_reading *reading, const struct node *mapping,
+                     struct string_list *nodes)
+{
+    const struct node *edits = NULL;
+    const struct node *list = NULL;
+    int code = find_kind(reading, mapping, "containerEdits", NODE_MAPPING, &edits);
+
+    if (code == 0 && edits != NULL)
+        code = find_kind(reading, edits, "deviceNodes", NODE_LIST, &list);
+    if (code < 0 || list == NULL)
+        return code;
+    for (size_t i = 0; i < list->count && code == 0; i++)
+        code = add_node(reading, list->items[i], nodes);
+    return code;
+}
+
+/* An entry that changes nothing is none. */
+static int check_edits(const struct cdi_reading *reading, const struct node *device)
+{
+    const struct node *edits = NULL;
+    int code = find_kind(reading, device, "containerEdits", NODE_MAPPING, &edits);
+
+    if (code == 0 && (edits == NULL || edits->count == 0))
+        code = fail(reading, edits == NULL ? device : edits, BERTH_ERROR_SYNTAX,
+                    "containerEdits: wanted a mapping, found nothing");
+    return code;
+}
+
+/* The qualified name of an entry, which the file must not have yet. */
+static int name_entry(const struct cdi_reading *reading, const struct node *device,
+                      struct cdi_entry *entry)
+{
+    const struct cdi_entry *other;
+    const struct node *name = NULL;
+    struct text qualified = {0};
+    int code = need_text(reading, device, "name", &name);
+
+    if (code < 0)
+        return code;
+    if (!is_name(name->text, name->length, "_-.:"))
+        return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted a CDI name, found %s",
+                    node_describe(name).text);
+    text_append_format(&qualified, "%s=%s", reading->kind, name->text);
+    entry->name = text_take(&qualified);
+    if (entry->name == NULL)
+        return error_set_memory(reading->error);
+    vector_for_each (other, &reading->entries) {
+        if (other != entry && strcmp(other->name, entry->name) == 0)
+            return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted %s once, found it twice",
+                        node_describe(name).text);
+    }
+    return 0;
+}
+
+static int add_entry(struct cdi_reading *reading, const struct node *device)
+{
+    struct cdi_entry entry = {0};
+    struct cdi_entry *place;
+    char *const *shared;
+    int code;
+
+    if (device->kind != NODE_MAPPING)
+        return fail(reading, device, BERTH_ERROR_SYNTAX,
+                    "devices: wanted a mapping for each, found %s", node_describe(device).text);
+    code = name_entry(reading, device, &entry);
+    if (code == 0)
+        code = check_edits(reading, device);
+    if (code == 0)
+        code = add_nodes(reading, device, &entry.nodes);
+    vector_for_each (shared, &reading->shared) {
+        if (code == 0)
+            code = keep_path(reading, *shared, &entry.nodes);
+    }
+    place = code == 0 ? vector_append(&reading->entries) : NULL;
+    if (code == 0 && place == NULL)
+        code = error_set_memory(reading->error);
+    if (place != NULL)
+        *place = entry;
+    else
+        cdi_entry_finish(&entry);
+    return code;
+}
+
+static int add_entries(struct cdi_reading *reading, const struct node *root)
+{
+    const struct node *devices = NULL;
+    int code = find_kind(reading, root, "devices", NODE_LIST, &devices);
+
+    if (code < 0)
+        return code;
+    if (devices == NULL || devices->count == 0)
+        return fail(reading, root, BERTH_ERROR_SYNTAX, "devices: wanted a list, found nothing");
+    if (devices->count > CDI_ENTRIES_MOST)
+        return fail(reading, devices, BERTH_ERROR_LIMIT, "devices: wanted at most %d, found %zu",
+                    CDI_ENTRIES_MOST, devices->count);
+    for (size_t i = 0; i < devices->count && code == 0; i++)
+        code = add_entry(reading, devices->items[i]);
+    return code;
+}
+
+static int read_root(struct cdi_reading *reading)
+{
+    const struct node *root = reading->document->root;
+    const struct node *value = NULL;
+    int code;
+
+    if (root == NULL || root->kind != NODE_MAPPING)
+        return error_set(reading->error, BERTH_ERROR_SYNTAX,
+                         "%s:1:1: wanted a CDI file with 'cdiVersion', 'kind' and 'devices', found "
+                         "%s",
+                         reading->document->file,
+                         root == NULL ? "nothing" : node_describe(root).text);
+    code = need_text(reading, root, "cdiVersion", &value);
+    if (code == 0)
+        code = need_text(reading, root, "kind", &value);
+    if (code < 0)
+        return code;
+    if (!is_kind(value->text))
+        return fail(reading, value, BERTH_ERROR_SYNTAX,
+                    "kind: wanted one such as nvidia.com/gpu, found %s", node_describe(value).text);
+    reading->kind = value->text;
+    code = add_nodes(reading, root, &reading->shared);
+    return code < 0 ? code : add_entries(reading, root);
+}
+
+int cdi_parse(const char *file, const char *text, size_t length, struct cdi_registry *ret_entries,
+              struct berth_error *error)
+{
+    struct document document;
+    struct cdi_reading reading = {.document = &document, .error = error};
+    int code = document_parse(&document, file, text, length, error);
+
+    if (code < 0)
+        return code;
+    code = read_root(&reading);
+    if (code == 0)
+        *ret_entries = reading.entries;
+    else
+        cdi_registry_finish(&reading.entries);
+    string_list_finish(&reading.shared);
+    document_finish(&document);
+    return code;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Leases and their devices in few words. A failed allocation is remembered by the text.
+ */
+#ifndef TOP_WORDS_H
+#define TOP_WORDS_H
+
+#include "base/text/text.h"
+#include "wire/wire.h"
+
+/* Appends devices as "nvidia0,nvidia1"; three and more in a row as "nvidia0-7". */
+void words_append_devices(struct text *out, const struct device_id_list *devices);
+
+/* What a lease is for: its name, else its command. */
+const char *words_job(const struct wire_lease *lease);
+
+#endif

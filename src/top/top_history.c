@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top/top_history.h"
+
+#include <berth/error.h>
+
+/* The place of a device's series; the count when there is none. */
+static size_t find(const struct history *history, struct device_id id, size_t hint)
+{
+    if (hint < history->count && device_id_equals(history->items[hint].id, id))
+        return hint;
+    for (size_t i = 0; i < history->count; i++) {
+        if (device_id_equals(history->items[i].id, id))
+            return i;
+    }
+    return history->count;
+}
+
+static struct history_series *need(struct history *history, struct device_id id, size_t hint)
+{
+    size_t place = find(history, id, hint);
+    struct history_series *series;
+
+    if (place < history->count)
+        return &history->items[place];
+    series = vector_append(history);
+    if (series == NULL)
+        return NULL;
+    series->id = id;
+    for (size_t i = 0; i < HISTORY_LENGTH; i++)
+        series->values[i] = HISTORY_UNKNOWN;
+    return series;
+}
+
+static int16_t *value_at(struct history_series *series, int64_t step)
+{
+    return &series->values[step % HISTORY_LENGTH];
+}
+
+/* Goes on to a step, of which nothing is known yet. */
+static void advance(struct history *history, int64_t step)
+{
+    int64_t from = history->step;
+    struct history_series *series;
+
+    vector_for_each (series, history) {
+        int16_t last = *value_at(series, from);
+        int64_t first = step - from > HISTORY_LENGTH ? step - HISTORY_LENGTH : from;
+
+        for (int64_t i = first + 1; i <= step; i++)
+            *value_at(series, i) = HISTORY_UNKNOWN;
+        if (step - from == 2)
+            *value_at(series, from + 1) = last;
+    }
+    history->step = step;
+}
+
+static void forget_gone(struct history *history)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < history->count; i++) {
+        if (history->step - history->items[i].seen < HISTORY_LENGTH)
+            history->items[kept++] = history->items[i];
+    }
+    history->count = kept;
+}
+
+static int16_t load_of(const struct device *device)
+{
+    const struct figure *figure = &device->load.utilization;
+
+    if (!figure->known || device->old || figure->value < 0)
+        return HISTORY_UNKNOWN;
+    return (int16_t)(figure->value > 1000 ? 1000 : figure->value);
+}
+
+int history_note(struct history *history, int64_t step, const struct pool_view *view)
+{
+    if (step > history->step)
+        advance(history, step);
+    for (size_t i = 0; i < view->look.slots.count; i++) {
+        const struct device *device = view->look.slots.items[i].device;
+        struct history_series *series = need(history, device->id, i);
+
+        if (series == NULL)
+            return BERTH_ERROR_MEMORY;
+        series->seen = history->step;
+        *value_at(series, history->step) = load_of(device);
+    }
+    forget_gone(history);
+    return 0;
+}
+
+const struct history_series *history_find(const struct history *history, struct device_id id,
+                                          size_t hint)
+{
+    size_t place = find(history, id, hint);
+
+    return place < history->count ? &history->items[place] : NULL;
+}
+
+int history_value(const struct history *history, const struct history_series *series, size_t back)
+{
+    if (series == NULL || back >= HISTORY_LENGTH || history->step < (int64_t)back)
+        return HISTORY_UNKNOWN;
+    return series->values[(history->step - (int64_t)back) % HISTORY_LENGTH];
+}
+
+void history_finish(struct history *history)
+{
+    vector_finish(history);
+    *history = (struct history){0};
+}

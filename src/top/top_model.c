@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "top/top_model.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/count.h"
+#include "top/row_order.h"
+
+enum { COLUMNS_MOST = 12 };
+
+/* In the order in which they stand; the first is how the pool has them. */
+static const enum view_column columns[PANE_COUNT][COLUMNS_MOST] = {
+    [PANE_DEVICES] = {VIEW_COLUMN_DEVICE, VIEW_COLUMN_MODEL, VIEW_COLUMN_LOAD, VIEW_COLUMN_MEMORY,
+                      VIEW_COLUMN_TEMPERATURE, VIEW_COLUMN_POWER, VIEW_COLUMN_STATE,
+                      VIEW_COLUMN_USER, VIEW_COLUMN_HELD, VIEW_COLUMN_LEFT, VIEW_COLUMN_JOB},
+    [PANE_LEASES] = {VIEW_COLUMN_LEASE, VIEW_COLUMN_USER, VIEW_COLUMN_DEVICES, VIEW_COLUMN_HELD,
+                     VIEW_COLUMN_LEFT, VIEW_COLUMN_IDLE, VIEW_COLUMN_JOB},
+    [PANE_QUEUE] = {VIEW_COLUMN_QUEUE, VIEW_COLUMN_CLAIM, VIEW_COLUMN_USER, VIEW_COLUMN_WAITING,
+                    VIEW_COLUMN_STARTS, VIEW_COLUMN_JOB},
+};
+
+static size_t count_columns(enum model_pane pane)
+{
+    size_t count = 0;
+
+    while (count < COLUMNS_MOST && columns[pane][count] != VIEW_COLUMN_NONE)
+        count++;
+    return count;
+}
+
+bool model_has_column(enum model_pane pane, enum view_column column)
+{
+    for (size_t i = 0; i < count_columns(pane); i++) {
+        if (columns[pane][i] == column)
+            return true;
+    }
+    return false;
+}
+
+bool model_column_falls(enum view_column column)
+{
+    switch (column) {
+    case VIEW_COLUMN_LOAD:
+    case VIEW_COLUMN_MEMORY:
+    case VIEW_COLUMN_TEMPERATURE:
+    case VIEW_COLUMN_POWER:
+    case VIEW_COLUMN_HELD:
+    case VIEW_COLUMN_DEVICES:
+    case VIEW_COLUMN_IDLE:
+    case VIEW_COLUMN_WAITING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void model_init(struct model *model, enum view_column column)
+{
+    *model = (struct model){.pane = PANE_DEVICES};
+    for (int pane = 0; pane < PANE_COUNT; pane++)
+        model->lists[pane].column = model_has_column(pane, column) ? column : columns[pane][0];
+    /* Keys go where the order was meant for. */
+    while (model->pane < PANE_QUEUE && column != VIEW_COLUMN_NONE &&
+           !model_has_column(model->pane, column))
+        model->pane++;
+}
+
+void model_finish(struct model *model)
+{
+    for (int pane = 0; pane < PANE_COUNT; pane++)
+        vector_finish(&model->lists[pane].rows);
+}
+
+/* The first row of the thing at `place` of a pane; a device may have more. */
+static struct model_row row_at(enum model_pane pane, size_t place, const struct pool_view *view)
+{
+    struct model_row row = {MODEL_NOTHING, MODEL_NOTHING, MODEL_NOTHING, MODEL_NOTHING, false};
+    size_t use;
+
+    switch (pane) {
+    case PANE_LEASES:
+        row.lease = place;
+        break;
+    case PANE_QUEUE:
+        row.claim = place;
+        break;
+    default:
+        row.slot = place;
+        use = pool_view_first_use(view, place);
+        if (use < view->uses.count) {
+            row.use = use;
+            row.lease = view->uses.items[use].lease;
+        }
+    }
+    return row;
+}
+
+static size_t count_things(enum model_pane pane, const struct pool_view *view)
+{
+    switch (pane) {
+    case PANE_LEASES:
+        return view->look.leases.count;
+    case PANE_QUEUE:
+        return view->look.claims.count;
+    default:
+        return view->look.slots.count;
+    }
+}
+
+/* The keys of the things that pass the filter. Returns how many they are. */
+static size_t find_keys(const struct model *model, enum model_pane pane,
+                        const struct pool_view *view, struct user_names *users,
+                        struct order_key *keys, bool *ret_failed)
+{
+    const struct model_list *list = &model->lists[pane];
+    size_t total = count_things(pane, view);
+    size_t count = 0;
+
+    for (size_t place = 0; place < total; place++) {
+        struct model_row row = row_at(pane, place, view);
+
+        if (!order_row_passes(&row, model->filter, view, users, ret_failed))
+            continue;
+        /* The first column is the order that they have. */
+        keys[count] = list->column == columns[pane][0]
+                          ? (struct order_key){.known = true, .number = (int64_t)place}
+                          : order_key_of(&row, list->column, view, users, ret_failed);
+        keys[count++].place = place;
+    }
+    return count;
+}
+
+/* Adds the rows of one thing. */
+static bool add_rows(struct model_list *list, enum model_pane pane, size_t place,
+                     const struct pool_view *view)
+{
+    struct model_row made = row_at(pane, place, view);
+
+    do {
+        struct model_row *row = vector_append(&list->rows);
+
+        if (row == NULL)
+            return false;
+        *row = made;
+        if (made.use == MODEL_NOTHING)
+            break;
+        made.use++;
+        made.again = true;
+        if (made.use < view->uses.count)
+            made.lease = view->uses.items[made.use].lease;
+    } while (made.use < view->uses.count && view->uses.items[made.use].slot == place);
+    return true;
+}
+
+static int make_rows(struct model *model, enum model_pane pane, const struct pool_view *view,
+                     struct user_names *users)
+{
+    struct model_list *list = &model->lists[pane];
+    struct order_key *keys = calloc(count_things(pane, view) + 1, sizeof(*keys));
+    bool failed = keys == NULL;
+    size_t count = 0;
+
+    list->rows.count = 0;
+    list->total = count_things(pane, view);
+    if (!failed)
+        count = find_keys(model, pane, view, users, keys, &failed);
+    order_sort(keys, count, model_column_falls(list->column) != list->reversed);
+    for (size_t i = 0; i < count && !failed; i++)
+        failed = !add_rows(list, pane, keys[i].place, view);
+    for (size_t i = 0; i < count; i++)
+        free(keys[i].text);
+    free(keys);
+    if (failed)
+        list->rows.count = 0;
+    return failed ? BERTH_ERROR_MEMORY : 0;
+}
+
+static struct model_key key_of_row(const struct model_row *row, const struct pool_view *view)
+{
+    struct model_key key = {0};
+
+    if (row->slot != MODEL_NOTHING)
+        key.device = view->look.slots.items[row->slot].device->id;
+    if (row->lease != MODEL_NOTHING)
+        key.id = view->look.leases.items[row->lease].id;
+    if (row->claim != MODEL_NOTHING)
+        key.id = view->look.claims.items[row->claim].id;
+    return key;
+}
+
+/* Finds what was selected, or at least its device; else what is in its place now. */
+static void select_again(struct model_list *list, enum model_pane pane,
+                         const struct pool_view *view)
+{
+    size_t near = MODEL_NOTHING;
+
+    if (list->rows.count == 0) {
+        list->selected_row = 0;
+        list->first = 0;
+        return;
+    }
+    for (size_t i = 0; list->chosen && i < list->rows.count; i++) {
+        struct model_key key = key_of_row(&list->rows.items[i], view);
+        bool same_device =
+            pane == PANE_DEVICES && device_id_equals(key.device, list->selected.device);
+
+        if (key.id == list->selected.id && (same_device || pane != PANE_DEVICES)) {
+            list->selected_row = i;
+            return;
+        }
+        if (same_device && near == MODEL_NOTHING)
+            near = i;
+    }
+    if (!list->chosen)
+        list->selected_row = 0;
+    else if (near != MODEL_NOTHING)
+        list->selected_row = near;
+    else if (list->selected_row >= list->rows.count)
+        list->selected_row = list->rows.count - 1;
+    list->selected = key_of_row(&list->rows.items[list->selected_row], view);
+}
+
+int model_update(struct model *model, const struct pool_view *view, struct user_names *users)
+{
+    int code = 0;
+
+    for (int pane = 0; pane < PANE_COUNT && code == 0; pane++) {
+        code = make_rows(model, pane, view, users);
+        select_again(&model->lists[pane], pane, view);
+    }
+    for (int pane = 0; pane < PANE_COUNT && code < 0; pane++)
+        model->lists[pane].rows.count = 0;
+    return code;
+}
+
+void model_move(struct model *model, const struct pool_view *view, long rows)
+{
+    struct model_list *list = &model->lists[model->pane];
+    size_t distance = rows < 0 ? 0 - (size_t)rows : (size_t)rows;
+    size_t room;
+
+    if (list->rows.count == 0)
+        return;
+    room = rows < 0 ? list->selected_row : list->rows.count - 1 - list->selected_row;
+    if (distance > room)
+        distance = room;
+    list->selected_row = rows < 0 ? list->selected_row - distance : list->selected_row + distance;
+    list->chosen = list->selected_row > 0;
+    list->selected = key_of_row(&list->rows.items[list->selected_row], view);
+}
+
+void model_scroll(struct model_list *list, size_t page)
+{
+    size_t most = list->rows.count > page ? list->rows.count - page : 0;
+
+    list->page = page;
+    if (list->first > most)
+        list->first = most;
+    if (page == 0)
+        return;
+    if (list->selected_row < list->first)
+        list->first = list->selected_row;
+    else if (list->selected_row - list->first >= page)
+        list->first = list->selected_row - page + 1;
+}
+
+const struct model_row *model_selected(const struct model *model, enum model_pane pane)
+{
+    const struct model_list *list = &model->lists[pane];
+
+    return list->selected_row < list->rows.count ? &list->rows.items[list->selected_row] : NULL;
+}
+
+void model_choose_column(struct model *model, int direction)
+{
+    struct model_list *list = &model->lists[model->pane];
+    size_t count = count_columns(model->pane);
+
+    for (size_t i = 0; i < count; i++) {
+        if (columns[model->pane][i] == list->column) {
+            list->column = columns[model->pane][(i + count + (size_t)direction) % count];
+            break;
+        }
+    }
+    list->reversed = false;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a follower makes of what the daemon says.
+ */
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "view/follower_internal.h"
+
+/* Behind every claim. */
+#define QUEUE_END UINT32_MAX
+
+static int take_pool(struct follower *follower, struct wire_message *message,
+                     struct berth_error *error)
+{
+    int code = pool_view_check_inventory(follower->address.inventory, message->inventory, error);
+
+    follower->hello_number = 0;
+    if (code < 0)
+        return code;
+    wire_message_finish(&follower->view.about);
+    follower->view.about = *message;
+    *message = (struct wire_message){0};
+    return 0;
+}
+
+uint32_t follow_sections_of(uint32_t kinds)
+{
+    uint32_t sections = 0;
+
+    if ((kinds & (WIRE_NEWS_HELLO | WIRE_NEWS_LEASE)) != 0)
+        return ALL_SECTIONS;
+    if ((kinds & WIRE_NEWS_LOAD) != 0)
+        sections |= SECTION_BIT(WIRE_SECTION_DEVICES);
+    if ((kinds & WIRE_NEWS_QUEUE) != 0)
+        sections |= SECTION_BIT(WIRE_SECTION_QUEUE);
+    return sections;
+}
+
+static int take_ended(struct follower *follower, struct wire_message *message,
+                      struct berth_error *error)
+{
+    struct wire_ended *ended;
+
+    if (!follower->settings.keeps_ended)
+        return 0;
+    if (vector_reserve(&follower->ended, follower->ended.count + message->ended.count) < 0)
+        return error_set_memory(error);
+    vector_for_each (ended, &message->ended)
+        *vector_append(&follower->ended) = *ended;
+    message->ended.count = 0;
+    follower->lost += message->lost;
+    return 0;
+}
+
+static void take_tally(struct follower *follower, const struct wire_tally *tally)
+{
+    if (tally == NULL)
+        return;
+    follower->tally = *tally;
+    follower->tally.waited = &follower->waited;
+    follower->tally.held = &follower->held;
+    follower->waited = (struct wire_histogram){0};
+    follower->held = (struct wire_histogram){0};
+    if (tally->waited != NULL)
+        follower->waited = *tally->waited;
+    if (tally->held != NULL)
+        follower->held = *tally->held;
+}
+
+static int take_news(struct follower *follower, struct wire_message *message,
+                     struct berth_error *error)
+{
+    uint32_t kinds = message->kinds & WIRE_NEWS_ALL;
+    int code = take_ended(follower, message, error);
+
+    if (code < 0)
+        return code;
+    /* Another daemon, of which nothing is known. */
+    if (message->epoch != follower->epoch)
+        kinds |= WIRE_NEWS_HELLO;
+    take_tally(follower, message->tally);
+    follower->epoch = message->epoch;
+    follower->mark = message->after;
+    follower->news_count++;
+    follower->ended_count = message->id;
+    follower->due |= follow_sections_of(kinds) & follow_sections_wanted(follower);
+    follower->coming |= kinds;
+    if (!follower->has_view)
+        follower->due |= follow_sections_wanted(follower);
+    code = follow_look_at_due(follower, error);
+    return code < 0 ? code : follow_ask(follower, error);
+}
+
+/* The items of a section that was looked at; those of others stay as they are. */
+#define TAKE_OVER(follower, section, member)                                        \
+    do {                                                                            \
+        if (((follower)->looking & SECTION_BIT(section)) == 0)                      \
+            break;                                                                  \
+        swap_vectors(&(follower)->view.look.member, &(follower)->taken.look.member, \
+                     sizeof((follower)->view.look.member));                         \
+    } while (false)
+
+static void swap_vectors(void *one, void *other, size_t size)
+{
+    unsigned char kept[64];
+
+    memcpy(kept, one, size);
+    memcpy(one, other, size);
+    memcpy(other, kept, size);
+}
+
+static int complete_look(struct follower *follower, struct berth_error *error)
+{
+    struct wire_message *look = &follower->view.look;
+    const struct wire_message *taken = &follower->taken.look;
+
+    look->capacity = taken->capacity;
+    look->pending = taken->pending;
+    look->time = taken->time;
+    TAKE_OVER(follower, WIRE_SECTION_DEVICES, slots);
+    TAKE_OVER(follower, WIRE_SECTION_LEASES, leases);
+    TAKE_OVER(follower, WIRE_SECTION_QUEUE, claims);
+    swap_vectors(&look->problems, &follower->taken.look.problems, sizeof(look->problems));
+    pool_view_finish(&follower->taken);
+    follower->seen_at = clock_now();
+    follower->look_time = follower->seen_at - follower->look_began;
+    follower->looking = 0;
+    follower->seen = follower->begun;
+    follower->has_view = true;
+    vector_finish(&follower->view.uses);
+    return pool_view_index(&follower->view, error);
+}
+
+/* Returns the news that can be told now, or an error. */
+static int take_page(struct follower *follower, struct wire_message *page,
+                     struct berth_error *error)
+{
+    size_t most = follower->whole ? 0 : follower->settings.claims_most;
+    uint32_t section = page->section;
+    uint64_t after = page->after;
+    int news;
+    int code;
+
+    take_tally(follower, page->tally);
+    news = pool_view_add_page(&follower->taken, page, &follower->place, error);
+    follower->look_number = 0;
+    if (news < 0)
+        return news;
+    if (news > 0) {
+        /* The last page has the problems, so it is asked for in any case. */
+        if (section == WIRE_SECTION_QUEUE && most != 0 && after < QUEUE_END &&
+            follower->taken.look.claims.count >= most)
+            after = QUEUE_END;
+        return follow_ask_look(follower, section, after, error);
+    }
+    code = complete_look(follower, error);
+    if (code < 0)
+        return code;
+    news = (int)follower->telling;
+    follower->telling = 0;
+    code = follow_look_at_due(follower, error);
+    return code < 0 ? code : news;
+}
+
+static int take_refusal(const struct wire_message *message, struct berth_error *error)
+{
+    struct berth_error refused = BERTH_ERROR_INIT;
+
+    session_refusal(message, &refused);
+    return error_set(error, refused.code,
+                     "wanted to follow the pool, found that the daemon says: %s", refused.message);
+}
+
+int follow_take(struct follower *follower, struct wire_message *message, struct berth_error *error)
+{
+    uint64_t number = message->number;
+
+    if (number == 0 || (number != follower->hello_number && number != follower->follow_number &&
+                        number != follower->look_number))
+        return 0;
+    if (message->type == WIRE_REFUSED)
+        return take_refusal(message, error);
+    if (message->type == WIRE_POOL && number == follower->hello_number)
+        return take_pool(follower, message, error);
+    if (message->type == WIRE_NEWS && number == follower->follow_number)
+        return take_news(follower, message, error);
+    if (message->type == WIRE_PAGE && number == follower->look_number)
+        return take_page(follower, message, error);
+    return error_set(error, BERTH_ERROR_SYNTAX, "wanted an answer of the pool, found '%s'",
+                     wire_type_name(message->type));
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asking the daemon for a look at its pool.
+ */
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "view/pool_view.h"
+
+enum { ATTEMPTS = 5 };
+
+static const int64_t patience = 10 * DURATION_SECOND;
+
+/* What the answer to our question is: 1, 0 when it is about something else, or an error. */
+static int judge(struct wire_message *message, uint64_t number, enum wire_type wanted,
+                 struct berth_error *error)
+{
+    if (message->number != number)
+        return 0;
+    if (message->type == WIRE_REFUSED)
+        return session_refusal(message, error);
+    if (message->type != wanted)
+        return error_set(error, BERTH_ERROR_SYNTAX, "wanted the pool's answer '%s', found type %u",
+                         wire_type_name(wanted), (unsigned)message->type);
+    return 1;
+}
+
+/* pool_view_ask that ends by `until`, if that is earlier. */
+static int ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+               int64_t until, struct wire_message *ret_answer, struct berth_error *error)
+{
+    int64_t usual = clock_now() + patience;
+    int64_t deadline = until < usual ? until : usual;
+    int code;
+
+    question->number = session_number(session);
+    code = session_send(session, question, error);
+    while (code == 0) {
+        int64_t left = deadline - clock_now();
+        struct wire_message message;
+
+        if (left <= 0)
+            return error_set(error, BERTH_ERROR_IO,
+                             "wanted an answer of the pool within %s, found none",
+                             quantity_format_duration(patience).text);
+        code = session_receive(session, left, &message, error);
+        if (code != SESSION_MESSAGE)
+            continue;
+        code = judge(&message, question->number, wanted, error);
+        if (code == 1)
+            *ret_answer = message;
+        else
+            wire_message_finish(&message);
+    }
+    return code < 0 ? code : 0;
+}
+
+int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
+                  struct wire_message *ret_answer, struct berth_error *error)
+{
+    return ask(session, question, wanted, INT64_MAX, ret_answer, error);
+}
+
+static int take_pages(struct session *session, int64_t until, struct pool_view *view,
+                      struct berth_error *error)
+{
+    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    int more = true;
+
+    while (more > 0) {
+        struct wire_message question = {
+            .type = WIRE_LOOK, .section = place.section, .after = place.after};
+        struct wire_message page;
+        int code = ask(session, &question, WIRE_PAGE, until, &page, error);
+
+        if (code < 0)
+            return code;
+        more = pool_view_add_page(view, &page, &place, error);
+        wire_message_finish(&page);
+    }
+    return more;
+}
+
+/* With --inventory and BERTH_SOCKET both, somebody else's pool may answer. */
+int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error)
+{
+    if (wanted == NULL || (found != NULL && strcmp(wanted, found) == 0))
+        return 0;
+    if (found == NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "wanted the pool of %s, found the pool of the hardware",
+                         quote(wanted).text);
+    return error_set(error, BERTH_ERROR_INVALID, "wanted the pool of %s, found the pool of %s",
+                     quote(wanted).text, quote(found).text);
+}
+
+static int take(struct session *session, int64_t until, struct pool_view *ret_view,
+                struct berth_error *error)
+{
+    struct wire_message question = {.type = WIRE_HELLO};
+    struct pool_view view = {0};
+    int code = ask(session, &question, WIRE_POOL, until, &view.about, error);
+
+    if (code == 0)
+        code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
+    if (code == 0)
+        code = take_pages(session, until, &view, error);
+    if (code == 0)
+        code = pool_view_index(&view, error);
+    if (code < 0)
+        pool_view_finish(&view);
+    else
+        *ret_view = view;
+    return code;
+}
+
+int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+{
+    return take(session, INT64_MAX, ret_view, error);
+}
+
+int pool_view_take_within(struct session *session, int64_t time, struct pool_view *ret_view,
+                          struct berth_error *error)
+{
+    return take(session, clock_after(clock_now(), time), ret_view, error);
+}
+
+int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+{
+    int code = pool_view_take(session, ret_view, error);
+
+    for (int attempt = 1; code == BERTH_ERROR_IO && session->socket < 0 && attempt < ATTEMPTS;
+         attempt++) {
+        code = session_again(session, error);
+        if (code == 0)
+            code = pool_view_take(session, ret_view, error);
+    }
+    return code;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Times of libevent's timers from ours, which are nanoseconds.
+ */
+#ifndef WEB_TIMER_H
+#define WEB_TIMER_H
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "base/text/quantity.h"
+
+static inline struct timeval timer_interval(int64_t time)
+{
+    return (struct timeval){.tv_sec = time / DURATION_SECOND,
+                            .tv_usec = time % DURATION_SECOND / 1000};
+}
+
+/* Fires after `time`, also when it was to fire at another one. */
+static inline void timer_start(struct event *timer, int64_t time)
+{
+    struct timeval interval = timer_interval(time);
+
+    evtimer_add(timer, &interval);
+}
+
+#endif

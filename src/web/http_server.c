@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/http_server.h"
+
+#include <event2/util.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "web/http_connection.h"
+#include "web/event_timer.h"
+
+static const struct server_times usual_times = {
+    .head = 10 * DURATION_SECOND,
+    .idle = 75 * DURATION_SECOND,
+    .answer = 120 * DURATION_SECOND,
+    .wait = 10 * DURATION_SECOND,
+    .linger = 2 * DURATION_SECOND,
+    .stalled = 60 * DURATION_SECOND,
+};
+/* When there are no more descriptors. */
+static const int64_t accept_pause = DURATION_SECOND / 4;
+
+static void close_connection(struct connection *connection)
+{
+    const struct stream_events *events = connection->events;
+
+    list_unlink(&connection->link);
+    connection->server->count--;
+    if (connection->held != NULL)
+        evbuffer_free(connection->held);
+    if (connection->timer != NULL)
+        event_free(connection->timer);
+    if (connection->buffers != NULL)
+        bufferevent_free(connection->buffers);
+    if (events != NULL)
+        events->closed(connection->context);
+    free(connection);
+}
+
+static void next_request(struct connection *connection);
+
+/* Everything is said, and taken. */
+static void after_answer(struct connection *connection)
+{
+    struct evbuffer *in = bufferevent_get_input(connection->buffers);
+
+    if (!connection->keeps) {
+        /* Closing at once would reset the connection while something unread is there, and the
+         * answer could be lost with it. */
+        connection->phase = PHASE_LINGERING;
+        evbuffer_drain(in, evbuffer_get_length(in));
+        shutdown(bufferevent_getfd(connection->buffers), SHUT_WR);
+        bufferevent_enable(connection->buffers, EV_READ);
+        timer_start(connection->timer, connection->server->settings.times.linger);
+        return;
+    }
+    connection->phase = PHASE_IDLE;
+    bufferevent_enable(connection->buffers, EV_READ);
+    timer_start(connection->timer, connection->server->settings.times.idle);
+    if (evbuffer_get_length(in) > 0)
+        next_request(connection);
+}
+
+/* Looks for a whole request in what has come. */
+static void next_request(struct connection *connection)
+{
+    struct evbuffer *in = bufferevent_get_input(connection->buffers);
+    size_t length = evbuffer_get_length(in);
+    struct http_request request;
+    const char *bytes;
+    int found;
+
+    if (length > HTTP_HEAD_MOST + HTTP_BODY_MOST)
+        length = HTTP_HEAD_MOST + HTTP_BODY_MOST;
+    bytes = (const char *)evbuffer_pullup(in, (ev_ssize_t)length);
+    found = bytes == NULL ? 503 : http_parse(bytes, length, &request);
+    if (found == HTTP_INCOMPLETE) {
+        if (connection->phase == PHASE_IDLE)
+            timer_start(connection->timer, connection->server->settings.times.head);
+        connection->phase = PHASE_READING;
+        return;
+    }
+    connection->phase = PHASE_ANSWERING;
+    bufferevent_disable(connection->buffers, EV_READ);
+    if (found != HTTP_COMPLETE) {
+        connection->keeps = false;
+        connection->is_head = false;
+        connection_answer_line(connection, found, "%s", http_status_name(found));
+        return;
+    }
+    connection->keeps = request.keeps;
+    connection->is_head = request.method == HTTP_HEAD;
+    connection->server->settings.handler(connection->server->settings.context, connection,
+                                         &request);
+    /* Never freed by the handler: its end is only ever found out in the loop. */
+    evbuffer_drain(in, request.length);
+}
+
+static void on_read(struct bufferevent *buffers, void *context)
+{
+    struct connection *connection = context;
+    struct evbuffer *in = bufferevent_get_input(buffers);
+
+    if (connection->phase == PHASE_IDLE || connection->phase == PHASE_READING)
+        next_request(connection);
+    else if (connection->phase != PHASE_ANSWERING)
+        evbuffer_drain(in, evbuffer_get_length(in));
+}
+
+static void on_written(struct bufferevent *buffers, void *context)
+{
+    struct connection *connection = context;
+
+    (void)buffers;
+    if (connection->phase == PHASE_ANSWERING && connection->held == NULL)
+        after_answer(connection);
+    else if (connection->phase == PHASE_STREAMING)
+        connection->events->drained(connection->context);
+}
+
+static void on_event(struct bufferevent *buffers, short what, void *context)
+{
+    (void)buffers;
+    (void)what;
+    close_connection(context);
+}
+
+static void on_timer(evutil_socket_t none, short what, void *context)
+{
+    struct connection *connection = context;
+
+    (void)none;
+    (void)what;
+    if (connection->phase == PHASE_ANSWERING && connection->events != NULL) {
+        /* Whoever was to answer is not to any more. */
+        connection->events->closed(connection->context);
+        connection_answer_line(connection, 503, "wanted an answer in time, found none");
+        return;
+    }
+    if (connection->held == NULL) {
+        close_connection(connection);
+        return;
+    }
+    timer_start(connection->timer, connection->server->settings.times.answer);
+    bufferevent_write_buffer(connection->buffers, connection->held);
+    evbuffer_free(connection->held);
+    connection->held = NULL;
+}
+
+/* Whether one more may come from there. */
+static bool has_room(const struct server *server, const struct sockaddr *peer)
+{
+    size_t alike_most = server->settings.connections / 4 * 3;
+    size_t alike = 0;
+
+    if (server->count >= server->settings.connections)
+        return false;
+    if (server->count < alike_most)
+        return true;
+    list_for_each (link, &server->connections) {
+        struct connection *other = container_of(link, struct connection, link);
+
+        alike += listen_same_host(&other->peer.any, peer);
+    }
+    return alike < alike_most;
+}
+
+static void turn_away(int descriptor)
+{
+    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+                                 "Content-Length: 0\r\n\r\n";
+
+    send(descriptor, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(descriptor);
+}
+
+static bool begin_connection(struct connection *connection, int descriptor)
+{
+    struct event_base *base = connection->server->base;
+    struct timeval stalled = timer_interval(connection->server->settings.times.stalled);
+    int yes = 1;
+
+    connection->timer = evtimer_new(base, on_timer, connection);
+    connection->buffers = bufferevent_socket_new(base, descriptor, BEV_OPT_CLOSE_ON_FREE);
+    if (connection->timer == NULL || connection->buffers == NULL) {
+        if (connection->buffers == NULL)
+            close(descriptor);
+        return false;
+    }
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    bufferevent_setcb(connection->buffers, on_read, on_written, on_event, connection);
+    bufferevent_setwatermark(connection->buffers, EV_READ, 0, HTTP_HEAD_MOST + HTTP_BODY_MOST + 1);
+    bufferevent_set_timeouts(connection->buffers, NULL, &stalled);
+    bufferevent_enable(connection->buffers, EV_READ | EV_WRITE);
+    timer_start(connection->timer, connection->server->settings.times.head);
+    return true;
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t descriptor,
+                      struct sockaddr *peer, int length, void *context)
+{
+    struct server *server = context;
+    struct connection *connection;
+
+    (void)listener;
+    if (!has_room(server, peer)) {
+        turn_away(descriptor);
+        return;
+    }
+    connection = calloc(1, sizeof(*connection));
+    if (connection == NULL) {
+        turn_away(descriptor);
+        return;
+    }
+    connection->server = server;
+    connection->phase = PHASE_READING;
+    if ((size_t)length <= sizeof(connection->peer.six))
+        memcpy(&connection->peer.any, peer, (size_t)length);
+    list_append(&server->connections, &connection->link);
+    server->count++;
+    if (!begin_connection(connection, descriptor))
+        close_connection(connection);
+}
+
+static void on_accept_error(struct evconnlistener *listener, void *context)
+{
+    struct server *server = context;
+    struct timeval pause = timer_interval(accept_pause);
+
+    evconnlistener_disable(listener);
+    evtimer_add(server->resume, &pause);
+}
+
+static void on_resume(evutil_socket_t none, short what, void *context)
+{
+    struct server *server = context;
+
+    (void)none;
+    (void)what;
+    evconnlistener_enable(server->listener);
+}
+
+static int64_t time_of(int64_t wanted, int64_t usual)
+{
+    return wanted == 0 ? usual : wanted;
+}
+
+static void set_times(struct server_times *times)
+{
+    times->head = time_of(times->head, usual_times.head);
+    times->idle = time_of(times->idle, usual_times.idle);
+    times->answer = time_of(times->answer, usual_times.answer);
+    times->wait = time_of(times->wait, usual_times.wait);
+    times->linger = time_of(times->linger, usual_times.linger);
+    times->stalled = time_of(times->stalled, usual_times.stalled);
+}
+
+int server_create(struct event_base *base, const struct server_settings *settings,
+                  struct server **ret_server, struct berth_error *error)
+{
+    struct server *server = calloc(1, sizeof(*server));
+    int descriptor;
+
+    if (server == NULL)
+        return error_set_memory(error);
+    *server = (struct server){.base = base, .settings = *settings};
+    set_times(&server->settings.times);
+    if (server->settings.connections == 0)
+        server->settings.connections = SERVER_CONNECTIONS_MOST;
+    list_init(&server->connections);
+    descriptor = listen_open(&server->settings.address, error);
+    if (descriptor < 0) {
+        server_destroy(server);
+        return descriptor;
+    }
+    server->listener = evconnlistener_new(
+        base, on_accept, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, descriptor);
+    server->resume = evtimer_new(base, on_resume, server);
+    if (server->listener == NULL || server->resume == NULL) {
+        if (server->listener == NULL)
+            close(descriptor);
+        server_destroy(server);
+        return error_set_memory(error);
+    }
+    evconnlistener_set_error_cb(server->listener, on_accept_error);
+    *ret_server = server;
+    return 0;
+}
+
+void server_destroy(struct server *server)
+{
+    if (server == NULL)
+        return;
+    list_for_each (link, &server->connections)
+        close_connection(container_of(link, struct connection, link));
+    if (server->listener != NULL)
+        evconnlistener_free(server->listener);
+    if (server->resume != NULL)
+        event_free(server->resume);
+    free(server);
+}
+
+const struct listen_address *server_address(const struct server *server)
+{
+    return &server->settings.address;
+}

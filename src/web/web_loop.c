@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "web/web_loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "web/events.h"
+#include "web/web_state.h"
+#include "web/event_timer.h"
+
+static const char common_headers[] =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "X-Frame-Options: DENY\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n";
+
+/* The least time between two news, by who looks. */
+static const int64_t page_pace = DURATION_SECOND / 4;
+static const int64_t scrape_pace = 5 * DURATION_SECOND;
+static const int64_t idle_pace = DURATION_SECOND;
+/* For how long a scrape makes us look at loads. */
+static const int64_t scrape_time = 60 * DURATION_SECOND;
+/* For a look that somebody waits for, and for the first one, before we say that we serve. */
+static const int64_t look_patience = DURATION_SECOND / 2;
+static const int64_t first_patience = 2 * DURATION_SECOND;
+static const int64_t tick_time = 5 * DURATION_SECOND;
+
+static const uint32_t idle_kinds = WIRE_NEWS_HELLO | WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE;
+
+/* ---- The pool ---- */
+
+static void step(struct web *web);
+
+static void on_follower(evutil_socket_t descriptor, short what, void *context)
+{
+    (void)descriptor;
+    (void)what;
+    step(context);
+}
+
+/* Waits for what the follower waits for. */
+static void wait_for_pool(struct web *web)
+{
+    int descriptor = follower_descriptor(&web->follower);
+    int64_t wait = follower_wait(&web->follower);
+
+    event_del(web->readable);
+    if (descriptor >= 0) {
+        event_assign(web->readable, web->base, descriptor, EV_READ, on_follower, web);
+        event_add(web->readable, NULL);
+    }
+    /* A microsecond too early would be once too often. */
+    timer_start(web->timer, wait + 1000);
+}
+
+static void tell_ready(struct web *web)
+{
+    char url[128];
+
+    if (web->ready == NULL)
+        return;
+    snprintf(url, sizeof(url), "http://%s/", listen_format(server_address(web->server)).text);
+    web->ready(url);
+    web->ready = NULL;
+}
+
+/* Every time it begins to fail, once. */
+static void update_mapping(struct web *web)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    bool failed = job_mapping_update(&web->mapping, &web->follower.view, &error) < 0;
+
+    if (failed && !web->mapping_failed)
+        fprintf(stderr, "berth: web: %s\n", error.message);
+    web->mapping_failed = failed;
+}
+
+static void take_news(struct web *web, uint32_t news)
+{
+    update_mapping(web);
+    readers_tell(&web->readers, news);
+    follower_forget_ended(&web->follower);
+    tell_ready(web);
+}
+
+/* Takes in what the pool says. */
+static void step(struct web *web)
+{
+    uint64_t seen = web->follower.seen;
+    int news = follower_step(&web->follower, &web->failed);
+
+    if (news < 0) {
+        event_base_loopbreak(web->base);
+        return;
+    }
+    if (web->follower.seen != seen) {
+        shared_text_release(web->scrape);
+        web->scrape = NULL;
+    }
+    if (news != 0)
+        take_news(web, (uint32_t)news);
+    else
+        readers_tell(&web->readers, 0);
+    web_answer_waiting(web, follower_state(&web->follower) != FOLLOW_LIVE);
+    web_want(web);
+    wait_for_pool(web);
+}
+
+void web_want(struct web *web)
+{
+    if (web->readers.count > 0)
+        follower_want(&web->follower, WIRE_NEWS_ALL, page_pace);
+    else if (clock_now() < web->loads_until)
+        follower_want(&web->follower, WIRE_NEWS_ALL, scrape_pace);
+    else
+        follower_want(&web->follower, idle_kinds, idle_pace);
+}
+
+uint64_t web_look(struct web *web, bool whole)
+{
+    uint64_t look = 0;
+
+    web->loads_until = clock_now() + scrape_time;
+    web_want(web);
+    if (follower_state(&web->follower) == FOLLOW_LIVE) {
+        look = follower_refresh(&web->follower, whole);
+        if (!evtimer_pending(web->patience, NULL))
+            timer_start(web->patience, look_patience);
+    }
+    wait_for_pool(web);
+    return look;
+}
+
+static void on_readers_changed(void *context)
+{
+    web_want(context);
+    wait_for_pool(context);
+}
+
+/* ---- Time and signals ---- */
+
+static void on_tick(evutil_socket_t none, short what, void *context)
+{
+    struct web *web = context;
+
+    (void)none;
+    (void)what;
+    readers_tick(&web->readers);
+    web_want(web);
+    timer_start(web->tick, tick_time);
+}
+
+/* The pool takes its time: others are not to wait for it. */
+static void on_patience(evutil_socket_t none, short what, void *context)
+{
+    struct web *web = context;
+
+    (void)none;
+    (void)what;
+    web_answer_waiting(web, true);
+    tell_ready(web);
+}
+
+static void on_end(evutil_socket_t signals, short what, void *context)
+{
+    (void)signals;
+    (void)what;
+    event_base_loopbreak(((struct web *)context)->base);
+}
+
+/* ---- Beginning and end ---- */
+
+/* Every connection is a descriptor. Returns how many there may be so that we have some ourselves:
+ * for the daemon, which may have to be dialled again, for the history and for files. */
+static size_t raise_limit(void)
+{
+    const rlim_t own = 64;
+    const rlim_t wanted = SERVER_CONNECTIONS_MOST + own;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return own;
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur >= wanted)
+        return SERVER_CONNECTIONS_MOST;
+    return limit.rlim_cur >= 2 * own ? limit.rlim_cur - own : limit.rlim_cur / 2;
+}
+
+static int add_hosts(struct web *web)
+{
+    char name[256] = "";
+    char **host;
+
+    /* By its own name it is called only where others can reach it. */
+    if (!listen_is_loopback(&web->settings->address) && gethostname(name, sizeof(name) - 1) == 0 &&
+        name[0] != '\0' && string_list_append(&web->hosts, name) < 0)
+        return BERTH_ERROR_MEMORY;
+    vector_for_each (host, &web->settings->hosts) {
+        if (string_list_append(&web->hosts, *host) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return 0;
+}
+
+/* The signals that say that it is to end. */
+static sigset_t end_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return set;
+}
+
+static int make_events(struct web *web, struct berth_error *error)
+{
+    const sigset_t ends = end_signals();
+
+    web->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (web->signals < 0)
+        return error_set_errno(error, errno, "signalfd");
+    web->base = event_base_new();
+    if (web->base == NULL)
+        return error_set_memory(error);
+    web->readable = event_new(web->base, -1, EV_READ, on_follower, web);
+    web->timer = evtimer_new(web->base, on_follower, web);
+    web->tick = evtimer_new(web->base, on_tick, web);
+    web->patience = evtimer_new(web->base, on_patience, web);
+    if (web->readable == NULL || web->timer == NULL || web->tick == NULL || web->patience == NULL ||
+        add_hosts(web) < 0)
+        return error_set_memory(error);
+    web->end = event_new(web->base, web->signals, EV_READ, on_end, web);
+    return web->end == NULL || event_add(web->end, NULL) != 0 ? error_set_memory(error) : 0;
+}
+
+/* What the user's words name. */
+static int open_files(struct web *web, struct berth_error *error)
+{
+    int code = 0;
+
+    if (web->settings->token != NULL) {
+        code = token_read(web->settings->token, &web->token, error);
+        if (code < 0)
+            return error_wrap(error, BERTH_ERROR_INVALID, "--token");
+    }
+    if (web->settings->job_mapping != NULL) {
+        code = job_mapping_open(&web->mapping, web->settings->job_mapping, error);
+        if (code < 0)
+            return error_wrap(error, code, "--job-mapping");
+    }
+    return 0;
+}
+
+static int begin(struct web *web, struct berth_error *error)
+{
+    const struct follow_settings follow = {
+        .inventory = web->settings->inventory,
+        .kinds = idle_kinds,
+        .interval = idle_pace,
+        .claims_most = EVENTS_CLAIMS_MOST,
+        .keeps_ended = true,
+    };
+    const struct server_settings server = {
+        .address = web->settings->address,
+        .connections = raise_limit(),
+        .headers = common_headers,
+        .handler = web_answer,
+        .context = web,
+    };
+    const sigset_t ends = end_signals();
+    int code = open_files(web, error);
+
+    if (code == 0)
+        code = make_events(web, error);
+    if (code == 0)
+        code = past_init(&web->past, web->base, error);
+    if (code == 0)
+        code = server_create(web->base, &server, &web->server, error);
+    if (code == 0)
+        code = follower_open(&web->follower, &follow, error);
+    /* Up to here, where a daemon may have been waited for, they end it by themselves. */
+    if (code == 0)
+        sigprocmask(SIG_BLOCK, &ends, NULL);
+    return code;
+}
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+static void finish(struct web *web)
+{
+    web->readers.changed = NULL;
+    server_destroy(web->server);
+    readers_finish(&web->readers);
+    past_finish(&web->past);
+    shared_text_release(web->scrape);
+    metrics_finish(&web->metrics);
+    job_mapping_close(&web->mapping);
+    free_event(web->end);
+    if (web->signals >= 0)
+        close(web->signals);
+    free_event(web->patience);
+    free_event(web->tick);
+    free_event(web->timer);
+    free_event(web->readable);
+    if (web->base != NULL)
+        event_base_free(web->base);
+    string_list_finish(&web->hosts);
+    user_names_finish(&web->users);
+}
+
+int web_serve(const struct web_settings *settings, void (*ready)(const char *url),
+              struct berth_error *error)
+{
+    struct web web = {.settings = settings, .ready = ready, .signals = -1};
+    int code;
+
+    signal(SIGPIPE, SIG_IGN);
+    list_init(&web.waiting);
+    readers_init(&web.readers, &web.follower, &web.users);
+    code = begin(&web, error);
+    if (code == 0) {
+        web.readers.changed = on_readers_changed;
+        web.readers.context = &web;
+        timer_start(web.patience, first_patience);
+        timer_start(web.tick, tick_time);
+        step(&web);
+        if (web.failed.code == 0)
+            event_base_dispatch(web.base);
+        code = web.failed.code;
+        if (code < 0)
+            *error = web.failed;
+    }
+    finish(&web);
+    if (code == 0 || web.failed.code < 0)
+        follower_close(&web.follower);
+    return code;
+}

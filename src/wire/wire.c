@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/wire.h"
+
+#include "base/text/choice.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "wire/wire_tables.h"
+
+/* Where the header's parts are. */
+enum { TYPE_AT = 1, LENGTH_AT = 4, NUMBER_AT = 8 };
+
+static const struct choice type_names[] = {
+    {"hello", WIRE_HELLO},
+    {"claim", WIRE_CLAIM},
+    {"release", WIRE_RELEASE},
+    {"cancel", WIRE_CANCEL},
+    {"stop", WIRE_STOP},
+    {"extend", WIRE_EXTEND},
+    {"explain", WIRE_EXPLAIN},
+    {"watch", WIRE_WATCH},
+    {"test", WIRE_TEST},
+    {"look", WIRE_LOOK},
+    {"pool", WIRE_POOL},
+    {"waiting", WIRE_WAITING},
+    {"granted", WIRE_GRANTED},
+    {"refused", WIRE_REFUSED},
+    {"done", WIRE_DONE},
+    {"page", WIRE_PAGE},
+    {"notice", WIRE_NOTICE},
+    {"ended", WIRE_ENDED},
+    {"closing", WIRE_CLOSING},
+    {"drain", WIRE_DRAIN},
+    {"undrain", WIRE_UNDRAIN},
+    {"warning", WIRE_WARNING},
+    {"follow", WIRE_FOLLOW},
+    {"news", WIRE_NEWS},
+    {0},
+};
+
+static const struct choice end_words[] = {
+    {"given back", WIRE_END_RELEASED},
+    {"its holder ended", WIRE_END_DIED},
+    {"the time limit", WIRE_END_EXPIRED},
+    {"it gave way to a claim", WIRE_END_REVOKED},
+    {"released by request", WIRE_END_STOPPED},
+    {"cancelled", WIRE_END_CANCELLED},
+    {"not granted in time", WIRE_END_TIMED_OUT},
+    {"no device here could serve it any more", WIRE_END_IMPOSSIBLE},
+    {"the lease around it ended", WIRE_END_PARENT},
+    {"it was held but not used", WIRE_END_IDLE},
+    {0},
+};
+
+const struct choice wire_end_names[] = {
+    {"released", WIRE_END_RELEASED},
+    {"died", WIRE_END_DIED},
+    {"expired", WIRE_END_EXPIRED},
+    {"revoked", WIRE_END_REVOKED},
+    {"stopped", WIRE_END_STOPPED},
+    {"cancelled", WIRE_END_CANCELLED},
+    {"timed_out", WIRE_END_TIMED_OUT},
+    {"impossible", WIRE_END_IMPOSSIBLE},
+    {"parent", WIRE_END_PARENT},
+    {"idle", WIRE_END_IDLE},
+    {0},
+};
+
+const int64_t wire_bucket_bounds[WIRE_BUCKETS - 1] = {
+    DURATION_SECOND / 10, DURATION_SECOND,      10 * DURATION_SECOND, DURATION_MINUTE,
+    5 * DURATION_MINUTE,  15 * DURATION_MINUTE, DURATION_HOUR,        4 * DURATION_HOUR,
+    12 * DURATION_HOUR,   24 * DURATION_HOUR,   72 * DURATION_HOUR,   168 * DURATION_HOUR,
+};
+
+const struct choice wire_state_names[] = {
+    {"free", WIRE_STATE_FREE},
+    {"leased", WIRE_STATE_LEASED},
+    {"shared", WIRE_STATE_SHARED},
+    {"draining", WIRE_STATE_DRAINING},
+    {"drained", WIRE_STATE_DRAINED},
+    {"sick", WIRE_STATE_SICK},
+    {"squatted", WIRE_STATE_SQUATTED},
+    {"elsewhere", WIRE_STATE_ELSEWHERE},
+    {"asleep", WIRE_STATE_ASLEEP},
+    {"gone", WIRE_STATE_GONE},
+    {0},
+};
+
+const char *wire_type_name(enum wire_type type)
+{
+    return choice_name(type_names, (int)type);
+}
+
+const char *wire_end_describe(enum wire_end end)
+{
+    const char *words = choice_name(end_words, (int)end);
+
+    return words == NULL ? "it ended" : words;
+}
+
+void wire_message_finish(struct wire_message *message)
+{
+    tagged_finish(&wire_tagged, message);
+    *message = (struct wire_message){0};
+}
+
+static int give_up(struct text *out, size_t start, int code, struct berth_error *error)
+{
+    size_t length = out->length - start;
+
+    out->length = start;
+    out->failed = false;
+    if (out->bytes != NULL)
+        out->bytes[start] = '\0';
+    if (code == BERTH_ERROR_MEMORY)
+        return error_set_memory(error);
+    if (code == BERTH_ERROR_LIMIT)
+        return error_set(error, code, "message: wanted at most %d bytes, found %zu",
+                         WIRE_MESSAGE_MOST, length);
+    return error_set(error, code, "message: wanted values within their limits, found one beyond");
+}
+
+int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error)
+{
+    size_t start = out->length;
+    unsigned char *header;
+    int code;
+
+    if (text_failed(out))
+        return error_set_memory(error);
+    if (message->type == 0 || message->type > UINT8_MAX)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "message: wanted a type from 1 to %d, found %u", UINT8_MAX,
+                         (unsigned)message->type);
+    text_append_repeated(out, '\0', WIRE_HEADER_SIZE);
+    code = tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, out);
+    if (code == 0 && text_failed(out))
+        code = BERTH_ERROR_MEMORY;
+    if (code == 0 && out->length - start > WIRE_MESSAGE_MOST)
+        code = BERTH_ERROR_LIMIT;
+    if (code < 0)
+        return give_up(out, start, code, error);
+    header = (unsigned char *)out->bytes + start;
+    header[0] = WIRE_VERSION;
+    header[TYPE_AT] = (unsigned char)message->type;
+    tagged_put(header + LENGTH_AT, out->length - start - WIRE_HEADER_SIZE, 4);
+    tagged_put(header + NUMBER_AT, message->number, 8);
+    return 0;
+}
+
+static int check_header(const unsigned char *bytes, size_t length, struct berth_error *error)
+{
+    if (length > WIRE_MESSAGE_MOST)
+        return error_set(error, BERTH_ERROR_LIMIT, "message: wanted at most %d bytes, found %zu",
+                         WIRE_MESSAGE_MOST, length);
+    if (length < WIRE_HEADER_SIZE)
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted at least %d bytes, found %zu",
+                         WIRE_HEADER_SIZE, length);
+    if (bytes[0] != WIRE_VERSION)
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted version %d, found %d",
+                         WIRE_VERSION, bytes[0]);
+    if (bytes[TYPE_AT] == 0)
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted a type above 0, found 0");
+    if (tagged_get(bytes + LENGTH_AT, 4) != length - WIRE_HEADER_SIZE)
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "message: wanted %zu bytes after the header, found length %u",
+                         length - WIRE_HEADER_SIZE, (unsigned)tagged_get(bytes + LENGTH_AT, 4));
+    return 0;
+}
+
+int wire_decode(const void *bytes, size_t length, struct wire_message *ret_message,
+                struct berth_error *error)
+{
+    struct tagged_reading reading = {bytes, TAGGED_ALL_TYPES, error};
+    struct wire_message message = {0};
+    int code = check_header(bytes, length, error);
+
+    if (code < 0)
+        return code;
+    message.type = (enum wire_type)reading.bytes[TYPE_AT];
+    message.number = tagged_get(reading.bytes + NUMBER_AT, 8);
+    code = tagged_read(&reading, &wire_tagged, (struct tagged_span){WIRE_HEADER_SIZE, length},
+                       &message);
+    if (code < 0) {
+        wire_message_finish(&message);
+        return code == BERTH_ERROR_SYNTAX ? error_wrap(error, code, "message") : code;
+    }
+    *ret_message = message;
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/wire_tables.h"
+
+#include "base/count.h"
+#include "codec/device_tags.h"
+#include "codec/request_tags.h"
+#include "wire/wire.h"
+
+/* What only the daemon says and a client only shows (state, end, sharing, priority of others) may
+ * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
+ * request) may not. */
+_Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_IDLE == 10 && WIRE_HOLD_NOTHING == 2 &&
+                   WIRE_SECTION_QUEUE == 3 && WIRE_FOLLOW == 13 && WIRE_NEWS == 74 &&
+                   WIRE_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && WIRE_BUCKETS == 13,
+               "what messages say is part of the format");
+
+static const struct tagged_field slot_fields[] = {
+    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(wire_slot, device, inner), .required = true,
+                          .inner = &device_tagged},
+    [WIRE_SLOT_STATE] = {TAGGED_NUMBER(wire_slot, state, UINT32_MAX)},
+    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(wire_slot, sharing, UINT32_MAX)},
+    [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(wire_slot, tenants, UINT32_MAX)},
+    [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(wire_slot, share_used, UINT32_MAX)},
+    [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(wire_slot, memory_used, UINT64_MAX)},
+    [WIRE_SLOT_BLOCKS] = {TAGGED_NUMBER(wire_slot, blocks, UINT32_MAX)},
+    [WIRE_SLOT_REASON] = {TAGGED_MEMBER(wire_slot, reason, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_SLOT_REASON_UID] = {TAGGED_MEMBER(wire_slot, reason_uid, maybe), .most = UINT32_MAX},
+    [WIRE_SLOT_REASON_TIME] = {TAGGED_NUMBER(wire_slot, reason_time, UINT64_MAX)},
+};
+_Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest slot_table_digest;
+
+static const struct tagged_table slot_table = {
+    .digest = &slot_table_digest,
+    .fields = slot_fields,
+    .count = COUNT(slot_fields),
+    .size = sizeof(struct wire_slot),
+};
+
+static const struct tagged_field lease_fields[] = {
+    [WIRE_LEASE_ID] = {TAGGED_NUMBER(wire_lease, id, UINT64_MAX)},
+    [WIRE_LEASE_PARENT] = {TAGGED_NUMBER(wire_lease, parent, UINT64_MAX)},
+    [WIRE_LEASE_UID] = {TAGGED_NUMBER(wire_lease, uid, UINT32_MAX)},
+    [WIRE_LEASE_PID] = {TAGGED_NUMBER(wire_lease, pid, INT32_MAX)},
+    [WIRE_LEASE_NAME] = {TAGGED_MEMBER(wire_lease, name, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_LEASE_COMMAND] = {TAGGED_MEMBER(wire_lease, command, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_LEASE_DEVICES] = {TAGGED_MEMBER(wire_lease, devices, ids), .most = DEVICE_ID_LIST_MOST},
+    [WIRE_LEASE_REPLICAS] = {TAGGED_NUMBER(wire_lease, replicas, UINT32_MAX), .by_default = 1},
+    [WIRE_LEASE_SHARE] = {TAGGED_NUMBER(wire_lease, share, UINT32_MAX), .by_default = SHARE_WHOLE},
+    [WIRE_LEASE_MEMORY] = {TAGGED_MEMBER(wire_lease, memory, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(wire_lease, sharing, UINT32_MAX)},
+    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(wire_lease, priority, UINT32_MAX)},
+    [WIRE_LEASE_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_lease, opportunistic, true)},
+    [WIRE_LEASE_DRAINING] = {TAGGED_NUMBER(wire_lease, draining, true)},
+    [WIRE_LEASE_GRANTED] = {TAGGED_NUMBER(wire_lease, granted, UINT64_MAX)},
+    [WIRE_LEASE_SINCE] = {TAGGED_NUMBER(wire_lease, since, UINT64_MAX)},
+    [WIRE_LEASE_EXPIRES] = {TAGGED_MEMBER(wire_lease, expires, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_FORCE_AT] = {TAGGED_MEMBER(wire_lease, force_at, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_END] = {TAGGED_NUMBER(wire_lease, end, UINT32_MAX)},
+    [WIRE_LEASE_IDLE] = {TAGGED_MEMBER(wire_lease, idle, maybe), .most = UINT64_MAX},
+    [WIRE_LEASE_IDLE_WARNED] = {TAGGED_NUMBER(wire_lease, idle_warned, true)},
+    [WIRE_LEASE_ADOPTED] = {TAGGED_NUMBER(wire_lease, adopted, true)},
+    [WIRE_LEASE_PREPARING] = {TAGGED_NUMBER(wire_lease, preparing, true)},
+    [WIRE_LEASE_JUDGED_TIME] = {TAGGED_NUMBER(wire_lease, judged_time, UINT64_MAX)},
+    [WIRE_LEASE_IDLE_TIME] = {TAGGED_NUMBER(wire_lease, idle_time, UINT64_MAX)},
+};
+_Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest lease_table_digest;
+
+static const struct tagged_table lease_table = {
+    .digest = &lease_table_digest,
+    .fields = lease_fields,
+    .count = COUNT(lease_fields),
+    .size = sizeof(struct wire_lease),
+};
+
+static const struct tagged_field claim_fields[] = {
+    [WIRE_CLAIM_ID] = {TAGGED_NUMBER(wire_claim, id, UINT64_MAX)},
+    [WIRE_CLAIM_PARENT] = {TAGGED_NUMBER(wire_claim, parent, UINT64_MAX)},
+    [WIRE_CLAIM_UID] = {TAGGED_NUMBER(wire_claim, uid, UINT32_MAX)},
+    [WIRE_CLAIM_PID] = {TAGGED_NUMBER(wire_claim, pid, INT32_MAX)},
+    [WIRE_CLAIM_POSITION] = {TAGGED_NUMBER(wire_claim, position, UINT32_MAX)},
+    [WIRE_CLAIM_NAME] = {TAGGED_MEMBER(wire_claim, name, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_COMMAND] = {TAGGED_MEMBER(wire_claim, command, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_REQUEST] = {TAGGED_MEMBER(wire_claim, request, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_SINCE] = {TAGGED_NUMBER(wire_claim, since, UINT64_MAX)},
+    [WIRE_CLAIM_WHY] = {TAGGED_MEMBER(wire_claim, why, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_CLAIM_ESTIMATE] = {TAGGED_MEMBER(wire_claim, estimate, maybe), .most = UINT64_MAX},
+    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(wire_claim, priority, UINT32_MAX)},
+    [WIRE_CLAIM_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_claim, opportunistic, true)},
+};
+_Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest claim_table_digest;
+
+static const struct tagged_table claim_table = {
+    .digest = &claim_table_digest,
+    .fields = claim_fields,
+    .count = COUNT(claim_fields),
+    .size = sizeof(struct wire_claim),
+};
+
+static const struct tagged_field ended_fields[] = {
+    [WIRE_ENDED_LEASE] = {TAGGED_MEMBER(wire_ended, lease, inner), .required = true,
+                          .inner = &lease_table},
+    [WIRE_ENDED_END] = {TAGGED_NUMBER(wire_ended, end, UINT32_MAX)},
+    [WIRE_ENDED_TIME] = {TAGGED_NUMBER(wire_ended, time, UINT64_MAX)},
+    [WIRE_ENDED_EXIT_CODE] = {TAGGED_MEMBER(wire_ended, exit_code, maybe), .most = UINT8_MAX},
+};
+
+static struct tagged_digest ended_table_digest;
+
+static const struct tagged_table ended_table = {
+    .digest = &ended_table_digest,
+    .fields = ended_fields,
+    .count = COUNT(ended_fields),
+    .size = sizeof(struct wire_ended),
+};
+
+#define HISTOGRAM_COUNT(i) \
+    [WIRE_HISTOGRAM_COUNT + (i)] = {TAGGED_NUMBER(wire_histogram, counts[i], UINT64_MAX)}
+
+static const struct tagged_field histogram_fields[] = {
+    [WIRE_HISTOGRAM_SUM] = {TAGGED_NUMBER(wire_histogram, sum, UINT64_MAX)},
+    HISTOGRAM_COUNT(0),
+    HISTOGRAM_COUNT(1),
+    HISTOGRAM_COUNT(2),
+    HISTOGRAM_COUNT(3),
+    HISTOGRAM_COUNT(4),
+    HISTOGRAM_COUNT(5),
+    HISTOGRAM_COUNT(6),
+    HISTOGRAM_COUNT(7),
+    HISTOGRAM_COUNT(8),
+    HISTOGRAM_COUNT(9),
+    HISTOGRAM_COUNT(10),
+    HISTOGRAM_COUNT(11),
+    HISTOGRAM_COUNT(12),
+};
+_Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + WIRE_BUCKETS, "each has its tag");
+
+static struct tagged_digest histogram_table_digest;
+
+static const struct tagged_table histogram_table = {
+    .digest = &histogram_table_digest,
+    .fields = histogram_fields,
+    .count = COUNT(histogram_fields),
+    .size = sizeof(struct wire_histogram),
+};
+
+static const struct tagged_field tally_fields[] = {
+    [WIRE_TALLY_GRANTED] = {TAGGED_NUMBER(wire_tally, granted, UINT64_MAX)},
+    [WIRE_TALLY_IMPOSSIBLE] = {TAGGED_NUMBER(wire_tally, impossible, UINT64_MAX)},
+    [WIRE_TALLY_REFUSED] = {TAGGED_NUMBER(wire_tally, refused, UINT64_MAX)},
+    [WIRE_TALLY_BUSY] = {TAGGED_NUMBER(wire_tally, busy, UINT64_MAX)},
+    [WIRE_TALLY_TIMED_OUT] = {TAGGED_NUMBER(wire_tally, timed_out, UINT64_MAX)},
+    [WIRE_TALLY_CANCELLED] = {TAGGED_NUMBER(wire_tally, cancelled, UINT64_MAX)},
+    [WIRE_TALLY_WAITED] = {TAGGED_MEMBER(wire_tally, waited, inner), .inner = &histogram_table},
+    [WIRE_TALLY_HELD] = {TAGGED_MEMBER(wire_tally, held, inner), .inner = &histogram_table},
+};
+
+static struct tagged_digest tally_table_digest;
+
+static const struct tagged_table tally_table = {
+    .digest = &tally_table_digest,
+    .fields = tally_fields,
+    .count = COUNT(tally_fields),
+    .size = sizeof(struct wire_tally),
+};
+
+static const struct tagged_field message_fields[] = {
+    [WIRE_TAG_ID] = {TAGGED_NUMBER(wire_message, id, UINT64_MAX)},
+    [WIRE_TAG_PARENT] = {TAGGED_NUMBER(wire_message, parent, UINT64_MAX)},
+    [WIRE_TAG_TOKEN_HIGH] = {TAGGED_NUMBER(wire_message, token[0], UINT64_MAX)},
+    [WIRE_TAG_TOKEN_LOW] = {TAGGED_NUMBER(wire_message, token[1], UINT64_MAX)},
+    [WIRE_TAG_REQUEST] = {TAGGED_MEMBER(wire_message, request, inner), .inner = &request_tagged},
+    [WIRE_TAG_HOLD] = {TAGGED_NUMBER(wire_message, hold, WIRE_HOLD_NOTHING)},
+    [WIRE_TAG_RESUME] = {TAGGED_NUMBER(wire_message, resume, true)},
+    [WIRE_TAG_MASKS] = {TAGGED_MEMBER(wire_message, masks, strings), .most = WIRE_MASKS_MOST},
+    [WIRE_TAG_COMMAND] = {TAGGED_MEMBER(wire_message, command, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_INVENTORY] = {TAGGED_MEMBER(wire_message, inventory, text),
+                            .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_DURATION] = {TAGGED_NUMBER(wire_message, duration, UINT64_MAX)},
+    [WIRE_TAG_SECTION] = {TAGGED_NUMBER(wire_message, section, UINT32_MAX)},
+    [WIRE_TAG_AFTER] = {TAGGED_NUMBER(wire_message, after, UINT64_MAX)},
+    [WIRE_TAG_ERROR] = {TAGGED_NUMBER(wire_message, error, UINT32_MAX)},
+    [WIRE_TAG_TEXT] = {TAGGED_MEMBER(wire_message, text, words), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_POSITION] = {TAGGED_NUMBER(wire_message, position, UINT32_MAX)},
+    [WIRE_TAG_ESTIMATE] = {TAGGED_MEMBER(wire_message, estimate, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_DEVICES] = {TAGGED_MEMBER(wire_message, devices, items), .most = WIRE_GRANT_DEVICES,
+                          .inner = &device_tagged},
+    [WIRE_TAG_REPLICAS] = {TAGGED_NUMBER(wire_message, replicas, UINT32_MAX)},
+    [WIRE_TAG_MORE] = {TAGGED_NUMBER(wire_message, more, true)},
+    [WIRE_TAG_GRANTED] = {TAGGED_NUMBER(wire_message, granted, UINT64_MAX)},
+    [WIRE_TAG_EXPIRES] = {TAGGED_MEMBER(wire_message, expires, maybe), .most = UINT64_MAX},
+    [WIRE_TAG_VENDORS] = {TAGGED_NUMBER(wire_message, vendors, UINT32_MAX)},
+    [WIRE_TAG_SOCKET] = {TAGGED_MEMBER(wire_message, socket, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_POOL] = {TAGGED_MEMBER(wire_message, pool, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_VERSION_TEXT] = {TAGGED_MEMBER(wire_message, version_text, words),
+                               .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_PID] = {TAGGED_NUMBER(wire_message, pid, INT32_MAX)},
+    [WIRE_TAG_FORCE_AT] = {TAGGED_NUMBER(wire_message, force_at, UINT64_MAX)},
+    [WIRE_TAG_END] = {TAGGED_NUMBER(wire_message, end, UINT32_MAX)},
+    [WIRE_TAG_EXIT_CODE] = {TAGGED_MEMBER(wire_message, exit_code, maybe), .most = UINT8_MAX},
+    [WIRE_TAG_CAPACITY] = {TAGGED_NUMBER(wire_message, capacity, UINT32_MAX)},
+    [WIRE_TAG_PENDING] = {TAGGED_NUMBER(wire_message, pending, UINT32_MAX)},
+    [WIRE_TAG_TIME] = {TAGGED_NUMBER(wire_message, time, UINT64_MAX)},
+    [WIRE_TAG_SLOTS] = {TAGGED_MEMBER(wire_message, slots, items), .most = WIRE_PAGE_ITEMS,
+                        .inner = &slot_table},
+    [WIRE_TAG_LEASES] = {TAGGED_MEMBER(wire_message, leases, items), .most = WIRE_PAGE_ITEMS,
+                         .inner = &lease_table},
+    [WIRE_TAG_CLAIMS] = {TAGGED_MEMBER(wire_message, claims, items), .most = WIRE_PAGE_ITEMS,
+                         .inner = &claim_table},
+    [WIRE_TAG_PROBLEMS] = {TAGGED_MEMBER(wire_message, problems, items), .most = PROBLEMS_MOST,
+                           .inner = &problem_tagged},
+    [WIRE_TAG_DEVICE_IDS] = {TAGGED_MEMBER(wire_message, device_ids, ids),
+                             .most = DEVICE_ID_LIST_MOST},
+    [WIRE_TAG_STARTED] = {TAGGED_NUMBER(wire_message, started, UINT64_MAX)},
+    [WIRE_TAG_PRESENT] = {TAGGED_NUMBER(wire_message, present, true)},
+    [WIRE_TAG_STAY] = {TAGGED_NUMBER(wire_message, stay, true)},
+    [WIRE_TAG_MPS_ROOT] = {TAGGED_MEMBER(wire_message, mps_root, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_EPOCH] = {TAGGED_NUMBER(wire_message, epoch, UINT64_MAX)},
+    [WIRE_TAG_KINDS] = {TAGGED_NUMBER(wire_message, kinds, UINT32_MAX)},
+    [WIRE_TAG_SECTIONS] = {TAGGED_NUMBER(wire_message, sections, UINT32_MAX)},
+    [WIRE_TAG_HISTORY] = {TAGGED_MEMBER(wire_message, history, text), .most = WIRE_TEXT_LONGEST},
+    [WIRE_TAG_ENDED] = {TAGGED_MEMBER(wire_message, ended, items), .most = WIRE_PAGE_ITEMS,
+                        .inner = &ended_table},
+    [WIRE_TAG_LOST] = {TAGGED_NUMBER(wire_message, lost, UINT64_MAX)},
+    [WIRE_TAG_TALLY] = {TAGGED_MEMBER(wire_message, tally, inner), .inner = &tally_table},
+};
+_Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest wire_tagged_digest;
+
+const struct tagged_table wire_tagged = {
+    .digest = &wire_tagged_digest,
+    .fields = message_fields,
+    .count = COUNT(message_fields),
+    .size = sizeof(struct wire_message),
+};
