@@ -29,7 +29,7 @@ struct client {
     int sockets[CONNECTIONS];
     struct request request;
     struct text out;
-    unsigned char in[WIRE_MESSAGE_MOST];
+    unsigned char in[WIRE_MESSAGE_MAX];
     uint64_t last_number;
     uint64_t last_token;
 };

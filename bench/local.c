@@ -361,7 +361,7 @@ struct mode {
     const char *name;
     size_t devices;
     size_t held;                                /* of these, before it begins */
-    size_t least_count;                         /* 0: it takes no count */
+    size_t min_count;                           /* 0: it takes no count */
     int64_t (*run)(void *pool, uint64_t count); /* timed by quickest(); NULL: `measure` */
     double (*measure)(struct berth_pool *pool, size_t count);
 };
@@ -384,8 +384,8 @@ static const struct mode *find_mode(int argc, char **argv, size_t *ret_count)
         if (strcmp(argv[1], modes[i].name) != 0)
             continue;
         *ret_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-        bool fits = argc == (modes[i].least_count > 0 ? 3 : 2);
-        return fits && *ret_count >= modes[i].least_count ? &modes[i] : NULL;
+        bool fits = argc == (modes[i].min_count > 0 ? 3 : 2);
+        return fits && *ret_count >= modes[i].min_count ? &modes[i] : NULL;
     }
     return NULL;
 }

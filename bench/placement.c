@@ -87,7 +87,7 @@ static void fill(struct engine *engine, size_t devices)
         struct request request;
 
         request_init(&request);
-        request.gpus = (struct device_count){.least = i == 1 ? 2 : 1, .most = i == 1 ? 2 : 1};
+        request.gpus = (struct device_count){.min = i == 1 ? 2 : 1, .max = i == 1 ? 2 : 1};
         request.cpus = optional_number_of(4000);
         if (i == 2) {
             request.sharing = SHARING_TIME_SLICE;

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "measure.h"
 
-enum { DEVICES_MOST = 64 };
+enum { DEVICES_MAX = 64 };
 
 static uint64_t chance = 1;
 
@@ -136,7 +136,7 @@ static int64_t time_of(struct engine *engine, uint32_t wanted)
     int64_t taken;
 
     request_init(&request);
-    request.gpus = (struct device_count){.least = wanted, .most = wanted};
+    request.gpus = (struct device_count){.min = wanted, .max = wanted};
     request.policy = strdup("topology");
     if (engine_request_open(engine, &request, &party, NULL, &compiled, NULL) < 0)
         give_up("no request");
@@ -165,7 +165,7 @@ static int64_t quickest_time_of(struct engine *engine, uint32_t wanted)
 
 int main(void)
 {
-    static const uint32_t counts[] = {16, 33, DEVICES_MOST - 1, DEVICES_MOST};
+    static const uint32_t counts[] = {16, 33, DEVICES_MAX - 1, DEVICES_MAX};
     int64_t worst = 0;
 
     for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {

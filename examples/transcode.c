@@ -22,7 +22,7 @@
 enum { WORKERS = 6, VIDEOS = 60, FRAMES = 20, FRAME_BYTES = 1 << 15 };
 
 /* How long a video waits for a device before the CPU has to do. */
-static const int64_t patience = INT64_C(5000000000);
+static const int64_t timeout = INT64_C(5000000000);
 
 /* A device, or the CPU. */
 struct place {
@@ -103,7 +103,7 @@ static void *work(void *unused)
         struct berth_error error = BERTH_ERROR_INIT;
         struct berth_lease lease;
 
-        switch (berth_claim(pool, request, patience, &lease, &error)) {
+        switch (berth_claim(pool, request, timeout, &lease, &error)) {
         case 0:
             encode_on_device(video, lease);
             break;
@@ -182,7 +182,7 @@ static pthread_t start(void *(*run)(void *))
 static int transcode(struct berth_error *error)
 {
     const struct berth_arbiter_options options = {
-        .size = sizeof(options), .most = 1, .offer = offer, .take_back = take_back};
+        .size = sizeof(options), .max = 1, .offer = offer, .take_back = take_back};
     struct berth_arbiter *arbiter;
     pthread_t threads[WORKERS + 1];
 

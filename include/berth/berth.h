@@ -334,7 +334,7 @@ int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_
 
 struct berth_arbiter_options {
     size_t size; /* sizeof(struct berth_arbiter_options) */
-    size_t most; /* leases to have out at once; 0: as many as there are devices */
+    size_t max;  /* leases to have out at once; 0: as many as there are devices */
 
     /* A spare device, under an opportunistic lease of its own. Return true to use it: give it back
      * with berth_release, later. Return false to decline; it is offered again after somebody has

@@ -15,7 +15,7 @@
 #include "cli/sysroot.h"
 #include "spec/cdi_reader.h"
 
-static const char *const usual_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
+static const char *const default_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
 
 struct cdi_search {
     bool verbose;
@@ -71,7 +71,7 @@ static int take_entries(struct cdi_search *search, struct cdi_registry *file, co
     if (code == 0)
         return 0;
     error_set(&reason, code, "%s: wanted at most %d devices in all files, found more", path,
-              CDI_ENTRIES_MOST);
+              CDI_ENTRIES_MAX);
     return skip(search, &reason);
 }
 
@@ -108,7 +108,7 @@ static int list(const char *path, DIR *directory, struct string_list *paths)
     struct text file = {0};
     int code = 0;
 
-    while (code == 0 && paths->count < CDI_FILES_MOST && (entry = readdir(directory)) != NULL) {
+    while (code == 0 && paths->count < CDI_FILES_MAX && (entry = readdir(directory)) != NULL) {
         if (!is_named_well(entry->d_name))
             continue;
         text_clear(&file);
@@ -166,7 +166,7 @@ static int read_named(struct cdi_search *search, const char *names)
     return code;
 }
 
-static int read_usual(struct cdi_search *search)
+static int read_defaults(struct cdi_search *search)
 {
     struct text path = {0};
     char *prefix;
@@ -174,10 +174,10 @@ static int read_usual(struct cdi_search *search)
 
     if (code < 0)
         return code;
-    for (unsigned level = 0; code == 0 && usual_directories[level] != NULL; level++) {
+    for (unsigned level = 0; code == 0 && default_directories[level] != NULL; level++) {
         text_clear(&path);
         text_append(&path, prefix);
-        text_append(&path, usual_directories[level]);
+        text_append(&path, default_directories[level]);
         code = text_failed(&path) ? error_set_memory(search->error)
                                   : read_directory(search, text_string(&path), level);
     }
@@ -190,7 +190,8 @@ int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth
 {
     const char *names = getenv("BERTH_CDI_DIRECTORIES");
     struct cdi_search search = {.verbose = verbose, .error = error};
-    int code = names != NULL && *names != '\0' ? read_named(&search, names) : read_usual(&search);
+    int code =
+        names != NULL && *names != '\0' ? read_named(&search, names) : read_defaults(&search);
 
     if (code == 0)
         *ret_registry = search.registry;

@@ -7,8 +7,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
@@ -43,14 +43,14 @@ static int find_parent(uint64_t *ret_parent, struct berth_error *error)
 /* The words as one line for people; what is too long is cut. */
 static int join_words(char *const *words, struct text *out, struct berth_error *error)
 {
-    for (char *const *word = words; *word != NULL && out->length <= WIRE_TEXT_LONGEST; word++) {
+    for (char *const *word = words; *word != NULL && out->length <= WIRE_TEXT_MAX; word++) {
         text_append(out, word == words ? "" : " ");
-        text_append_bytes(out, *word, strnlen(*word, WIRE_TEXT_LONGEST + 1));
+        text_append_bytes(out, *word, strnlen(*word, WIRE_TEXT_MAX + 1));
     }
     if (text_failed(out))
         return error_set_memory(error);
-    if (out->length > WIRE_TEXT_LONGEST)
-        out->bytes[utf8_boundary(out->bytes, WIRE_TEXT_LONGEST)] = '\0';
+    if (out->length > WIRE_TEXT_MAX)
+        out->bytes[utf8_boundary(out->bytes, WIRE_TEXT_MAX)] = '\0';
     return 0;
 }
 

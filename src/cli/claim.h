@@ -2,8 +2,8 @@
  *
  * One claim on the way to its lease: asking, waiting, and asking again when the daemon was away.
  */
-#ifndef CLI_CLAIMING_H
-#define CLI_CLAIMING_H
+#ifndef CLI_CLAIM_H
+#define CLI_CLAIM_H
 
 #include <berth/error.h>
 #include <stdbool.h>

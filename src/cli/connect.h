@@ -2,8 +2,8 @@
  *
  * The pool that a command is about, and a conversation with its daemon.
  */
-#ifndef CLI_REACH_H
-#define CLI_REACH_H
+#ifndef CLI_CONNECT_H
+#define CLI_CONNECT_H
 
 #include "client/address.h"
 #include "client/session.h"

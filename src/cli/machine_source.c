@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "spec/inventory.h"
 
 int machine_source_open(struct machine_source *source, const char *inventory, const char *deadline,
@@ -56,4 +57,18 @@ int machine_source_look(struct machine_source *source, struct report *ret_report
     if (error != NULL)
         error->code = BERTH_ERROR_IO;
     return BERTH_ERROR_IO;
+}
+
+void machine_source_write_problems(const struct problem_list *problems, const char *prefix,
+                                   struct text *out)
+{
+    const struct problem *problem;
+
+    vector_for_each (problem, problems) {
+        text_append(out, prefix);
+        utf8_append_inert(out, problem->backend == NULL ? "probe" : problem->backend);
+        text_append(out, ": ");
+        utf8_append_inert(out, problem->message == NULL ? "it failed" : problem->message);
+        text_append_char(out, '\n');
+    }
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text/text.h"
 #include "model/machine_report.h"
 #include "probe/probe.h"
 
@@ -35,5 +36,10 @@ void machine_source_close(struct machine_source *source);
  * is no looking, whose fault it may be, or _MEMORY; the next call tries anew. */
 int machine_source_look(struct machine_source *source, struct report *ret_report,
                         struct berth_error *error);
+
+/* Appends one line for each problem: "nvidia: ...", begun by `prefix`. A failed allocation is
+ * remembered by `out`. */
+void machine_source_write_problems(const struct problem_list *problems, const char *prefix,
+                                   struct text *out);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/suggest.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "base/text/utf8.h"
 
 /* One option as it was found. */

@@ -8,7 +8,6 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/text/json.h"
-#include "cli/devices/devices_output.h"
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
@@ -169,7 +168,7 @@ static void print_problems(const struct problem_list *problems)
 {
     struct text out = {0};
 
-    devices_write_problems(problems, "berth: ", &out);
+    machine_source_write_problems(problems, "berth: ", &out);
     fputs(text_string(&out), stderr);
     text_finish(&out);
 }
@@ -256,7 +255,7 @@ static int plan(const struct plan_options *options, const struct request_options
     if (code < 0)
         return code;
     if (question.policy == NULL)
-        question.policy = policy_usual(&request->request);
+        question.policy = policy_default(&request->request);
     code = find_world(request, &machine, &pool);
     if (code == 0)
         code = constrain(options, &pool, question, error);

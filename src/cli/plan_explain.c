@@ -2,14 +2,15 @@
  *
  * What a pool has to say about a plan: who goes first, and who holds what is in the way.
  */
+#include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "cli/plan_pool.h"
-#include "cli/status/status_output.h"
 #include "engine/placement/filter.h"
+#include "view/judge.h"
 #include "view/user_names.h"
 
 /* So many are named; the rest is counted. */
-enum { NAMED_MOST = 4 };
+enum { NAMED_MAX = 4 };
 
 /* Nothing is had now. */
 static void forget_devices(struct placement *placement)
@@ -32,7 +33,7 @@ static bool is_in_the_way(const struct plan_pool *pool, const struct placement_q
     const struct device *device = &question->machine->devices.items[slot];
 
     return lease->parent == pool->parent && bitset_has(&pool->busy, slot) &&
-           filter_facts(question->request, device, &filter_usual_terms) == FILTER_PASSES &&
+           filter_facts(question->request, device, &filter_default_terms) == FILTER_PASSES &&
            device_id_list_has(&lease->devices, device->id);
 }
 
@@ -81,15 +82,15 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
         count = append_devices(&devices, pool, question, lease);
         if (count == 0)
             continue;
-        if (named++ < NAMED_MOST) {
+        if (named++ < NAMED_MAX) {
             text_append(out, text_string(&devices));
             append_holder(out, pool, users, lease, count);
         }
         out->failed |= devices.failed;
     }
-    if (named > NAMED_MOST)
-        text_append_format(out, "; and %zu more %s", named - NAMED_MOST,
-                           named == NAMED_MOST + 1 ? "lease" : "leases");
+    if (named > NAMED_MAX)
+        text_append_format(out, "; and %zu more %s", named - NAMED_MAX,
+                           named == NAMED_MAX + 1 ? "lease" : "leases");
     text_finish(&devices);
 }
 
@@ -107,7 +108,7 @@ static void append_queue(const struct plan_pool *pool, struct user_names *users,
                            count == 1 ? "claim is" : "claims are");
     count = 0;
     vector_for_each (claim, &pool->view.look.claims) {
-        if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MOST)
+        if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MAX)
             continue;
         text_append_format(out, "%s%llu of ", count++ == 0 ? ": " : ", ",
                            (unsigned long long)claim->id);

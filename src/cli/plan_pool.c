@@ -134,7 +134,7 @@ static enum filter_verdict judge_shared(const struct plan_pool *pool, size_t slo
                                         const struct device *device, const struct request *request)
 {
     const struct wire_slot *item = &pool->view.look.slots.items[slot];
-    const struct filter_terms *terms = &filter_usual_terms;
+    const struct filter_terms *terms = &filter_default_terms;
 
     if (item->state != WIRE_STATE_SHARED || request->sharing == SHARING_EXCLUSIVE ||
         item->sharing != request->sharing)

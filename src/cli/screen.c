@@ -20,7 +20,7 @@
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
-enum { USUAL_ROWS = 24 };
+enum { DEFAULT_ROWS = 24 };
 
 static volatile sig_atomic_t is_dirty;
 static struct text shown;
@@ -103,7 +103,7 @@ static size_t count_rows(void)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
         return size.ws_row;
-    return USUAL_ROWS;
+    return DEFAULT_ROWS;
 }
 
 static size_t count_lines(const char *picture)
@@ -163,21 +163,21 @@ static void compose(const char *picture, size_t rows, const struct terminal *ter
                     struct text *out)
 {
     size_t lines = count_lines(picture);
-    size_t most = lines <= rows ? lines : rows > 1 ? rows - 1 : 1;
+    size_t max = lines <= rows ? lines : rows > 1 ? rows - 1 : 1;
     char more[40];
 
     text_append(out, "\033[H");
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < max; i++) {
         size_t length = strcspn(picture, "\n");
 
         append_line(picture, length, terminal, out);
         text_append(out, i + 1 < rows ? "\r\n" : "");
         picture += length + 1;
     }
-    if (most < lines && rows > 1) {
-        snprintf(more, sizeof(more), "(%zu more lines)", lines - most);
+    if (max < lines && rows > 1) {
+        snprintf(more, sizeof(more), "(%zu more lines)", lines - max);
         append_line(more, strlen(more), terminal, out);
-    } else if (most < rows) {
+    } else if (max < rows) {
         text_append(out, "\033[J");
     }
 }

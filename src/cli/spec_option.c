@@ -8,7 +8,7 @@
 #include "spec/workload.h"
 
 /* More sets than any verb has. */
-enum { BINDINGS_MOST = 8 };
+enum { BINDINGS_MAX = 8 };
 
 static void forget(char **text)
 {
@@ -54,14 +54,14 @@ static int apply(const struct option_binding *bindings, size_t count, size_t whi
                  options_parser *parse, int argc, char **argv, struct berth_error *error)
 {
     struct request_options *line = bindings[which].target;
-    struct option_binding again[BINDINGS_MOST];
+    struct option_binding again[BINDINGS_MAX];
     struct request_options both;
     int operand;
     int code = workload_read(line->spec, &both, error);
 
     if (code < 0)
         return error_wrap(error, code, "--spec");
-    assert(count <= BINDINGS_MOST);
+    assert(count <= BINDINGS_MAX);
     for (size_t i = 0; i < count; i++)
         again[i] = (struct option_binding){bindings[i].set, i == which ? &both : NULL};
     make_way(&both.request, line);

@@ -2,8 +2,8 @@
  *
  * Verbs that are followed by a word, each of which is like a verb of its own.
  */
-#ifndef CLI_WORDS_H
-#define CLI_WORDS_H
+#ifndef CLI_SUBCOMMANDS_H
+#define CLI_SUBCOMMANDS_H
 
 #include "cli/verbs.h"
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/text/suggest.h"
 #include "base/system/program.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/spec_option.h"

@@ -6,19 +6,19 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/text/quantity.h"
-#include "client/user_directory.h"
 #include "base/system/backoff.h"
+#include "base/text/quantity.h"
 #include "client/start_daemon.h"
 #include "client/unix_socket.h"
+#include "client/user_directory.h"
 
 /* A daemon may idle out or be killed between its start and our connecting. */
-enum { STARTS_MOST = 5 };
+enum { STARTS_MAX = 5 };
 
 struct dial_settings dial_settings = {
-    .refusal_patience = 5 * DURATION_SECOND,
-    .start_patience = 10 * DURATION_SECOND,
-    .again_patience = 30 * DURATION_SECOND,
+    .refusal_timeout = 5 * DURATION_SECOND,
+    .start_timeout = 10 * DURATION_SECOND,
+    .again_timeout = 30 * DURATION_SECOND,
 };
 
 /* That who answers in our own directory is us. The directory is looked at too: in somebody else's
@@ -89,14 +89,14 @@ static int no_lasting_daemon(const struct pool_address *address, struct berth_er
 {
     return error_set(error, BERTH_ERROR_IO,
                      "%s: the daemon ended as soon as it had started, %d times: see %s/log",
-                     address->directory, STARTS_MOST, address->directory);
+                     address->directory, STARTS_MAX, address->directory);
 }
 
-int dial_for(const struct pool_address *address, enum dial_how how, int64_t patience,
+int dial_for(const struct pool_address *address, enum dial_how how, int64_t timeout,
              int *ret_socket, struct berth_error *error)
 {
     bool may_start = address->own && how == DIAL_START;
-    struct patience waiting = {0};
+    struct backoff waiting = {0};
     unsigned starts = 0;
 
     for (;;) {
@@ -106,18 +106,18 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t pati
         if (number == 0)
             return keep(address, socket, ret_socket, error);
         if (may_start && is_absence(number)) {
-            int code = starts++ < STARTS_MOST ? start_own(address, error)
-                                              : no_lasting_daemon(address, error);
+            int code = starts++ < STARTS_MAX ? start_own(address, error)
+                                             : no_lasting_daemon(address, error);
 
-            if (code == START_WORDLESS && starts == STARTS_MOST)
+            if (code == START_WORDLESS && starts == STARTS_MAX)
                 code = BERTH_ERROR_IO;
             if (code < 0)
                 return code;
             continue;
         }
         if (waiting.until == 0)
-            patience_begin(&waiting, patience);
-        if (!is_passing(address, number) || !patience_pause(&waiting))
+            backoff_begin(&waiting, timeout);
+        if (!is_passing(address, number) || !backoff_pause(&waiting))
             return explain(address, number, error);
     }
 }
@@ -125,5 +125,5 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t pati
 int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
          struct berth_error *error)
 {
-    return dial_for(address, how, dial_settings.refusal_patience, ret_socket, error);
+    return dial_for(address, how, dial_settings.refusal_timeout, ret_socket, error);
 }

@@ -35,15 +35,15 @@ int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
          struct berth_error *error);
 
 /* The same with another time, in nanoseconds, for a socket that refuses. */
-int dial_for(const struct pool_address *address, enum dial_how how, int64_t patience,
+int dial_for(const struct pool_address *address, enum dial_how how, int64_t timeout,
              int *ret_socket, struct berth_error *error);
 
 /* What tests change before they dial, and nobody else. Times in nanoseconds. */
 struct dial_settings {
     const char *program; /* the daemon; NULL: berthd beside our program, else the installed one */
-    int64_t refusal_patience; /* how long a socket that refuses is tried */
-    int64_t start_patience;   /* how long a daemon may take to start */
-    int64_t again_patience;   /* how long a session looks for its daemon */
+    int64_t refusal_timeout; /* how long a socket that refuses is tried */
+    int64_t start_timeout;   /* how long a daemon may take to start */
+    int64_t again_timeout;   /* how long a session looks for its daemon */
 };
 extern struct dial_settings dial_settings;
 

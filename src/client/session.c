@@ -18,15 +18,15 @@ static void hang_up(struct session *session)
 }
 
 int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
-                     int64_t patience, struct berth_error *error)
+                     int64_t timeout, struct berth_error *error)
 {
     struct session opened = {.address = address, .how = how, .socket = -1};
     int code;
 
-    opened.in = malloc(WIRE_MESSAGE_MOST);
+    opened.in = malloc(WIRE_MESSAGE_MAX);
     if (opened.in == NULL)
         return error_set_memory(error);
-    code = dial_for(address, how, patience, &opened.socket, error);
+    code = dial_for(address, how, timeout, &opened.socket, error);
     if (code < 0) {
         free(opened.in);
         return code;
@@ -38,7 +38,7 @@ int session_open_for(struct session *session, const struct pool_address *address
 int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
                  struct berth_error *error)
 {
-    return session_open_for(session, address, how, dial_settings.refusal_patience, error);
+    return session_open_for(session, address, how, dial_settings.refusal_timeout, error);
 }
 
 int session_open_on(struct session *session, const struct pool_address *address, int descriptor,
@@ -46,7 +46,7 @@ int session_open_on(struct session *session, const struct pool_address *address,
 {
     struct session opened = {.address = address, .socket = descriptor};
 
-    opened.in = malloc(WIRE_MESSAGE_MOST);
+    opened.in = malloc(WIRE_MESSAGE_MAX);
     if (opened.in == NULL) {
         close(descriptor);
         return error_set_memory(error);
@@ -95,10 +95,10 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
  * having read everything leaves an error before its last words, which are heard after it. */
 static ssize_t receive_packet(struct session *session, int flags)
 {
-    ssize_t length = recv(session->socket, session->in, WIRE_MESSAGE_MOST, MSG_TRUNC | flags);
+    ssize_t length = recv(session->socket, session->in, WIRE_MESSAGE_MAX, MSG_TRUNC | flags);
 
     if (length < 0 && errno == ECONNRESET)
-        length = recv(session->socket, session->in, WIRE_MESSAGE_MOST, MSG_TRUNC | MSG_DONTWAIT);
+        length = recv(session->socket, session->in, WIRE_MESSAGE_MAX, MSG_TRUNC | MSG_DONTWAIT);
     return length;
 }
 
@@ -119,7 +119,7 @@ static int take_packet(struct session *session, size_t length, struct wire_messa
         session->closed = true;
         hang_up(session);
     } else if (wire_type_name(message.type) != NULL) {
-        session->looking = (struct patience){0};
+        session->looking = (struct backoff){0};
         *ret_message = message;
         return SESSION_MESSAGE;
     }
@@ -212,12 +212,12 @@ int session_again(struct session *session, struct berth_error *error)
     hang_up(session);
     session->closed = false;
     if (first)
-        patience_begin(&session->looking, dial_settings.again_patience);
-    else if (!patience_pause(&session->looking))
+        backoff_begin(&session->looking, dial_settings.again_timeout);
+    else if (!backoff_pause(&session->looking))
         return daemon_is_gone(session, error);
     do {
         code = dial_for(session->address, how, 0, &session->socket, error);
-    } while (code < 0 && is_worth_another_try(code) && patience_pause(&session->looking));
+    } while (code < 0 && is_worth_another_try(code) && backoff_pause(&session->looking));
     return code;
 }
 

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/system/backoff.h"
 #include "base/text/text.h"
 #include "client/address.h"
 #include "client/dial.h"
-#include "base/system/backoff.h"
 #include "wire/wire.h"
 
 struct session {
@@ -22,7 +22,7 @@ struct session {
     int socket;  /* -1: not connected */
     bool closed; /* the daemon closed the connection and said why: dialling again hardly helps */
     uint64_t last_number;
-    struct patience looking; /* since the daemon said its last word, when we dialled again */
+    struct backoff looking; /* since the daemon said its last word, when we dialled again */
     struct text out;
     unsigned char *in; /* room for the longest message */
 };
@@ -33,7 +33,7 @@ int session_open(struct session *session, const struct pool_address *address, en
 
 /* The same with another time, in nanoseconds, for a socket that refuses. */
 int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
-                     int64_t patience, struct berth_error *error);
+                     int64_t timeout, struct berth_error *error);
 
 /* Over a connection that is there already, which it consumes, also on failure. `address` is for
  * messages only. Fails with BERTH_ERROR_MEMORY. */

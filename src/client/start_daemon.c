@@ -12,21 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/system/spawn_detached.h"
 #include "base/error.h"
+#include "base/system/backoff.h"
 #include "base/system/program.h"
+#include "base/system/spawn_detached.h"
 #include "base/text/quantity.h"
 #include "client/dial.h"
-#include "client/user_directory.h"
-#include "base/system/backoff.h"
 #include "client/unix_socket.h"
+#include "client/user_directory.h"
 #include "model/mask_variables.h"
 
 #define LOCK_NAME "start"
 #define LOG_NAME  "log"
 
 /* What a cleaner of temporary files removes under our hands is made again, so often. */
-enum { TRIES_MOST = 5 };
+enum { TRIES_MAX = 5 };
 
 /* What is open while a daemon is started; -1 is nothing. */
 struct start {
@@ -85,15 +85,15 @@ static int open_file(const struct start *start, const char *name, int flags, int
 /* Waits for the lock, and not for ever: who holds it may have been stopped. */
 static int take_lock(int lock)
 {
-    struct patience patience;
+    struct backoff backoff;
 
-    patience_begin(&patience, dial_settings.start_patience);
+    backoff_begin(&backoff, dial_settings.start_timeout);
     while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return errno;
-        if (patience.step > 4 * PATIENCE_FIRST)
-            patience.step = 4 * PATIENCE_FIRST;
-        if (!patience_pause(&patience))
+        if (backoff.step > 4 * BACKOFF_FIRST)
+            backoff.step = 4 * BACKOFF_FIRST;
+        if (!backoff_pause(&backoff))
             return EWOULDBLOCK;
     }
     return 0;
@@ -114,7 +114,7 @@ static int start_lock(struct start *start, struct berth_error *error)
 {
     int number = ENOENT;
 
-    for (unsigned i = 0; i < TRIES_MOST && number == ENOENT; i++) {
+    for (unsigned i = 0; i < TRIES_MAX && number == ENOENT; i++) {
         int code;
 
         close_open(&start->lock);
@@ -132,7 +132,7 @@ static int start_lock(struct start *start, struct berth_error *error)
         return error_set(error, BERTH_ERROR_IO,
                          "%s/" LOCK_NAME ": another command has been starting the daemon for %s",
                          start->address->directory,
-                         quantity_format_duration(dial_settings.start_patience).text);
+                         quantity_format_duration(dial_settings.start_timeout).text);
     return number == 0 ? 0 : cannot(start, number, "lock it", LOCK_NAME, error);
 }
 
@@ -198,7 +198,7 @@ static int start_program(struct start *start, struct berth_error *error)
 /* Reads up to the end of the line or of the file. Returns 0, or an errno: ETIMEDOUT. */
 static int read_line(int from, char *line, size_t size)
 {
-    int64_t until = clock_after(clock_now(), dial_settings.start_patience);
+    int64_t until = clock_after(clock_now(), dial_settings.start_timeout);
     size_t length = 0;
 
     line[0] = '\0';
@@ -238,7 +238,7 @@ static int start_wait(struct start *start, struct berth_error *error)
     if (number == ETIMEDOUT)
         return error_set(error, BERTH_ERROR_IO,
                          "%s: the daemon was not ready after %s: see %s/" LOG_NAME, directory,
-                         quantity_format_duration(dial_settings.start_patience).text, directory);
+                         quantity_format_duration(dial_settings.start_timeout).text, directory);
     unlinkat(start->directory, POOL_SOCKET_NAME, 0);
     if (number != 0)
         return error_set_errno(error, number, "%s: cannot hear the daemon", directory);

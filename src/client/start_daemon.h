@@ -2,8 +2,8 @@
  *
  * Starting the user's own daemon.
  */
-#ifndef CLIENT_START_H
-#define CLIENT_START_H
+#ifndef CLIENT_START_DAEMON_H
+#define CLIENT_START_DAEMON_H
 
 #include <berth/error.h>
 

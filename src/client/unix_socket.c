@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WAITING_MOST = 4096 };
+enum { WAITING_MAX = 4096 };
 
 /* The kernel takes short paths only. A longer one is opened first, and its descriptor's path in
  * /proc taken for it; *ret_handle is the descriptor then, which the caller closes after use. */
@@ -74,7 +74,7 @@ static int bind_and_listen(int socket, int directory, const char *name)
     if (length < 0 || (size_t)length >= sizeof(place.sun_path))
         return ENAMETOOLONG;
     if (bind(socket, (const struct sockaddr *)&place, sizeof(place)) < 0 ||
-        fchmodat(directory, name, S_IRUSR | S_IWUSR, 0) < 0 || listen(socket, WAITING_MOST) < 0)
+        fchmodat(directory, name, S_IRUSR | S_IWUSR, 0) < 0 || listen(socket, WAITING_MAX) < 0)
         return errno;
     return 0;
 }

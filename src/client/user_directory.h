@@ -3,8 +3,8 @@
  * The directory of the user's own daemon. It is below /tmp by default, where anybody may have been
  * first, so it is believed only when it is a directory, not a symlink, ours and closed to others.
  */
-#ifndef CLIENT_OWN_DIRECTORY_H
-#define CLIENT_OWN_DIRECTORY_H
+#ifndef CLIENT_USER_DIRECTORY_H
+#define CLIENT_USER_DIRECTORY_H
 
 #include <berth/error.h>
 

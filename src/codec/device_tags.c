@@ -16,20 +16,20 @@ _Static_assert(LINK_NVLINK == 0 && LINK_XGMI == 1 && LINK_PSB == 2 && LINK_SYS =
 
 static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_PID] = {TAGGED_NUMBER(device_process, pid, UINT64_MAX), .required = true},
-    [PROCESS_TAG_UID] = {TAGGED_MEMBER(device_process, uid, maybe), .most = UINT32_MAX},
-    [PROCESS_TAG_MEMORY] = {TAGGED_MEMBER(device_process, memory, maybe), .most = UINT64_MAX},
+    [PROCESS_TAG_UID] = {TAGGED_MEMBER(device_process, uid, maybe), .max = UINT32_MAX},
+    [PROCESS_TAG_MEMORY] = {TAGGED_MEMBER(device_process, memory, maybe), .max = UINT64_MAX},
     [PROCESS_TAG_COMMAND] = {TAGGED_MEMBER(device_process, command, words),
-                             .most = PROCESS_TEXT_LONGEST},
+                             .max = PROCESS_TEXT_MAX},
     [PROCESS_TAG_CONTAINER] = {TAGGED_MEMBER(device_process, container, words),
-                               .most = PROCESS_TEXT_LONGEST},
+                               .max = PROCESS_TEXT_MAX},
     [PROCESS_TAG_LEASE] = {TAGGED_NUMBER(device_process, lease, UINT64_MAX)},
     [PROCESS_TAG_STARTED] = {TAGGED_NUMBER(device_process, started, INT64_MAX)},
     [PROCESS_TAG_DRAWS] = {TAGGED_NUMBER(device_process, draws, true)},
     [PROCESS_TAG_SQUATS] = {TAGGED_NUMBER(device_process, squats, true)},
     [PROCESS_TAG_SAID_LEASE] = {TAGGED_NUMBER(device_process, said_lease, UINT64_MAX)},
     [PROCESS_TAG_SAID_SOCKET] = {TAGGED_MEMBER(device_process, said_socket, text),
-                                 .most = PROCESS_TEXT_LONGEST},
-    [PROCESS_TAG_OWNER] = {TAGGED_MEMBER(device_process, owner, maybe), .most = UINT32_MAX},
+                                 .max = PROCESS_TEXT_MAX},
+    [PROCESS_TAG_OWNER] = {TAGGED_MEMBER(device_process, owner, maybe), .max = UINT32_MAX},
 };
 
 static struct tagged_digest process_tagged_digest;
@@ -58,9 +58,9 @@ const struct tagged_table link_tagged = {
 };
 
 static const struct tagged_field problem_fields[] = {
-    [PROBLEM_TAG_BACKEND] = {TAGGED_MEMBER(problem, backend, words), .most = PROCESS_TEXT_LONGEST,
+    [PROBLEM_TAG_BACKEND] = {TAGGED_MEMBER(problem, backend, words), .max = PROCESS_TEXT_MAX,
                              .required = true},
-    [PROBLEM_TAG_MESSAGE] = {TAGGED_MEMBER(problem, message, words), .most = PROCESS_TEXT_LONGEST,
+    [PROBLEM_TAG_MESSAGE] = {TAGGED_MEMBER(problem, message, words), .max = PROCESS_TEXT_MAX,
                              .required = true},
 };
 
@@ -75,33 +75,33 @@ const struct tagged_table problem_tagged = {
 
 static const struct tagged_field device_fields[] = {
     [DEVICE_TAG_ID] = {TAGGED_MEMBER(device, id, id), .required = true},
-    [DEVICE_TAG_NAME] = {TAGGED_MEMBER(device, name, text), .most = DEVICE_TEXT_LONGEST},
-    [DEVICE_TAG_UUID] = {TAGGED_MEMBER(device, uuid, text), .most = DEVICE_TEXT_LONGEST},
-    [DEVICE_TAG_PARENT] = {TAGGED_MEMBER(device, parent, text), .most = DEVICE_TEXT_LONGEST},
-    [DEVICE_TAG_CPUS] = {TAGGED_MEMBER(device, cpus, text), .most = DEVICE_TEXT_LONGEST},
+    [DEVICE_TAG_NAME] = {TAGGED_MEMBER(device, name, text), .max = DEVICE_TEXT_MAX},
+    [DEVICE_TAG_UUID] = {TAGGED_MEMBER(device, uuid, text), .max = DEVICE_TEXT_MAX},
+    [DEVICE_TAG_PARENT] = {TAGGED_MEMBER(device, parent, text), .max = DEVICE_TEXT_MAX},
+    [DEVICE_TAG_CPUS] = {TAGGED_MEMBER(device, cpus, text), .max = DEVICE_TEXT_MAX},
     [DEVICE_TAG_PCI] = {TAGGED_MEMBER(device, pci, pci)},
-    [DEVICE_TAG_MEMORY_TOTAL] = {TAGGED_MEMBER(device, memory_total, maybe), .most = UINT64_MAX},
-    [DEVICE_TAG_NUMA] = {TAGGED_MEMBER(device, numa, maybe), .most = UINT64_MAX},
-    [DEVICE_TAG_MINOR] = {TAGGED_MEMBER(device, minor, maybe), .most = UINT64_MAX},
-    [DEVICE_TAG_CAP] = {TAGGED_MEMBER(device, cap, capability), .most = UINT32_MAX},
+    [DEVICE_TAG_MEMORY_TOTAL] = {TAGGED_MEMBER(device, memory_total, maybe), .max = UINT64_MAX},
+    [DEVICE_TAG_NUMA] = {TAGGED_MEMBER(device, numa, maybe), .max = UINT64_MAX},
+    [DEVICE_TAG_MINOR] = {TAGGED_MEMBER(device, minor, maybe), .max = UINT64_MAX},
+    [DEVICE_TAG_CAP] = {TAGGED_MEMBER(device, cap, capability), .max = UINT32_MAX},
     [DEVICE_TAG_HEALTH] = {TAGGED_NUMBER(device, health, UINT32_MAX)},
     [DEVICE_TAG_PARTITIONED] = {TAGGED_NUMBER(device, partitioned, true)},
-    [DEVICE_TAG_NODES] = {TAGGED_MEMBER(device, nodes, strings), .most = DEVICE_NODES_MOST},
+    [DEVICE_TAG_NODES] = {TAGGED_MEMBER(device, nodes, strings), .max = DEVICE_NODES_MAX},
     [DEVICE_TAG_MEMORY_FREE] = {TAGGED_MEMBER(device, load.memory_free, figure)},
     [DEVICE_TAG_UTILIZATION] = {TAGGED_MEMBER(device, load.utilization, figure)},
     [DEVICE_TAG_TEMPERATURE] = {TAGGED_MEMBER(device, load.temperature, figure)},
     [DEVICE_TAG_POWER] = {TAGGED_MEMBER(device, load.power, figure)},
     [DEVICE_TAG_HEALTH_REASON] = {TAGGED_MEMBER(device, health_reason, words),
-                                  .most = PROCESS_TEXT_LONGEST},
+                                  .max = PROCESS_TEXT_MAX},
     [DEVICE_TAG_ASLEEP] = {TAGGED_NUMBER(device, asleep, true)},
     [DEVICE_TAG_OLD] = {TAGGED_NUMBER(device, old, true)},
     [DEVICE_TAG_KIND] = {TAGGED_NUMBER(device, kind, UINT32_MAX)},
     [DEVICE_TAG_FREQUENCY] = {TAGGED_MEMBER(device, load.frequency, figure)},
-    [DEVICE_TAG_PROCESSES] = {TAGGED_MEMBER(device, processes, items),
-                              .most = DEVICE_PROCESSES_MOST, .inner = &process_tagged},
-    [DEVICE_TAG_TILES] = {TAGGED_MEMBER(device, tiles, maybe), .most = UINT32_MAX},
-    [DEVICE_TAG_ORDINAL] = {TAGGED_MEMBER(device, ordinal, maybe), .most = UINT32_MAX},
-    [DEVICE_TAG_FIRST_TILE] = {TAGGED_MEMBER(device, first_tile, maybe), .most = UINT32_MAX},
+    [DEVICE_TAG_PROCESSES] = {TAGGED_MEMBER(device, processes, items), .max = DEVICE_PROCESSES_MAX,
+                              .inner = &process_tagged},
+    [DEVICE_TAG_TILES] = {TAGGED_MEMBER(device, tiles, maybe), .max = UINT32_MAX},
+    [DEVICE_TAG_ORDINAL] = {TAGGED_MEMBER(device, ordinal, maybe), .max = UINT32_MAX},
+    [DEVICE_TAG_FIRST_TILE] = {TAGGED_MEMBER(device, first_tile, maybe), .max = UINT32_MAX},
 };
 _Static_assert(COUNT(device_fields) <= 64, "tags seen are bits of 64");
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device as tagged fields (model/tagged.h).
+ * A device as tagged fields (codec/tagged.h).
  */
-#ifndef MODEL_DEVICE_TAGS_H
-#define MODEL_DEVICE_TAGS_H
+#ifndef CODEC_DEVICE_TAGS_H
+#define CODEC_DEVICE_TAGS_H
 
 #include "codec/tagged.h"
 
@@ -67,9 +67,9 @@ enum problem_tag {
     PROBLEM_TAG_MESSAGE = 2, /* text, cut; required */
 };
 
-#define DEVICE_TEXT_LONGEST  4096
-#define PROCESS_TEXT_LONGEST 1024
-#define DEVICE_NODES_MOST    256
+#define DEVICE_TEXT_MAX  4096
+#define PROCESS_TEXT_MAX 1024
+#define DEVICE_NODES_MAX 256
 
 /* struct device, but for its host; what it reads is to be finished with tagged_finish or
  * device_finish. */

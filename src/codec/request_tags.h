@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request as tagged fields (model/tagged.h).
+ * A request as tagged fields (codec/tagged.h).
  */
-#ifndef MODEL_REQUEST_TAGS_H
-#define MODEL_REQUEST_TAGS_H
+#ifndef CODEC_REQUEST_TAGS_H
+#define CODEC_REQUEST_TAGS_H
 
 #include "codec/tagged.h"
 
 /* Never renumber, only append. */
 enum request_tag {
-    REQUEST_TAG_LEAST = 1,          /* number; 1 by default */
-    REQUEST_TAG_MOST = 2,           /* number; 1 by default */
+    REQUEST_TAG_GPUS_MIN = 1,       /* number; 1 by default */
+    REQUEST_TAG_GPUS_MAX = 2,       /* number; 1 by default */
     REQUEST_TAG_ALL = 3,            /* flag */
     REQUEST_TAG_REPLICAS = 4,       /* number; 1 by default */
     REQUEST_TAG_WANTED = 5,         /* ids */

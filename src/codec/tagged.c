@@ -115,7 +115,7 @@ static int write_number(const struct tagged_field *field, size_t tag, uint64_t n
     size_t size = number == 0 ? 0 : 8 - (size_t)__builtin_clzll(number) / 8;
     unsigned char *place;
 
-    if (number > field->most)
+    if (number > field->max)
         return BERTH_ERROR_INVALID;
     place = text_place(out, TAGGED_FIELD_SIZE + sizeof(number));
     if (place == NULL)

@@ -35,8 +35,8 @@
  * limit is the largest that it knows; where it only shows it, any number is kept, so that a later
  * version may say more. Pure; any thread may call these.
  */
-#ifndef MODEL_TAGGED_H
-#define MODEL_TAGGED_H
+#ifndef CODEC_TAGGED_H
+#define CODEC_TAGGED_H
 
 #include <berth/error.h>
 #include <endian.h>
@@ -118,7 +118,7 @@ struct tagged_table {
 struct tagged_field {
     const char *name; /* for messages */
     const struct tagged_kind *kind;
-    uint64_t most;   /* the largest number, the longest list or text */
+    uint64_t max;    /* the largest number, the longest list or text */
     uint32_t offset; /* of the member */
     uint8_t size;    /* of a number, in bytes */
     uint8_t count_size;
@@ -168,7 +168,7 @@ extern const struct tagged_kind tagged_items;
     .name = #member, .kind = &tagged_##kind_name, .offset = offsetof(struct type, member)
 #define TAGGED_NUMBER(type, member, largest)                                            \
     TAGGED_MEMBER(type, member, number), .size = sizeof(((struct type *)NULL)->member), \
-                                         .most = (largest)
+                                         .max = (largest)
 #define TAGGED_COUNTED_BY(type, member)            \
     .count_offset = offsetof(struct type, member), \
     .count_size = sizeof(((struct type *)NULL)->member)

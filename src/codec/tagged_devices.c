@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/string_list.h"
+#include "codec/tagged.h"
+#include "codec/tagged_members.h"
 #include "model/device_id.h"
 #include "model/load.h"
 #include "model/pci.h"
-#include "codec/tagged.h"
-#include "codec/tagged_members.h"
 
 enum {
     PCI_SIZE = 7,
@@ -176,7 +176,7 @@ static int too_many(const struct tagged_reading *reading, const struct tagged_fi
                     size_t at)
 {
     return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                     "wanted at most %" PRIu64 " of %s, found more at byte %zu", field->most,
+                     "wanted at most %" PRIu64 " of %s, found more at byte %zu", field->max,
                      field->name, at);
 }
 
@@ -194,7 +194,7 @@ static int strings_write(const struct tagged_field *field, const void *whole, st
     const struct string_list *list = tagged_const_member(whole, field->offset);
     char *const *string;
 
-    if (list->count > field->most)
+    if (list->count > field->max)
         return BERTH_ERROR_INVALID;
     vector_for_each (string, list) {
         unsigned char lead[LENGTH_SIZE];
@@ -212,7 +212,7 @@ static int add_string(const struct tagged_reading *reading, const struct tagged_
     const char *bytes = (const char *)reading->bytes + part.at;
     char **string;
 
-    if (list->count >= field->most)
+    if (list->count >= field->max)
         return too_many(reading, field, part.at);
     if (memchr(bytes, '\0', part.end - part.at) != NULL)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
@@ -269,7 +269,7 @@ static bool items_are_default(const struct tagged_field *field, uint32_t type_bi
 static int items_write(const struct tagged_field *field, const void *whole, struct text *out)
 {
     const struct items *items = tagged_const_member(whole, field->offset);
-    int code = items->count > field->most ? BERTH_ERROR_INVALID : 0;
+    int code = items->count > field->max ? BERTH_ERROR_INVALID : 0;
 
     for (size_t i = 0; i < items->count && code == 0; i++) {
         unsigned char lead[LENGTH_SIZE] = {0};
@@ -298,7 +298,7 @@ static int items_read(const struct tagged_reading *reading, const struct tagged_
         code = take_part(reading, field, &value, &part);
         if (code < 0)
             break;
-        if (items->count >= field->most)
+        if (items->count >= field->max)
             return too_many(reading, field, part.at);
         item = vector_append_zeroed(&items->items, &items->count, &items->capacity,
                                     field->inner->size);

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
-#include "model/device_id.h"
 #include "codec/tagged.h"
 #include "codec/tagged_members.h"
+#include "model/device_id.h"
 #include "model/vendor.h"
 
 enum { ITEM_SIZE = 4 };
@@ -33,7 +33,7 @@ static int text_write(const struct tagged_field *field, const void *whole, struc
     const char *text = tagged_load_pointer(field, whole);
     size_t length = strlen(text);
 
-    if (length > field->most)
+    if (length > field->max)
         return BERTH_ERROR_INVALID;
     text_append_bytes(out, text, length);
     return 0;
@@ -46,11 +46,11 @@ static int text_read(const struct tagged_reading *reading, const struct tagged_f
     size_t length = value.end - value.at;
     char *text;
 
-    if (length > field->most || memchr(bytes, '\0', length) != NULL)
+    if (length > field->max || memchr(bytes, '\0', length) != NULL)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted %s of at most %" PRIu64
                          " bytes without a zero, found %s at byte %zu",
-                         field->name, field->most, quote_bytes(bytes, length).text, value.at);
+                         field->name, field->max, quote_bytes(bytes, length).text, value.at);
     text = strndup(bytes, length);
     if (text == NULL)
         return error_set_memory(reading->error);
@@ -73,11 +73,11 @@ static int words_write(const struct tagged_field *field, const void *whole, stru
     const char *words = tagged_load_pointer(field, whole);
     size_t length = strlen(words);
 
-    if (length <= field->most) {
+    if (length <= field->max) {
         text_append_bytes(out, words, length);
         return 0;
     }
-    text_append_bytes(out, words, utf8_boundary(words, field->most - strlen(cut_mark)));
+    text_append_bytes(out, words, utf8_boundary(words, field->max - strlen(cut_mark)));
     text_append(out, cut_mark);
     return 0;
 }
@@ -97,11 +97,11 @@ static int take_count(const struct tagged_reading *reading, const struct tagged_
 {
     size_t length = value.end - value.at;
 
-    if (length % item_size != 0 || length / item_size > field->most)
+    if (length % item_size != 0 || length / item_size > field->max)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted %s as at most %" PRIu64
                          " times %zu bytes, found %zu bytes at byte %zu",
-                         field->name, field->most, item_size, length, value.at);
+                         field->name, field->max, item_size, length, value.at);
     *ret_count = length / item_size;
     return 0;
 }
@@ -122,7 +122,7 @@ static int list_write(const struct tagged_field *field, const void *whole, struc
     const uint32_t *items = tagged_load_pointer(field, whole);
     uint64_t count = list_count(field, whole);
 
-    if (count > field->most)
+    if (count > field->max)
         return BERTH_ERROR_INVALID;
     for (uint64_t i = 0; i < count; i++) {
         unsigned char bytes[ITEM_SIZE];
@@ -161,8 +161,8 @@ const struct tagged_kind tagged_list = {
 
 static bool is_id(struct device_id id)
 {
-    return id.vendor <= VENDOR_DRI && id.index <= DEVICE_INDEX_MOST &&
-           (id.mig <= DEVICE_INDEX_MOST || id.mig == DEVICE_NO_MIG);
+    return id.vendor <= VENDOR_DRI && id.index <= DEVICE_INDEX_MAX &&
+           (id.mig <= DEVICE_INDEX_MAX || id.mig == DEVICE_NO_MIG);
 }
 
 int tagged_append_id(struct text *out, struct device_id id)
@@ -200,7 +200,7 @@ static int append_ids(const struct tagged_field *field, const struct device_id_l
                       struct text *out)
 {
     const struct device_id *id;
-    int code = list->count > field->most ? BERTH_ERROR_INVALID : 0;
+    int code = list->count > field->max ? BERTH_ERROR_INVALID : 0;
 
     vector_for_each (id, list) {
         if (code < 0)

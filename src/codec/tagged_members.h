@@ -2,15 +2,15 @@
  *
  * The members of structs that tables of fields describe, by their places.
  */
-#ifndef MODEL_TAGGED_MEMBERS_H
-#define MODEL_TAGGED_MEMBERS_H
+#ifndef CODEC_TAGGED_MEMBERS_H
+#define CODEC_TAGGED_MEMBERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "model/device_id.h"
 #include "codec/tagged.h"
+#include "model/device_id.h"
 
 static inline void *tagged_member(void *whole, size_t offset)
 {

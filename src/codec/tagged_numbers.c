@@ -6,21 +6,21 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "model/capability.h"
-#include "model/optional.h"
 #include "codec/tagged.h"
 #include "codec/tagged_members.h"
+#include "model/capability.h"
+#include "model/optional.h"
 
-enum { NUMBER_SIZE_MOST = 8 };
+enum { NUMBER_SIZE_MAX = 8 };
 
 static void append_number(struct text *out, uint64_t number)
 {
-    unsigned char *place = text_place(out, NUMBER_SIZE_MOST);
+    unsigned char *place = text_place(out, NUMBER_SIZE_MAX);
     size_t size = 0;
 
     if (place == NULL)
         return;
-    tagged_put(place, number, NUMBER_SIZE_MOST);
+    tagged_put(place, number, NUMBER_SIZE_MAX);
     for (; number != 0; number >>= 8)
         size++;
     text_added(out, size);
@@ -32,15 +32,15 @@ static int take_number(const struct tagged_reading *reading, const struct tagged
     size_t length = value.end - value.at;
     uint64_t number;
 
-    if (length > NUMBER_SIZE_MOST)
+    if (length > NUMBER_SIZE_MAX)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted %s of at most %d bytes, found %zu at byte %zu", field->name,
-                         NUMBER_SIZE_MOST, length, value.at);
+                         NUMBER_SIZE_MAX, length, value.at);
     number = tagged_get(reading->bytes + value.at, length);
-    if (number > field->most)
+    if (number > field->max)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted %s of at most %" PRIu64 ", found %" PRIu64 " at byte %zu",
-                         field->name, field->most, number, value.at);
+                         field->name, field->max, number, value.at);
     *ret_number = number;
     return 0;
 }
@@ -56,7 +56,7 @@ static int number_write(const struct tagged_field *field, const void *whole, str
 {
     uint64_t number = tagged_load(tagged_const_member(whole, field->offset), field->size);
 
-    if (number > field->most)
+    if (number > field->max)
         return BERTH_ERROR_INVALID;
     append_number(out, number);
     return 0;
@@ -98,7 +98,7 @@ static int maybe_write(const struct tagged_field *field, const void *whole, stru
 {
     const struct optional_number *member = tagged_const_member(whole, field->offset);
 
-    if (member->value > field->most)
+    if (member->value > field->max)
         return BERTH_ERROR_INVALID;
     append_number(out, member->value);
     return 0;

@@ -4,8 +4,8 @@
  * knows nothing of sets, leases or generations. Numbers that it returns as `int status` are the
  * driver's own, of which 0 is success in both.
  */
-#ifndef CONTEXT_DRIVER_H
-#define CONTEXT_DRIVER_H
+#ifndef CONTEXT_CONTEXT_DRIVER_H
+#define CONTEXT_CONTEXT_DRIVER_H
 
 #include <berth/context.h>
 #include <berth/error.h>

@@ -6,8 +6,8 @@
  * the set's, which is taken after it, only to look at or change what is known. So whoever chooses
  * among contexts never waits for a driver that rebuilds one.
  */
-#ifndef CONTEXT_ENTRY_H
-#define CONTEXT_ENTRY_H
+#ifndef CONTEXT_CONTEXT_ENTRY_H
+#define CONTEXT_CONTEXT_ENTRY_H
 
 #include <pthread.h>
 

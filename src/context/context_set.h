@@ -6,8 +6,8 @@
  * All functions but context_set_destroy may be called by several threads at once. Calls of the
  * driver go one after another on one context. Leases, pools and slots are others' business.
  */
-#ifndef CONTEXT_SET_H
-#define CONTEXT_SET_H
+#ifndef CONTEXT_CONTEXT_SET_H
+#define CONTEXT_CONTEXT_SET_H
 
 #include <berth/context.h>
 

@@ -36,7 +36,7 @@ enum cuda_status {
 #define CUDA_SCHED_MASK 0x07u
 
 /* More devices than a machine has; a driver that shows more is not believed. */
-#define CUDA_DEVICES_MOST 256
+#define CUDA_DEVICES_MAX 256
 
 struct cuda_uuid {
     unsigned char bytes[16];
@@ -97,7 +97,7 @@ struct cuda_primary {
 struct cuda {
     struct driver driver;
     struct cuda_functions functions;
-    struct cuda_primary primaries[CUDA_DEVICES_MOST];
+    struct cuda_primary primaries[CUDA_DEVICES_MAX];
 };
 
 /* Of driver_ops. */

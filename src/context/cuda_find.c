@@ -102,10 +102,10 @@ static int look_at(struct search *search, int ordinal, struct berth_error *error
     int status = search->cuda->functions.by_ordinal(&device, ordinal);
 
     if (status == 0) {
-        if (device < 0 || device >= CUDA_DEVICES_MOST)
+        if (device < 0 || device >= CUDA_DEVICES_MAX)
             return error_set(error, BERTH_ERROR_DRIVER,
                              "CUDA: wanted a device number below %d for its device %d, found %d",
-                             CUDA_DEVICES_MOST, ordinal, device);
+                             CUDA_DEVICES_MAX, ordinal, device);
         status = identify(search, device, &identity);
     }
     likeness = compare(&search->wanted, &identity);
@@ -127,10 +127,10 @@ static int look_at_all(struct search *search, struct berth_error *error)
     if (status != 0)
         return driver_refuse(&search->cuda->driver, status, BERTH_ERROR_DRIVER, error,
                              "CUDA: wanted to count its devices");
-    if (count < 0 || count > CUDA_DEVICES_MOST)
+    if (count < 0 || count > CUDA_DEVICES_MAX)
         return error_set(error, BERTH_ERROR_DRIVER,
                          "CUDA: wanted at most %d devices, found that it shows %d",
-                         CUDA_DEVICES_MOST, count);
+                         CUDA_DEVICES_MAX, count);
     search->shown = count;
     for (int i = 0; i < count && code == 0; i++)
         code = look_at(search, i, error);

@@ -48,14 +48,14 @@ int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_pl
     int status;
 
     *ret_platforms = (struct opencl_platforms){0};
-    status = opencl->calls.platforms(OPENCL_PLATFORMS_MOST, ret_platforms->items, &count);
+    status = opencl->calls.platforms(OPENCL_PLATFORMS_MAX, ret_platforms->items, &count);
     if (status == OPENCL_PLATFORM_NOT_FOUND_KHR || (status == OPENCL_SUCCESS && count == 0))
         return error_set(error, BERTH_ERROR_NO_DEVICE,
                          "OpenCL: wanted a platform, found none: no OpenCL driver is installed");
     if (status != OPENCL_SUCCESS)
         return driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
                              "OpenCL: wanted its platforms");
-    ret_platforms->count = count < OPENCL_PLATFORMS_MOST ? count : OPENCL_PLATFORMS_MOST;
+    ret_platforms->count = count < OPENCL_PLATFORMS_MAX ? count : OPENCL_PLATFORMS_MAX;
     return 0;
 }
 
@@ -82,11 +82,10 @@ int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_
     int status;
 
     *ret_devices = (struct opencl_devices){0};
-    status =
-        opencl->calls.devices(platform, types, OPENCL_DEVICES_MOST, ret_devices->items, &count);
+    status = opencl->calls.devices(platform, types, OPENCL_DEVICES_MAX, ret_devices->items, &count);
     if (status != OPENCL_SUCCESS)
         return status == OPENCL_DEVICE_NOT_FOUND ? OPENCL_SUCCESS : status;
-    ret_devices->count = count < OPENCL_DEVICES_MOST ? count : OPENCL_DEVICES_MOST;
+    ret_devices->count = count < OPENCL_DEVICES_MAX ? count : OPENCL_DEVICES_MAX;
     tidy(ret_devices);
     return OPENCL_SUCCESS;
 }

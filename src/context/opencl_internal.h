@@ -3,8 +3,8 @@
  * What the parts of the OpenCL driver have in common. Whatever OpenCL answers is not believed
  * before it was looked at: sizes, counts, pointers, texts.
  */
-#ifndef CONTEXT_OPENCL_PARTS_H
-#define CONTEXT_OPENCL_PARTS_H
+#ifndef CONTEXT_OPENCL_INTERNAL_H
+#define CONTEXT_OPENCL_INTERNAL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include "context/opencl.h"
 
 /* More of either than any machine has. */
-#define OPENCL_PLATFORMS_MOST 64
-#define OPENCL_DEVICES_MOST   1024
+#define OPENCL_PLATFORMS_MAX 64
+#define OPENCL_DEVICES_MAX   1024
 
 struct opencl_split;
 
@@ -27,12 +27,12 @@ struct opencl {
 };
 
 struct opencl_platforms {
-    opencl_platform items[OPENCL_PLATFORMS_MOST];
+    opencl_platform items[OPENCL_PLATFORMS_MAX];
     uint32_t count;
 };
 
 struct opencl_devices {
-    opencl_device items[OPENCL_DEVICES_MOST];
+    opencl_device items[OPENCL_DEVICES_MAX];
     uint32_t count;
 };
 

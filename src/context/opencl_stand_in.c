@@ -61,9 +61,9 @@ static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
     int status = OPENCL_DEVICE_PARTITION_FAILED;
 
     if (opencl->calls.create_sub_devices != NULL)
-        status = opencl->calls.create_sub_devices(cpu, properties, OPENCL_DEVICES_MOST,
-                                                  parts->items, &count);
-    while (status == OPENCL_SUCCESS && parts->count < count && parts->count < OPENCL_DEVICES_MOST &&
+        status = opencl->calls.create_sub_devices(cpu, properties, OPENCL_DEVICES_MAX, parts->items,
+                                                  &count);
+    while (status == OPENCL_SUCCESS && parts->count < count && parts->count < OPENCL_DEVICES_MAX &&
            parts->items[parts->count] != NULL)
         parts->count++;
     return status;

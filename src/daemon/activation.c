@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/system/clock.h"
 #include "base/system/spawn_detached.h"
-#include "base/error.h"
 
 enum { FIRST_HANDED = 3 };
 

@@ -187,10 +187,10 @@ static int narrow(const struct pool *pool, const struct slot_list *slots,
     const uint32_t *slot;
 
     if (!message->present && !request->gpus.all &&
-        (slots->count < request->gpus.least || slots->count > request->gpus.most))
+        (slots->count < request->gpus.min || slots->count > request->gpus.max))
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted %u devices, found that process %d uses %zu already",
-                         request->gpus.least, (int)message->pid, slots->count);
+                         request->gpus.min, (int)message->pid, slots->count);
     if (vector_reserve(&wanted, slots->count) < 0)
         return error_set_memory(error);
     vector_for_each (slot, slots) {

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "codec/request_tags.h"
 
-enum { SPARE_MOST = 32 };
+enum { SPARE_MAX = 32 };
 
 static void append_number(struct text *out, uint64_t number)
 {
@@ -120,7 +120,7 @@ void asked_release(struct pool *pool, struct asked *asked)
     if (asked == NULL || --asked->users > 0)
         return;
     list_append(&pool->spare_asked, &asked->in_spare);
-    if (++pool->spare_asked_count > SPARE_MOST)
+    if (++pool->spare_asked_count > SPARE_MAX)
         forget(pool, container_of(list_first(&pool->spare_asked), struct asked, in_spare));
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "daemon/drains.h"
 #include "daemon/ending.h"
 #include "daemon/handover.h"
@@ -50,7 +50,7 @@ static const struct device *device_of(const struct check *check)
 
 int checks_init(struct pool *pool, struct berth_error *error)
 {
-    size_t count = engine_slots_most(pool->engine);
+    size_t count = engine_slots_max(pool->engine);
 
     pool->checks = calloc(count, sizeof(*pool->checks));
     if (pool->checks == NULL)
@@ -62,7 +62,7 @@ int checks_init(struct pool *pool, struct berth_error *error)
 
 void checks_finish(struct pool *pool)
 {
-    for (size_t slot = 0; pool->checks != NULL && slot < engine_slots_most(pool->engine); slot++)
+    for (size_t slot = 0; pool->checks != NULL && slot < engine_slots_max(pool->engine); slot++)
         free(pool->checks[slot].subject.name);
     free(pool->checks);
     pool->checks = NULL;
@@ -419,7 +419,7 @@ void checks_restore(struct pool *pool, struct kept_epilog *kept)
 {
     struct check *check;
 
-    if (kept->slot >= engine_slots_most(pool->engine))
+    if (kept->slot >= engine_slots_max(pool->engine))
         return;
     check = &pool->checks[kept->slot];
     free(check->subject.name);
@@ -444,7 +444,7 @@ bool checks_kept(const struct pool *pool, uint32_t slot, struct kept_epilog *ret
 
 void checks_forget(struct pool *pool)
 {
-    for (uint32_t slot = 0; slot < engine_slots_most(pool->engine); slot++)
+    for (uint32_t slot = 0; slot < engine_slots_max(pool->engine); slot++)
         pool->checks[slot].epilog_due = pool->checks[slot].epilog_kept = false;
 }
 

@@ -119,7 +119,7 @@ int claim_open(struct connection *connection, struct wire_message *message,
         code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
     asker.group_count =
-        claimant->group_count < JOURNAL_GROUPS_MOST ? claimant->group_count : JOURNAL_GROUPS_MOST;
+        claimant->group_count < JOURNAL_GROUPS_MAX ? claimant->group_count : JOURNAL_GROUPS_MAX;
     if (code == 0)
         code = rules_limit_user(pool, asker.uid, error);
     if (code == 0)
@@ -335,9 +335,9 @@ static int claim(struct connection *connection, struct wire_message *message,
         (message->request == NULL || !message->request->time.known))
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a time limit for a lease that nobody holds, found none");
-    if (connection->job_count >= JOBS_MOST)
+    if (connection->job_count >= JOBS_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted at most %d claims on a connection, found more", JOBS_MOST);
+                         "wanted at most %d claims on a connection, found more", JOBS_MAX);
     code = journal_file_reserve(&pool->journal, room, error);
     if (code == 0 && message->pid != 0)
         return adopt(connection, message, error);

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "daemon/jobs.h"
 #include "daemon/messages.h"
 #include "daemon/postponed.h"
@@ -19,7 +19,7 @@
 
 /* A client that does not read may let this much pile up. */
 enum {
-    OUT_MOST = 4 * 1024 * 1024,
+    OUT_MAX = 4 * 1024 * 1024,
     OUT_SPARE = 64 * 1024, /* that moving it is not worth */
     LENGTH_SIZE = 4,
     PACKETS_OF_TURN = 16,
@@ -88,7 +88,7 @@ static void keep_packet(struct connection *connection, const void *bytes, size_t
     connection->unread += LENGTH_SIZE + length;
     text_append_bytes(&connection->out, &lead, LENGTH_SIZE);
     text_append_bytes(&connection->out, bytes, length);
-    if (text_failed(&connection->out) || connection->unread > OUT_MOST || !is_bounded) {
+    if (text_failed(&connection->out) || connection->unread > OUT_MAX || !is_bounded) {
         log_closing(connection, "it does not read what it asked for");
         doom(connection);
     }
@@ -221,7 +221,7 @@ static bool take_packet(struct connection *connection)
     struct berth_error error = BERTH_ERROR_INIT;
     struct wire_message message;
     bool unanswered;
-    ssize_t length = recv(connection->watch.descriptor, pool->packet, WIRE_MESSAGE_MOST,
+    ssize_t length = recv(connection->watch.descriptor, pool->packet, WIRE_MESSAGE_MAX,
                           MSG_DONTWAIT | MSG_TRUNC);
 
     if (length < 0 && (errno == EINTR || errno == EAGAIN))

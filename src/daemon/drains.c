@@ -12,13 +12,13 @@
 
 int drains_init(struct pool *pool, struct berth_error *error)
 {
-    pool->drains = calloc(engine_slots_most(pool->engine), sizeof(*pool->drains));
+    pool->drains = calloc(engine_slots_max(pool->engine), sizeof(*pool->drains));
     return pool->drains == NULL ? error_set_memory(error) : 0;
 }
 
 void drains_finish(struct pool *pool)
 {
-    for (size_t slot = 0; pool->drains != NULL && slot < engine_slots_most(pool->engine); slot++)
+    for (size_t slot = 0; pool->drains != NULL && slot < engine_slots_max(pool->engine); slot++)
         free(pool->drains[slot].reason);
     free(pool->drains);
     pool->drains = NULL;
@@ -76,7 +76,7 @@ void drain_restore(struct pool *pool, struct kept_drain *kept)
 {
     struct drain *drain;
 
-    if (kept->slot >= engine_slots_most(pool->engine))
+    if (kept->slot >= engine_slots_max(pool->engine))
         return;
     drain = &pool->drains[kept->slot];
     free(drain->reason);

@@ -12,7 +12,7 @@ enum { ASKED = 1 << 7 };
 
 int handover_init(struct pool *pool, struct berth_error *error)
 {
-    pool->handovers = calloc(engine_slots_most(pool->engine), sizeof(*pool->handovers));
+    pool->handovers = calloc(engine_slots_max(pool->engine), sizeof(*pool->handovers));
     return pool->handovers == NULL ? error_set_memory(error) : 0;
 }
 

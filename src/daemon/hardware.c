@@ -238,10 +238,10 @@ static int64_t interval(const struct hardware *hardware)
 {
     const struct pool *pool = hardware->pool;
     bool watched = loop_now(&pool->loop) - hardware->watched_at < HARDWARE_WATCHED_FOR;
-    int64_t usual = hardware_interval(watched, pool->job_count > 0);
+    int64_t interval = hardware_interval(watched, pool->job_count > 0);
     int64_t followed = news_load_interval(pool);
 
-    return followed != 0 && followed < usual ? followed : usual;
+    return followed != 0 && followed < interval ? followed : interval;
 }
 
 static int64_t next_time(const struct hardware *hardware)
@@ -422,12 +422,12 @@ void hardware_await(struct pool *pool)
 {
     struct hardware *hardware = pool->hardware;
     int64_t began = loop_now(&pool->loop);
-    bool goes_on = await_answer(hardware, began + HARDWARE_START_PATIENCE);
+    bool goes_on = await_answer(hardware, began + HARDWARE_START_TIMEOUT);
 
     while (goes_on && is_premature(hardware) &&
-           loop_now(&pool->loop) < began + HARDWARE_START_PATIENCE) {
+           loop_now(&pool->loop) < began + HARDWARE_START_TIMEOUT) {
         ask(hardware, true);
-        goes_on = await_answer(hardware, began + HARDWARE_START_PATIENCE);
+        goes_on = await_answer(hardware, began + HARDWARE_START_TIMEOUT);
     }
     if (!hardware->has_first)
         log_line(&pool->log, pool_now(pool), "probe", "what=late");

@@ -25,7 +25,7 @@
 
 /* How long a daemon that starts waits for the first report, at most, and for one that is more than
  * "no answer yet": who started it waits for 10 s. */
-#define HARDWARE_START_PATIENCE (8 * DURATION_SECOND)
+#define HARDWARE_START_TIMEOUT (8 * DURATION_SECOND)
 
 /* A claim is decided by a look that is no older, so that nobody is put beside a process that has no
  * lease. */

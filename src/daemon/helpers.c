@@ -206,8 +206,8 @@ static bool start_next(struct helpers *helpers)
     struct helper *helper;
     int number;
 
-    if (first == NULL || helpers->count >= HELPERS_MOST ||
-        (is_patient && helpers->patient_count >= HELPERS_PATIENT_MOST))
+    if (first == NULL || helpers->count >= HELPERS_MAX ||
+        (is_patient && helpers->patient_count >= HELPERS_PATIENT_MAX))
         return false;
     helper = container_of(first, struct helper, in_list);
     if (helper->tried_at == 0)

@@ -11,7 +11,7 @@
 #include "daemon/pool.h"
 
 /* How many run at once, and how many of them may be such that others can wait for. */
-enum { HELPERS_MOST = 16, HELPERS_PATIENT_MOST = 4 };
+enum { HELPERS_MAX = 16, HELPERS_PATIENT_MAX = 4 };
 
 enum helper_outcome {
     HELPER_EXITED,      /* number: its exit code */

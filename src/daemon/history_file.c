@@ -10,8 +10,8 @@
 static const char machine_socket[] = "/run/berth/berth.sock";
 static const char machine_file[] = "/var/lib/berth/history.db";
 
-void history_file_usual(const struct pool_settings *settings, const char *home, const char *state,
-                        struct text *out)
+void history_file_default(const struct pool_settings *settings, const char *home, const char *state,
+                          struct text *out)
 {
     bool is_ours = settings->own && settings->inventory == NULL;
 
@@ -38,7 +38,7 @@ int history_file_find(const struct pool *pool, char **ret_path, struct berth_err
     if (history->file != NULL)
         text_append(&path, history->file);
     else
-        history_file_usual(&pool->settings, getenv("HOME"), getenv("XDG_STATE_HOME"), &path);
+        history_file_default(&pool->settings, getenv("HOME"), getenv("XDG_STATE_HOME"), &path);
     *ret_path = text_take(&path);
     return *ret_path == NULL ? error_set_memory(error) : 0;
 }

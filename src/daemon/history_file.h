@@ -10,8 +10,8 @@
 /* Where the history of such a pool is kept unless the configuration says something else: with the
  * user's other state, with the machine's, or beside the socket. `home` and `state` are HOME and
  * XDG_STATE_HOME, NULL when they are not set. Appends the path. */
-void history_file_usual(const struct pool_settings *settings, const char *home, const char *state,
-                        struct text *out);
+void history_file_default(const struct pool_settings *settings, const char *home, const char *state,
+                          struct text *out);
 
 /* The path by the pool's rules as they are, which the caller frees; NULL: none is kept. Fails with
  * BERTH_ERROR_MEMORY. */

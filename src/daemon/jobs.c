@@ -347,7 +347,7 @@ struct watcher *watcher_new(struct connection *connection, uint64_t number, stru
 {
     struct watcher *watcher;
 
-    if (connection->watcher_count >= WATCHERS_MOST) {
+    if (connection->watcher_count >= WATCHERS_MAX) {
         error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
         return NULL;
     }

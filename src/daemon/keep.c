@@ -8,14 +8,14 @@
 #include "base/error.h"
 #include "base/system/file.h"
 #include "base/text/quote.h"
+#include "codec/device_tags.h"
 #include "daemon/checks.h"
 #include "daemon/drains.h"
 #include "daemon/jobs.h"
 #include "daemon/mps.h"
 #include "daemon/persona.h"
-#include "codec/device_tags.h"
 
-enum { BOOT_ID_MOST = 128 };
+enum { BOOT_ID_MAX = 128 };
 
 enum kept_pool_tag {
     KEPT_POOL_BOOT = 1,
@@ -26,11 +26,11 @@ enum kept_pool_tag {
 };
 
 static const struct tagged_field pool_fields[] = {
-    [KEPT_POOL_BOOT] = {TAGGED_MEMBER(kept_pool, boot, text), .most = BOOT_ID_MOST},
-    [KEPT_POOL_NAME] = {TAGGED_MEMBER(kept_pool, name, text), .most = BOOT_ID_MOST},
+    [KEPT_POOL_BOOT] = {TAGGED_MEMBER(kept_pool, boot, text), .max = BOOT_ID_MAX},
+    [KEPT_POOL_NAME] = {TAGGED_MEMBER(kept_pool, name, text), .max = BOOT_ID_MAX},
     [KEPT_POOL_CLOCK_OFFSET] = {TAGGED_NUMBER(kept_pool, clock_offset, UINT64_MAX)},
     [KEPT_POOL_INVENTORY_HASH] = {TAGGED_NUMBER(kept_pool, inventory_hash, UINT64_MAX)},
-    [KEPT_POOL_INVENTORY] = {TAGGED_MEMBER(kept_pool, inventory, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_POOL_INVENTORY] = {TAGGED_MEMBER(kept_pool, inventory, text), .max = WIRE_TEXT_MAX},
 };
 
 static struct tagged_digest kept_pool_tagged_digest;
@@ -74,7 +74,7 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
     [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
-    [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .max = WIRE_TEXT_MAX},
     [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
     [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
     [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
@@ -100,7 +100,7 @@ static const struct tagged_field ended_fields[] = {
     [KEPT_ENDED_ID] = {TAGGED_NUMBER(ended, id, UINT64_MAX)},
     [KEPT_ENDED_UID] = {TAGGED_NUMBER(ended, uid, UINT32_MAX)},
     [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_IDLE)},
-    [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .most = UINT64_MAX},
+    [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .max = UINT64_MAX},
 };
 
 static struct tagged_digest kept_ended_tagged_digest;
@@ -117,7 +117,7 @@ enum kept_devices_tag {
 };
 
 static const struct tagged_field devices_fields[] = {
-    [KEPT_DEVICES_ITEMS] = {TAGGED_MEMBER(kept_devices, devices, items), .most = REQUEST_COUNT_MOST,
+    [KEPT_DEVICES_ITEMS] = {TAGGED_MEMBER(kept_devices, devices, items), .max = REQUEST_COUNT_MAX,
                             .inner = &device_tagged},
 };
 
@@ -139,9 +139,9 @@ enum kept_drain_tag {
 
 static const struct tagged_field drain_fields[] = {
     [KEPT_DRAIN_SLOT] = {TAGGED_NUMBER(kept_drain, slot, UINT32_MAX)},
-    [KEPT_DRAIN_UID] = {TAGGED_MEMBER(kept_drain, uid, maybe), .most = UINT32_MAX},
+    [KEPT_DRAIN_UID] = {TAGGED_MEMBER(kept_drain, uid, maybe), .max = UINT32_MAX},
     [KEPT_DRAIN_TIME] = {TAGGED_NUMBER(kept_drain, time, UINT64_MAX)},
-    [KEPT_DRAIN_REASON] = {TAGGED_MEMBER(kept_drain, reason, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_DRAIN_REASON] = {TAGGED_MEMBER(kept_drain, reason, text), .max = WIRE_TEXT_MAX},
 };
 
 static struct tagged_digest kept_drain_tagged_digest;
@@ -166,7 +166,7 @@ static const struct tagged_field epilog_fields[] = {
     [KEPT_EPILOG_IS_DUE] = {TAGGED_NUMBER(kept_epilog, is_due, true)},
     [KEPT_EPILOG_LEASE] = {TAGGED_NUMBER(kept_epilog, lease, UINT64_MAX)},
     [KEPT_EPILOG_UID] = {TAGGED_NUMBER(kept_epilog, uid, UINT32_MAX)},
-    [KEPT_EPILOG_NAME] = {TAGGED_MEMBER(kept_epilog, name, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_EPILOG_NAME] = {TAGGED_MEMBER(kept_epilog, name, text), .max = WIRE_TEXT_MAX},
 };
 
 static struct tagged_digest kept_epilog_tagged_digest;
@@ -196,8 +196,8 @@ static const struct tagged_field mps_fields[] = {
     [KEPT_MPS_GID] = {TAGGED_NUMBER(kept_mps, gid, UINT32_MAX), .by_default = PERSONA_NO_GROUP},
     [KEPT_MPS_PID] = {TAGGED_NUMBER(kept_mps, pid, INT32_MAX)},
     [KEPT_MPS_STARTED] = {TAGGED_NUMBER(kept_mps, started, UINT64_MAX)},
-    [KEPT_MPS_PIPE] = {TAGGED_MEMBER(kept_mps, pipe, text), .most = WIRE_TEXT_LONGEST},
-    [KEPT_MPS_LOG] = {TAGGED_MEMBER(kept_mps, log, text), .most = WIRE_TEXT_LONGEST},
+    [KEPT_MPS_PIPE] = {TAGGED_MEMBER(kept_mps, pipe, text), .max = WIRE_TEXT_MAX},
+    [KEPT_MPS_LOG] = {TAGGED_MEMBER(kept_mps, log, text), .max = WIRE_TEXT_MAX},
 };
 
 static struct tagged_digest kept_mps_tagged_digest;
@@ -213,7 +213,7 @@ char *keep_boot_id(void)
 {
     struct text content = {0};
 
-    if (file_read("/proc/sys/kernel/random/boot_id", BOOT_ID_MOST, &content, NULL) < 0)
+    if (file_read("/proc/sys/kernel/random/boot_id", BOOT_ID_MAX, &content, NULL) < 0)
         text_clear(&content);
     if (content.length > 0 && content.bytes[content.length - 1] == '\n')
         content.bytes[--content.length] = '\0';
@@ -421,7 +421,7 @@ static int dump_all(struct pool *pool, struct text *out)
         if (dumping.code == 0 && checks_kept(pool, slot, &epilog))
             dumping.code = encode_epilog(pool, &epilog, out);
     }
-    for (uint32_t slot = 0; slot < engine_slots_most(pool->engine) && dumping.code == 0; slot++) {
+    for (uint32_t slot = 0; slot < engine_slots_max(pool->engine) && dumping.code == 0; slot++) {
         if (mps_kept(pool, slot, &mps))
             dumping.code = encode_mps(pool, &mps, out);
     }

@@ -5,9 +5,9 @@
 #ifndef DAEMON_KEEP_H
 #define DAEMON_KEEP_H
 
+#include "codec/tagged.h"
 #include "daemon/pool.h"
 #include "engine/journal/journal.h"
-#include "codec/tagged.h"
 
 /* The daemon's own records in the journal. Never renumber, only append. */
 enum keep_type {

@@ -12,10 +12,10 @@
 #include "base/text/text.h"
 
 /* The most that is kept of a line; the rest of it is not looked at. */
-enum { LAST_LINE_MOST = 200 };
+enum { LAST_LINE_MAX = 200 };
 
 struct last_line {
-    char bytes[LAST_LINE_MOST];
+    char bytes[LAST_LINE_MAX];
     size_t length;
     bool is_over; /* the line has ended: the next one with something in it takes its place */
 };

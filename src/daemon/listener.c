@@ -29,11 +29,11 @@ static size_t directory_length(const char *socket)
 
 void listener_beside(const char *socket, const char *ending, struct text *out)
 {
-    static const char usual[] = ".sock";
+    static const char suffix[] = ".sock";
     size_t length = strlen(socket);
 
-    if (length > sizeof(usual) && strcmp(socket + length - (sizeof(usual) - 1), usual) == 0)
-        length -= sizeof(usual) - 1;
+    if (length > sizeof(suffix) && strcmp(socket + length - (sizeof(suffix) - 1), suffix) == 0)
+        length -= sizeof(suffix) - 1;
     text_append_bytes(out, socket, length);
     text_append(out, ending);
 }

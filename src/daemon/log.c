@@ -11,7 +11,7 @@
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 
-enum { LINE_USUAL = 1024, FLUSH_AT = 32 * 1024, FILE_MOST = 4 * 1024 * 1024 };
+enum { LINE_DEFAULT = 1024, FLUSH_AT = 32 * 1024, FILE_MAX = 4 * 1024 * 1024 };
 #define KEPT_FOR (50 * (DURATION_SECOND / 1000))
 
 static void flush_now(struct timer *timer)
@@ -70,7 +70,7 @@ void log_flush(struct log *log)
     }
     log->written += done;
     text_clear(&log->lines);
-    if (log->path != NULL && log->written > FILE_MOST)
+    if (log->path != NULL && log->written > FILE_MAX)
         turn_over(log);
 }
 
@@ -142,7 +142,7 @@ void log_end(struct log *log)
 
 void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
 {
-    char line[LINE_USUAL];
+    char line[LINE_DEFAULT];
     va_list arguments;
     int length;
 
@@ -151,7 +151,7 @@ void log_line(struct log *log, int64_t now, const char *word, const char *format
     va_end(arguments);
     log_begin(log, now, word);
     text_append(&log->lines, length > 0 ? " " : "");
-    if (length < LINE_USUAL) {
+    if (length < LINE_DEFAULT) {
         text_append(&log->lines, line);
     } else {
         va_start(arguments, format);

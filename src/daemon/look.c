@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "daemon/connection.h"
 #include "daemon/drains.h"
@@ -24,7 +24,7 @@ enum {
     PAGE_BYTES = 64 * 1024,
     PROBLEM_BYTES = 16 * 1024,
     PAGE_CLAIMS = 64,
-    EXPLAINED_MOST = 512, /* claims of the queue */
+    EXPLAINED_MAX = 512, /* claims of the queue */
     ITEM_BYTES = 160,
     ID_BYTES = 9,
 };
@@ -284,7 +284,7 @@ void look_fill_lease(struct pool *pool, const struct job *job, const struct leas
         .judged_time = job->guard == NULL ? 0 : job->guard->judged_time,
         .idle_time = job->guard == NULL ? 0 : job->guard->idle_time,
     };
-    for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MOST; i++) {
+    for (uint32_t i = 0; i < view->slot_count && i < DEVICE_ID_LIST_MAX; i++) {
         struct device_id *id = vector_append(&item->devices);
 
         if (id != NULL)
@@ -376,7 +376,7 @@ static void explain_claims(struct page *page)
             continue;
         request_describe(engine_request_what(view.request), &text);
         item->request = text_take(&text);
-        if (item->position <= EXPLAINED_MOST)
+        if (item->position <= EXPLAINED_MAX)
             explain(page->pool, item->id, &text, &item->estimate);
         else
             text_append(&text, "it is far back in the queue");

@@ -13,7 +13,7 @@
 #include "base/text/quantity.h"
 #include "model/lease_mark.h"
 
-enum { ENVIRONMENT_MOST = 1024 * 1024, CHUNK = 64 * 1024 };
+enum { ENVIRONMENT_MAX = 1024 * 1024, CHUNK = 64 * 1024 };
 
 /* Fields of /proc/PID/stat, and flags in one of them. */
 enum { FLAGS = 9, STARTED = 22, ENVIRONMENT_END = 51 };
@@ -37,7 +37,7 @@ static int read_environment(pid_t pid, struct text *out)
     do {
         got = read(descriptor, chunk, sizeof(chunk));
         text_append_bytes(out, chunk, got > 0 ? (size_t)got : 0);
-    } while (out->length < ENVIRONMENT_MOST &&
+    } while (out->length < ENVIRONMENT_MAX &&
              (got == (ssize_t)sizeof(chunk) || (got < 0 && errno == EINTR)));
     close(descriptor);
     return text_failed(out) ? -1 : 0;

@@ -63,7 +63,7 @@ void membership_find_peers(const struct device_list *devices, struct peer_list *
         vector_for_each (process, &device->processes) {
             struct peer *peer = NULL;
 
-            if (process->lease != 0 && process->container != NULL && peers->count < PEERS_MOST &&
+            if (process->lease != 0 && process->container != NULL && peers->count < PEERS_MAX &&
                 !has_peer(peers, process->container, process->lease))
                 peer = vector_append(peers);
             if (peer != NULL)

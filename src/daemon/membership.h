@@ -8,14 +8,13 @@
  *  - its container: who has control groups of his own can name one docker-<64 digits>;
  * and cannot choose
  *  - its uid, but for his own and, by a program with the set-user-id bit, that program's;
- *  - who answers for its container (base/process_container.h), but for himself and, by such a
- *    program that makes namespaces, root.
- * So every rule asks for the lease's user, by the uid or by who answers, or for root. What is
- * root's in a container was put there by root, or by somebody whom root lets do so (who may use
- * docker is root). What a user with such a program and a group of such a name can pass for is what
- * he says: one more process of somebody's lease, on that lease's device. He is not named as a
- * squatter there then; he is ended with the lease, where a squatter would keep the device from
- * being granted for as long as he likes.
+ *  - who answers for its container (base/system/process_container.h), but for himself and, by such
+ * a program that makes namespaces, root. So every rule asks for the lease's user, by the uid or by
+ * who answers, or for root. What is root's in a container was put there by root, or by somebody
+ * whom root lets do so (who may use docker is root). What a user with such a program and a group of
+ * such a name can pass for is what he says: one more process of somebody's lease, on that lease's
+ * device. He is not named as a squatter there then; he is ended with the lease, where a squatter
+ * would keep the device from being granted for as long as he likes.
  */
 #ifndef DAEMON_MEMBERSHIP_H
 #define DAEMON_MEMBERSHIP_H
@@ -49,7 +48,7 @@ struct peer {
 };
 
 /* So many are enough for containers that are there to work. */
-enum { PEERS_MOST = 256 };
+enum { PEERS_MAX = 256 };
 
 struct peer_list {
     VECTOR_OF(struct peer);

@@ -11,9 +11,9 @@
 #include "daemon/privileges.h"
 
 /* How long it may take until one answers. */
-#define START_DEADLINE       (10 * DURATION_SECOND)
-#define START_DEADLINE_LEAST (DURATION_SECOND / 100)
-#define START_DEADLINE_MOST  (10 * DURATION_MINUTE)
+#define START_DEADLINE     (10 * DURATION_SECOND)
+#define START_DEADLINE_MIN (DURATION_SECOND / 100)
+#define START_DEADLINE_MAX (10 * DURATION_MINUTE)
 
 uint32_t mps_slot(const struct control *control)
 {
@@ -41,10 +41,10 @@ static int read_deadline(int64_t *ret_deadline, struct berth_error *error)
     int code =
         given == NULL || *given == '\0' ? 0 : quantity_parse_duration(given, &deadline, error);
 
-    if (code == 0 && (deadline < START_DEADLINE_LEAST || deadline > START_DEADLINE_MOST))
+    if (code == 0 && (deadline < START_DEADLINE_MIN || deadline > START_DEADLINE_MAX))
         code = error_set(error, BERTH_ERROR_RANGE, "wanted from %s to %s, found %s",
-                         quantity_format_duration(START_DEADLINE_LEAST).text,
-                         quantity_format_duration(START_DEADLINE_MOST).text,
+                         quantity_format_duration(START_DEADLINE_MIN).text,
+                         quantity_format_duration(START_DEADLINE_MAX).text,
                          quantity_format_duration(deadline).text);
     if (code < 0)
         return error_wrap(error, code, MPS_DEADLINE_VARIABLE);
@@ -54,7 +54,7 @@ static int read_deadline(int64_t *ret_deadline, struct berth_error *error)
 
 int mps_init(struct pool *pool, struct berth_error *error)
 {
-    size_t count = engine_slots_most(pool->engine);
+    size_t count = engine_slots_max(pool->engine);
     struct mps *mps = calloc(1, sizeof(*mps));
     struct text base = {0};
     int code;
@@ -88,7 +88,7 @@ void mps_finish(struct pool *pool)
 
     if (mps == NULL)
         return;
-    for (size_t slot = 0; mps->controls != NULL && slot < engine_slots_most(pool->engine); slot++) {
+    for (size_t slot = 0; mps->controls != NULL && slot < engine_slots_max(pool->engine); slot++) {
         mps_leave(&mps->controls[slot]);
         mps_site_finish(&mps->controls[slot].site);
     }
@@ -102,7 +102,7 @@ void mps_finish(struct pool *pool)
 
 bool mps_is_busy(const struct pool *pool)
 {
-    for (size_t slot = 0; slot < engine_slots_most(pool->engine); slot++) {
+    for (size_t slot = 0; slot < engine_slots_max(pool->engine); slot++) {
         if (pool->mps->controls[slot].state != MPS_NONE)
             return true;
     }
@@ -115,7 +115,7 @@ void mps_restore(struct pool *pool, struct kept_mps *kept)
 {
     struct control *control;
 
-    if (kept->slot >= engine_slots_most(pool->engine))
+    if (kept->slot >= engine_slots_max(pool->engine))
         return;
     control = &pool->mps->controls[kept->slot];
     mps_site_finish(&control->site);
@@ -151,7 +151,7 @@ bool mps_kept(const struct pool *pool, uint32_t slot, struct kept_mps *ret_kept)
 
 void mps_restored(struct pool *pool)
 {
-    for (uint32_t slot = 0; slot < engine_slots_most(pool->engine); slot++) {
+    for (uint32_t slot = 0; slot < engine_slots_max(pool->engine); slot++) {
         if (pool->mps->controls[slot].was_there)
             mps_take_over(&pool->mps->controls[slot]);
     }

@@ -12,7 +12,8 @@
 
 struct kept_mps;
 
-/* The directory beside the socket that has one for each user: model/mps.h says what is below. */
+/* The directory beside the socket that has one for each user: model/mps_directories.h says what is
+ * below. */
 #define MPS_BASE "mps"
 
 /* The variable of the daemon's own environment that names the control program. */

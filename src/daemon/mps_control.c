@@ -35,7 +35,7 @@
 #define LOOK_LATER DURATION_SECOND
 
 /* One that lived as long as the longest pause before it is started again did well. */
-#define PAUSE_LONGEST (60 * DURATION_SECOND)
+#define PAUSE_MAX (60 * DURATION_SECOND)
 
 static void go_on_asking(struct control *control);
 static void process_ended(struct watch *watch, uint32_t events);
@@ -125,9 +125,9 @@ static int64_t pause_after(unsigned failures)
 {
     int64_t pause = failures < 2 ? 0 : DURATION_SECOND;
 
-    for (unsigned i = 2; i < failures && pause < PAUSE_LONGEST; i++)
+    for (unsigned i = 2; i < failures && pause < PAUSE_MAX; i++)
         pause *= 2;
-    return pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST;
+    return pause < PAUSE_MAX ? pause : PAUSE_MAX;
 }
 
 /* All of it has ended: it begins anew where somebody needs it. */
@@ -434,7 +434,7 @@ static void be_dead(struct control *control, const char *why)
     int64_t lived = loop_now(&control->pool->loop) - control->ready_at;
 
     say(control, "died", why);
-    control->failures = lived >= PAUSE_LONGEST ? 1 : control->failures + 1;
+    control->failures = lived >= PAUSE_MAX ? 1 : control->failures + 1;
     clear(control);
 }
 

@@ -29,7 +29,7 @@
 #endif
 
 /* What is kept of its output, and the longest reason why there is none. */
-enum { OUTPUT_MOST = 16 * 1024, REASON_MOST = 512 };
+enum { OUTPUT_MAX = 16 * 1024, REASON_MAX = 512 };
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the program */
 
@@ -43,7 +43,7 @@ static _Noreturn void give_up(int line, const char *format, ...)
 
 static _Noreturn void give_up(int line, const char *format, ...)
 {
-    char reason[REASON_MOST];
+    char reason[REASON_MAX];
     va_list arguments;
 
     va_start(arguments, format);
@@ -81,7 +81,7 @@ static void want_directory(int line, const char *path, uid_t owner, mode_t mode)
 static void make_own(int line, const struct mps_launch *launch)
 {
     uid_t uid = launch->site->persona.uid;
-    char path[REASON_MOST];
+    char path[REASON_MAX];
 
     want_directory(line, launch->base, geteuid(), BASE_MODE);
     snprintf(path, sizeof(path), "%s/%u", launch->base, (unsigned)uid);
@@ -93,7 +93,7 @@ static void make_own(int line, const struct mps_launch *launch)
 /* Makes a directory with the user's rights alone; `is_given`: not the one above it. */
 static void make_directory(int line, const char *path, uid_t uid, bool is_given)
 {
-    char above[REASON_MOST];
+    char above[REASON_MAX];
     struct stat status;
 
     if (mkdir(path, PRIVATE_MODE) < 0 && errno == ENOENT && !is_given) {
@@ -144,7 +144,7 @@ static void clear_place(int line, const char *pipe)
 {
     static const char *const names[] = {"control", "control_lock", "control_privileged",
                                         "nvidia-cuda-mps-control.pid"};
-    char path[REASON_MOST];
+    char path[REASON_MAX];
     int alive;
 
     snprintf(path, sizeof(path), "%s/%s", pipe, names[0]);
@@ -214,7 +214,7 @@ static int open_output(void)
 {
     int output = memfd_create("mps", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (output < 0 || (ftruncate(output, OUTPUT_MOST) == 0 &&
+    if (output < 0 || (ftruncate(output, OUTPUT_MAX) == 0 &&
                        fcntl(output, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0))
         return output;
     close(output);
@@ -304,8 +304,8 @@ void mps_reap(const struct mps_child *child, struct text *out)
 void mps_append_words(const struct mps_child *child, struct text *out)
 {
     struct last_line last = {0};
-    char bytes[OUTPUT_MOST];
-    ssize_t length = child->line < 0 ? -1 : recv(child->line, bytes, REASON_MOST, MSG_DONTWAIT);
+    char bytes[OUTPUT_MAX];
+    ssize_t length = child->line < 0 ? -1 : recv(child->line, bytes, REASON_MAX, MSG_DONTWAIT);
 
     if (length > 0) {
         text_clear(out);

@@ -14,7 +14,7 @@
 #include "daemon/mps_control.h"
 #include "daemon/process.h"
 
-enum { STAT_SIZE = 1024, ENVIRONMENT_MOST = 64 * 1024 };
+enum { STAT_SIZE = 1024, ENVIRONMENT_MAX = 64 * 1024 };
 
 /* Programs of MPS, as the kernel knows them: it keeps 15 characters of a name. */
 #define PROGRAM_OF_MPS "(nvidia-cuda-mps"
@@ -77,7 +77,7 @@ static bool has_mark(const struct control *control, pid_t pid)
     bool is_marked;
 
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    is_marked = file_read(path, ENVIRONMENT_MOST, &environment, NULL) == 0 &&
+    is_marked = file_read(path, ENVIRONMENT_MAX, &environment, NULL) == 0 &&
                 environment.length > 0 && has_entry(&environment, "BERTH_MPS", NULL) &&
                 has_entry(&environment, "BERTH_SOCKET", control->pool->settings.socket) &&
                 has_entry(&environment, "CUDA_MPS_PIPE_DIRECTORY", control->site.pipe);

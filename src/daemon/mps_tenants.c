@@ -41,17 +41,17 @@ static bool try_program(struct mps *mps, const char *path)
     return mps->program != NULL;
 }
 
-static bool try_usual(struct mps *mps)
+static bool try_defaults(struct mps *mps)
 {
-    static const char *const usual[] = {
+    static const char *const default_programs[] = {
         "/usr/bin/" PROGRAM_NAME,
         "/usr/local/bin/" PROGRAM_NAME,
         "/bin/" PROGRAM_NAME,
         "/usr/sbin/" PROGRAM_NAME,
     };
 
-    for (size_t i = 0; i < COUNT(usual); i++) {
-        if (try_program(mps, usual[i]))
+    for (size_t i = 0; i < COUNT(default_programs); i++) {
+        if (try_program(mps, default_programs[i]))
             return true;
     }
     text_clear(&mps->fault);
@@ -70,7 +70,7 @@ const char *mps_program(struct pool *pool)
     if (mps->looked_at == 0 || loop_now(&pool->loop) - mps->looked_at > PROGRAM_GOOD ||
         (named != NULL && mps->program != NULL && strcmp(named, mps->program) != 0)) {
         mps->looked_at = loop_now(&pool->loop);
-        if (!(named != NULL ? try_program(mps, named) : try_usual(mps))) {
+        if (!(named != NULL ? try_program(mps, named) : try_defaults(mps))) {
             free(mps->program);
             mps->program = NULL;
         }
@@ -255,11 +255,11 @@ static bool prepare_slot(struct pool *pool, struct job *job, const struct lease_
         refuse(pool, job, control, berth_error_describe(BERTH_ERROR_MEMORY));
         return true;
     }
-    if (strlen(site.pipe) > MPS_DIRECTORY_LONGEST) {
+    if (strlen(site.pipe) > MPS_DIRECTORY_MAX) {
         struct text why = {0};
 
         text_append_format(&why, "%s: wanted at most %d bytes, found %zu", site.pipe,
-                           MPS_DIRECTORY_LONGEST, strlen(site.pipe));
+                           MPS_DIRECTORY_MAX, strlen(site.pipe));
         refuse(pool, job, control, text_string(&why));
         text_finish(&why);
         mps_site_finish(&site);
@@ -351,7 +351,7 @@ void mps_end(struct pool *pool, const struct job *job)
 
 void mps_review(struct pool *pool)
 {
-    for (uint32_t slot = 0; slot < engine_slots_most(pool->engine); slot++) {
+    for (uint32_t slot = 0; slot < engine_slots_max(pool->engine); slot++) {
         struct control *control = &pool->mps->controls[slot];
         struct mps_site site = {0};
 

@@ -18,7 +18,7 @@
 #include "daemon/postponed.h"
 #include "daemon/settle.h"
 
-enum { ASKERS_MOST = 64 };
+enum { ASKERS_MAX = 64 };
 
 /* A free device's name is kept for so long after the last claim; another pool has so long to say
  * whether it uses a device; a name that nobody answers for is tried again as often. */
@@ -29,8 +29,8 @@ enum { ASKERS_MOST = 64 };
 
 /* Answers are waited for in one part of so many of the time, in the long run; after a long rest one
  * may be late. */
-#define PATIENCE_PART 10
-#define PATIENCE      (PATIENCE_PART * ANSWER_TIME)
+#define TIMEOUT_PART 10
+#define TIMEOUT      (TIMEOUT_PART * ANSWER_TIME)
 
 /* What the pool that uses a device says to who asks for it. */
 static const char in_use = 'u';
@@ -44,8 +44,8 @@ struct name {
     struct watch asking; /* connected to who has it; -1: nobody */
     bool unanswered;     /* it has not said yet whether it uses it */
     int64_t asked_at;
-    struct bucket patience; /* for its answers */
-    int *askers;            /* connections of other pools, until we let go */
+    struct bucket timeout; /* for its answers */
+    int *askers;           /* connections of other pools, until we let go */
     size_t asker_count;
 };
 
@@ -127,7 +127,7 @@ static void answered(struct name *name)
 
     if (!name->unanswered)
         return;
-    bucket_take(&name->patience, now, PATIENCE_PART * (now - name->asked_at));
+    bucket_take(&name->timeout, now, TIMEOUT_PART * (now - name->asked_at));
     name->unanswered = false;
     names->unanswered--;
     if (names->unanswered == 0) {
@@ -170,7 +170,7 @@ static void await_answer(struct name *name)
     struct pool *pool = name->pool;
     int64_t now = loop_now(&pool->loop);
 
-    if (name->unanswered || bucket_ready_at(&name->patience, PATIENCE) >= now)
+    if (name->unanswered || bucket_ready_at(&name->timeout, TIMEOUT) >= now)
         return;
     name->asked_at = now;
     name->unanswered = true;
@@ -253,7 +253,7 @@ static void somebody_asks(struct watch *watch, uint32_t events)
     if (descriptor < 0)
         return;
     drop_gone_askers(name);
-    askers = name->asker_count < ASKERS_MOST
+    askers = name->asker_count < ASKERS_MAX
                  ? reallocarray(name->askers, name->asker_count + 1, sizeof(*askers))
                  : NULL;
     if (askers == NULL) {
@@ -288,7 +288,7 @@ static bool take_unheld(struct name *name)
 
     if (descriptor >= 0 &&
         bind(descriptor, (struct sockaddr *)&name->address, name->address_length) == 0 &&
-        listen(descriptor, ASKERS_MOST) == 0) {
+        listen(descriptor, ASKERS_MAX) == 0) {
         name->held = (struct watch){.descriptor = descriptor, .ready = somebody_asks};
         if (loop_add(&pool->loop, &name->held, EPOLLIN, NULL) == 0) {
             look_after_other(name);
@@ -447,7 +447,7 @@ void names_add(struct pool *pool, uint32_t slot)
 int names_init(struct pool *pool, struct berth_error *error)
 {
     size_t count = engine_machine(pool->engine)->devices.count;
-    size_t room = engine_slots_most(pool->engine);
+    size_t room = engine_slots_max(pool->engine);
     struct names *names = calloc(1, sizeof(*names));
 
     if (names == NULL)
@@ -458,7 +458,7 @@ int names_init(struct pool *pool, struct berth_error *error)
     names->retry.fire = try_again;
     if (pool->settings.inventory != NULL)
         room = count;
-    if (room > NAMES_MOST)
+    if (room > NAMES_MAX)
         return 0;
     names->items = calloc(room, sizeof(*names->items));
     if (names->items == NULL && room > 0)

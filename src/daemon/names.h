@@ -16,7 +16,7 @@
 
 /* Names for the devices of the engine's machine, and for those that it has room for; takes those of
  * restored leases. Pools with room for more devices than that have none. */
-#define NAMES_MOST 1024
+#define NAMES_MAX 1024
 int names_init(struct pool *pool, struct berth_error *error);
 void names_finish(struct pool *pool);
 

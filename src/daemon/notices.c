@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/system/container.h"
 #include "base/error.h"
+#include "base/system/container.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "daemon/connection.h"
@@ -38,7 +38,7 @@ struct notices {
     struct timer timer;   /* of the next warning */
     struct list warnings; /* guards of leases with a time limit */
     bool sees_all;        /* processes of every user */
-    struct notice under_way[NOTICES_MOST];
+    struct notice under_way[NOTICES_MAX];
     bool is_dropping; /* that there are too many was logged */
 };
 
@@ -86,7 +86,7 @@ static struct notice *find_room(struct pool *pool, const char *event)
 
     if (pool->rules.notify.count == 0)
         return NULL;
-    for (size_t i = 0; i < NOTICES_MOST; i++) {
+    for (size_t i = 0; i < NOTICES_MAX; i++) {
         if (notices->under_way[i].event != NULL)
             continue;
         notices->is_dropping = false;
@@ -95,7 +95,7 @@ static struct notice *find_room(struct pool *pool, const char *event)
     }
     if (!notices->is_dropping)
         log_line(&pool->log, pool_now(pool), "notify",
-                 "event=%s result=\"dropped, as %d are under way\"", event, (int)NOTICES_MOST);
+                 "event=%s result=\"dropped, as %d are under way\"", event, (int)NOTICES_MAX);
     notices->is_dropping = true;
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "daemon/pool.h"
 
 /* How many runs of the program may be under way or wait for their turn. */
-enum { NOTICES_MOST = 100 };
+enum { NOTICES_MAX = 100 };
 
 int notices_init(struct pool *pool, struct berth_error *error);
 void notices_finish(struct pool *pool);

@@ -173,7 +173,7 @@ static void tidy(struct pool *pool)
         bool is_known = (past->is_nowhere || oldest->order <= past->known) &&
                         (!is_read || loop_now(&pool->loop) - oldest->ended_at > KNOWN_KEPT);
 
-        if (!is_known && past->ended_count <= PAST_MOST && past->bytes <= PAST_BYTES)
+        if (!is_known && past->ended_count <= PAST_MAX && past->bytes <= PAST_BYTES)
             return;
         drop_ended(past, oldest);
     }

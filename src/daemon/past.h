@@ -9,7 +9,7 @@
 #include "daemon/pool.h"
 
 /* How many are kept, and bytes of them. */
-enum { PAST_MOST = 16 * 1024, PAST_BYTES = 4 * 1024 * 1024 };
+enum { PAST_MAX = 16 * 1024, PAST_BYTES = 4 * 1024 * 1024 };
 
 int past_init(struct pool *pool, struct berth_error *error);
 void past_finish(struct pool *pool);

@@ -20,14 +20,15 @@ bool persona_is_other(const struct persona *persona)
 /* The kernel is to spare us before others, but not what is run for others. */
 static void be_as_expendable_as_others(void)
 {
-    static const char usual[] = "0";
+    static const char default_adjustment[] = "0";
     int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
     char first = '\0';
 
     if (file < 0)
         return;
     /* Where it fails, it is the site's own doing. */
-    if (read(file, &first, 1) == 1 && first == '-' && pwrite(file, usual, strlen(usual), 0) < 0) {
+    if (read(file, &first, 1) == 1 && first == '-' &&
+        pwrite(file, default_adjustment, strlen(default_adjustment), 0) < 0) {
     }
     close(file);
 }

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
@@ -268,7 +268,7 @@ static int start(struct pool *pool, struct berth_error *error)
     pool->owner = geteuid();
     pool->pid = getpid();
     pool->clock_offset = clock_read(CLOCK_REALTIME) - loop_now(&pool->loop);
-    pool->packet = malloc(WIRE_MESSAGE_MOST);
+    pool->packet = malloc(WIRE_MESSAGE_MAX);
     if (code == 0 && pool->packet == NULL)
         code = error_set_memory(error);
     if (code == 0)

@@ -102,7 +102,7 @@ struct users {
     struct id_map by_uid;
     size_t count;
     size_t connections; /* of all */
-    size_t connections_most;
+    size_t connections_max;
     uint64_t turn;        /* of the loop */
     struct list busy;     /* those with connections that wait for their turn */
     struct timer resume;  /* when the next turn comes */
@@ -226,7 +226,7 @@ struct ended {
 };
 
 /* How much is remembered of what is over, and what one connection may ask for at once. */
-enum { ENDED_KEPT = 1024, ENDED_RINGS = 16, WATCHERS_MOST = 1024, JOBS_MOST = 65536 };
+enum { ENDED_KEPT = 1024, ENDED_RINGS = 16, WATCHERS_MAX = 1024, JOBS_MAX = 65536 };
 
 /* Those of some of the users: one who ends very many would push out everybody else's. */
 struct ended_ring {

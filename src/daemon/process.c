@@ -104,12 +104,12 @@ void process_signal(int descriptor, int number)
 }
 
 /* Adds the numbers of a line; returns how many there were, or BERTH_ERROR_MEMORY. */
-static int add_numbers(const char *line, size_t most, struct number_list *list)
+static int add_numbers(const char *line, size_t max, struct number_list *list)
 {
     char *end;
     int count = 0;
 
-    for (size_t i = 0; i < most; i++, line = end) {
+    for (size_t i = 0; i < max; i++, line = end) {
         unsigned long number = strtoul(line, &end, 10);
         uint32_t *place = end == line || number > UINT32_MAX ? NULL : vector_append(list);
 

@@ -11,7 +11,7 @@
 #include "daemon/membership.h"
 
 /* How far up its ancestors a process is followed, and how many steps one report may cost. */
-enum { ANCESTORS_MOST = 64, STEPS_MOST = 4096 };
+enum { ANCESTORS_MAX = 64, STEPS_MAX = 4096 };
 
 /* What a report is joined with. */
 struct joining {
@@ -70,7 +70,7 @@ static uint64_t lease_by_ancestors(struct joining *joining, uint32_t slot, pid_t
 {
     const struct use_list *uses = &joining->uses;
 
-    for (int i = 0; i < ANCESTORS_MOST && pid > 1 && joining->steps > 0; i++) {
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1 && joining->steps > 0; i++) {
         for (size_t use = uses->count; use-- > 0;) {
             if (uses->items[use].slot == slot && uses->items[use].pid == pid)
                 return uses->items[use].lease;
@@ -184,7 +184,7 @@ static bool has_processes(const struct device_list *devices)
 void processes_join(struct pool *pool, struct device_list *found)
 {
     size_t slot_count = engine_machine(pool->engine)->devices.count;
-    struct joining joining = {.steps = STEPS_MOST};
+    struct joining joining = {.steps = STEPS_MAX};
     struct device_process *process;
     struct device *device;
 
@@ -217,7 +217,7 @@ void processes_join(struct pool *pool, struct device_list *found)
 void processes_join_again(struct pool *pool, uint32_t slot)
 {
     struct device_process_list *processes = engine_device_processes(pool->engine, slot);
-    struct joining joining = {.steps = STEPS_MOST};
+    struct joining joining = {.steps = STEPS_MAX};
     struct device_process *process;
 
     find_uses(pool, &joining.uses);
@@ -243,7 +243,7 @@ void process_learn_owner(struct device_process *process)
 
 bool process_is_below(pid_t pid, pid_t ancestor)
 {
-    for (int i = 0; i < ANCESTORS_MOST && pid > 0; i++) {
+    for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++) {
         if (pid == ancestor)
             return true;
         pid = process_stat_parent(pid);

@@ -14,10 +14,10 @@
  *  5. No process holds the lease (it was reserved), and the process is of its user.
  *  6. It was of it at the last look: what wiped its environment and left its parents since.
  *
- * A process is of a user by its uid or by who answers for its container (base/process_container.h).
- * In a container means in another than the daemon's own. What a hostile user could gain by each is
- * told where they are decided (daemon/membership.h). What may not be known of a process counts for
- * nothing.
+ * A process is of a user by its uid or by who answers for its container
+ * (base/system/process_container.h). In a container means in another than the daemon's own. What a
+ * hostile user could gain by each is told where they are decided (daemon/membership.h). What may
+ * not be known of a process counts for nothing.
  */
 #ifndef DAEMON_PROCESSES_H
 #define DAEMON_PROCESSES_H

@@ -23,8 +23,8 @@
 #define START_PAUSE (DURATION_SECOND / 20)
 
 enum {
-    LINE_LONGEST = BERTH_ERROR_MESSAGE_SIZE + 32,
-    KEEP_LONGEST = 32,
+    LINE_LENGTH_MAX = BERTH_ERROR_MESSAGE_SIZE + 32,
+    KEEP_MAX = 32,
     FAILURES_OF_GOOD_ONES = 3,
 };
 
@@ -36,15 +36,15 @@ struct recorder {
     struct watch output;           /* descriptor -1: it was closed */
     struct connection *connection; /* NULL: none, or not any more */
     struct timer start;
-    struct timer patience;
-    int64_t patience_time;
+    struct timer timeout;
+    int64_t timeout_time;
     int64_t started_at; /* in the loop's time */
     unsigned failures;  /* in a row */
     bool is_dismissed;  /* it ends because we said so */
     bool has_written;   /* in this life */
-    char line[LINE_LONGEST];
+    char line[LINE_LENGTH_MAX];
     size_t line_length;
-    char said[LINE_LONGEST];                /* what it says is wrong; "": nothing */
+    char said[LINE_LENGTH_MAX];             /* what it says is wrong; "": nothing */
     char failed[BERTH_ERROR_MESSAGE_SIZE];  /* why it does not run; "": it does */
     char hanging[BERTH_ERROR_MESSAGE_SIZE]; /* that it does not ask; "": it does */
     struct problem_list problems;           /* of these three */
@@ -237,7 +237,7 @@ static void let_go(struct recorder *recorder)
     close(recorder->offspring.process);
     close(recorder->offspring.report);
     recorder->offspring = (struct offspring){0};
-    timer_set_at(loop, &recorder->patience, LOOP_NEVER);
+    timer_set_at(loop, &recorder->timeout, LOOP_NEVER);
 }
 
 static void process_ended(struct watch *watch, uint32_t events)
@@ -272,18 +272,18 @@ static void await_question(struct recorder *recorder)
 {
     struct loop *loop = &recorder->pool->loop;
 
-    timer_set_at(loop, &recorder->patience, loop_now(loop) + recorder->patience_time);
+    timer_set_at(loop, &recorder->timeout, loop_now(loop) + recorder->timeout_time);
 }
 
-static void patience_is_over(struct timer *timer)
+static void timeout_is_over(struct timer *timer)
 {
-    struct recorder *recorder = container_of(timer, struct recorder, patience);
+    struct recorder *recorder = container_of(timer, struct recorder, timeout);
     char words[BERTH_ERROR_MESSAGE_SIZE];
 
     snprintf(words, sizeof(words),
              "berth-recorder: wanted it to go on within %s, found that it hangs, perhaps with the "
              "disk of %s; past leases are not written down",
-             quantity_format_duration(recorder->patience_time).text, recorder->pool->history_path);
+             quantity_format_duration(recorder->timeout_time).text, recorder->pool->history_path);
     set_problem(recorder, recorder->hanging, sizeof(recorder->hanging), words);
 }
 
@@ -293,7 +293,7 @@ static int start_program(struct recorder *recorder, const int ends[2])
     struct pool *pool = recorder->pool;
     const char *named = getenv("BERTH_RECORDER");
     char path[PATH_MAX];
-    char keep[KEEP_LONGEST];
+    char keep[KEEP_MAX];
     char *const words[] = {
         path, pool->history_path, pool->name, keep, (char *)(pool->settings.own ? "owner" : "all"),
         NULL,
@@ -384,14 +384,14 @@ void recorder_asked(struct pool *pool)
 {
     struct recorder *recorder = pool->recorder;
 
-    timer_set_at(&pool->loop, &recorder->patience, LOOP_NEVER);
+    timer_set_at(&pool->loop, &recorder->timeout, LOOP_NEVER);
     set_problem(recorder, recorder->hanging, sizeof(recorder->hanging), "");
     set_problem(recorder, recorder->failed, sizeof(recorder->failed), "");
 }
 
 void recorder_answered(struct pool *pool)
 {
-    if (!list_is_linked(&pool->recorder->patience.in_loop))
+    if (!list_is_linked(&pool->recorder->timeout.in_loop))
         await_question(pool->recorder);
 }
 
@@ -410,16 +410,16 @@ void recorder_hung_up(struct pool *pool)
 
 /* ---- Starting and ending ---- */
 
-static int64_t read_patience(struct pool *pool)
+static int64_t read_timeout(struct pool *pool)
 {
     const char *given = getenv("BERTH_RECORDER_PATIENCE");
     struct berth_error error = BERTH_ERROR_INIT;
-    int64_t patience = RECORDER_PATIENCE;
+    int64_t timeout = RECORDER_TIMEOUT;
 
-    if (given != NULL && *given != '\0' && quantity_parse_duration(given, &patience, &error) < 0)
+    if (given != NULL && *given != '\0' && quantity_parse_duration(given, &timeout, &error) < 0)
         log_line(&pool->log, pool_now(pool), "error", "what=BERTH_RECORDER_PATIENCE reason=%s",
                  log_quote(error.message).text);
-    return patience;
+    return timeout;
 }
 
 int recorder_init(struct pool *pool, struct berth_error *error)
@@ -437,8 +437,8 @@ int recorder_init(struct pool *pool, struct berth_error *error)
     recorder->pool = pool;
     recorder->output.descriptor = -1;
     recorder->start.fire = start;
-    recorder->patience.fire = patience_is_over;
-    recorder->patience_time = read_patience(pool);
+    recorder->timeout.fire = timeout_is_over;
+    recorder->timeout_time = read_timeout(pool);
     pool->recorder = recorder;
     past_set_written(pool, pool->history_path != NULL);
     return 0;
@@ -453,7 +453,7 @@ void recorder_finish(struct pool *pool)
     /* It sees that its connection has ended, and writes the rest. */
     let_go(recorder);
     timer_set_at(&pool->loop, &recorder->start, LOOP_NEVER);
-    timer_set_at(&pool->loop, &recorder->patience, LOOP_NEVER);
+    timer_set_at(&pool->loop, &recorder->timeout, LOOP_NEVER);
     problem_list_finish(&recorder->problems);
     free(recorder);
     pool->recorder = NULL;

@@ -16,7 +16,7 @@
 #define RECORDER_RESTART_FIRST (DURATION_SECOND / 10)
 #define RECORDER_RESTART_LAST  (60 * DURATION_SECOND)
 #define RECORDER_GOOD_LIFE     (10 * DURATION_SECOND)
-#define RECORDER_PATIENCE      (30 * DURATION_SECOND)
+#define RECORDER_TIMEOUT       (30 * DURATION_SECOND)
 
 /* How long after so many failures in a row it is started again. */
 int64_t recorder_restart_after(unsigned failures);

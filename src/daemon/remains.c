@@ -20,7 +20,7 @@
 
 enum {
     FEW = 1024,          /* numbers that are tried one by one rather than listed */
-    WATCHED_MOST = 512,  /* at once; descriptors are everybody's */
+    WATCHED_MAX = 512,   /* at once; descriptors are everybody's */
     TRIES_OF_LOOK = 250, /* to read what is just being started, in all */
 };
 
@@ -305,9 +305,9 @@ static bool consider(struct remains *remains, pid_t pid, bool only_children)
         return false;
     }
     /* Its end has not begun before: whoever starts more and more would never be through. */
-    if (belonging == THEIRS && (remains->signal == SIGKILL || remains->count >= WATCHED_MOST))
+    if (belonging == THEIRS && (remains->signal == SIGKILL || remains->count >= WATCHED_MAX))
         process_signal(descriptor, remains->signal);
-    if (remains->count >= WATCHED_MOST) {
+    if (remains->count >= WATCHED_MAX) {
         remains->is_more = true;
         close(descriptor);
         return false;

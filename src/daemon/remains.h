@@ -2,10 +2,11 @@
  *
  * The processes of a lease: those of its user, or of root, that carry its id and this pool's socket
  * in the environment that they were started with, and what descends from them. Those in a
- * container are of who answers for it (base/process_container.h), whatever their uids. One that
- * wipes its environment and leaves its parents is not known. What may yet show to be one of them
- * (daemon/mark.h) is waited for, a few seconds at most. What another user starts with somebody's
- * lease in its environment is nothing to that lease, which would have to wait for its end.
+ * container are of who answers for it (base/system/process_container.h), whatever their uids. One
+ * that wipes its environment and leaves its parents is not known. What may yet show to be one of
+ * them (daemon/mark.h) is waited for, a few seconds at most. What another user starts with
+ * somebody's lease in its environment is nothing to that lease, which would have to wait for its
+ * end.
  */
 #ifndef DAEMON_REMAINS_H
 #define DAEMON_REMAINS_H

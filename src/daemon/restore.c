@@ -21,7 +21,7 @@
 #include "daemon/remains.h"
 #include "daemon/settle.h"
 
-enum { JOURNAL_MOST = 1024 * 1024 * 1024 };
+enum { JOURNAL_MAX = 1024 * 1024 * 1024 };
 
 struct reading {
     struct pool *pool;
@@ -349,7 +349,7 @@ int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth
     struct reading reading = {.pool = pool, .take = take_devices, .machine = &machine};
     struct berth_error torn = BERTH_ERROR_INIT; /* restore_read says so */
     struct text content = {0};
-    int code = file_read(pool->journal_path, JOURNAL_MOST, &content, error);
+    int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
 
     if (code == 0 && read_all(&reading, &content, &torn) < 0)
         code = error_set_memory(error);
@@ -366,7 +366,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
 {
     struct reading reading = {.pool = pool, .take = take_record, .engine = pool->engine};
     struct text content = {0};
-    int code = file_read(pool->journal_path, JOURNAL_MOST, &content, error);
+    int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
 
     if (code == BERTH_ERROR_NOT_FOUND)
         return 0;
@@ -444,7 +444,7 @@ static void abandon(struct pool *pool, struct job *job)
     ending_done(pool, job);
 }
 
-static void patience_is_over(struct timer *timer)
+static void timeout_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
@@ -485,8 +485,8 @@ int restore_holders(struct pool *pool, struct berth_error *error)
             restore_lease(pool, job);
         waits = waits || job->restored;
     }
-    pool->restore_timer.fire = patience_is_over;
+    pool->restore_timer.fire = timeout_is_over;
     if (waits)
-        timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_PATIENCE);
+        timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_TIMEOUT);
     return 0;
 }

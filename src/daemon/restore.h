@@ -8,7 +8,7 @@
 #include "daemon/pool.h"
 
 /* How long clients that waited have to come back. */
-#define RESTORE_PATIENCE (5 * DURATION_SECOND)
+#define RESTORE_TIMEOUT (5 * DURATION_SECOND)
 
 /* The devices that the journal at pool->journal_path knows, in the order of their slots, each as
  * old as that is; none where there is no journal of this boot. The caller finishes the machine.

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 /* Linux has no user in more. */
-enum { GROUPS_MOST = 65536 };
+enum { GROUPS_MAX = 65536 };
 
 bool rights_is_owner(const struct connection *connection)
 {
@@ -21,7 +21,7 @@ static void find_groups(struct connection *connection)
 
     connection->groups_known = true;
     getsockopt(connection->watch.descriptor, SOL_SOCKET, SO_PEERGROUPS, NULL, &size);
-    if (size == 0 || size > GROUPS_MOST * sizeof(*groups))
+    if (size == 0 || size > GROUPS_MAX * sizeof(*groups))
         return;
     groups = malloc(sizeof(*groups) + size);
     if (groups == NULL)

@@ -3,11 +3,11 @@
 
 #include "base/error.h"
 
-static int set_limit(struct pool *pool, const struct device_limit *limit, uint64_t most,
+static int set_limit(struct pool *pool, const struct device_limit *limit, uint64_t max,
                      struct berth_error *error)
 {
-    return limit->is_group ? engine_limit_group(pool->engine, limit->key, most, error)
-                           : engine_limit_user(pool->engine, limit->key, most, error);
+    return limit->is_group ? engine_limit_group(pool->engine, limit->key, max, error)
+                           : engine_limit_user(pool->engine, limit->key, max, error);
 }
 
 static bool has_limit(const struct limit_list *limits, uint32_t key, bool is_group)

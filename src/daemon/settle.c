@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "daemon/adoption.h"
 #include "daemon/checks.h"
@@ -126,7 +126,7 @@ static uint32_t fill_grant(const struct machine *machine, const struct lease_vie
     size_t size = 0;
 
     while (count < WIRE_GRANT_DEVICES && start + count < view->slot_count &&
-           size < WIRE_MESSAGE_MOST / 2) {
+           size < WIRE_MESSAGE_MAX / 2) {
         devices[count] = granted_device(machine, view->slots[start + count]);
         size += look_device_size(&devices[count++]);
     }

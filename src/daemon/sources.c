@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/system/file.h"
 #include "base/hash.h"
+#include "base/system/file.h"
 #include "base/text/quantity.h"
 #include "daemon/activation.h"
 #include "daemon/asked.h"
@@ -21,7 +21,7 @@
 #include "spec/inventory.h"
 
 /* How many devices the hardware may have that are not there yet: partitions, what is plugged in. */
-enum { HARDWARE_SLOTS_LEAST = 256 };
+enum { HARDWARE_SLOTS_MIN = 256 };
 
 /* What the last daemon knew of the hardware; the first report, if it comes in time, is taken in as
  * what has changed since. */
@@ -92,7 +92,7 @@ static int make_engine(struct pool *pool, struct rules *rules, struct machine *m
     /* Where all are one user's, it would only keep them from the lowest slots. */
     settings.affinity_by_user = !pool->settings.own;
     if (pool->hardware != NULL)
-        settings.slots_most = 2 * known < HARDWARE_SLOTS_LEAST ? HARDWARE_SLOTS_LEAST : 2 * known;
+        settings.slots_max = 2 * known < HARDWARE_SLOTS_MIN ? HARDWARE_SLOTS_MIN : 2 * known;
     vector_for_each (device, &machine->devices)
         pool->vendors |= UINT32_C(1) << device->id.vendor;
     code = engine_create(machine, &settings, &pool->engine, error);

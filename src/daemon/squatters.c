@@ -15,10 +15,10 @@
 #include "daemon/processes.h"
 
 /* The most that are watched for their end; that of others is noticed at the next look. */
-enum { WATCHED_MOST = 256 };
+enum { WATCHED_MAX = 256 };
 
 /* What only draws may have so much of the device's memory before it counts all the same. */
-#define DRAWING_MOST (UINT64_C(1) << 30)
+#define DRAWING_MAX (UINT64_C(1) << 30)
 
 /* Screens, and programs that look at devices, keep them in order or share them out: what computes
  * through MPS is listed by itself. */
@@ -136,7 +136,7 @@ static bool squats(const struct pool *pool, const struct device *device,
 
     if (process->lease != 0)
         return false;
-    if (may_draw && (!process->memory.known || process->memory.value < DRAWING_MOST))
+    if (may_draw && (!process->memory.known || process->memory.value < DRAWING_MAX))
         return false;
     return !squatters_excepts(process->command, &pool->rules.squatters_except) &&
            !(process->pid <= INT32_MAX && process_is_below((pid_t)process->pid, pool->pid));
@@ -239,7 +239,7 @@ static void watch(struct pool *pool, pid_t pid)
         squatter->seen = true;
         return;
     }
-    descriptor = pool->squatters->count >= WATCHED_MOST ? -1 : process_open(pid, 0);
+    descriptor = pool->squatters->count >= WATCHED_MAX ? -1 : process_open(pid, 0);
     squatter = descriptor < 0 ? NULL : calloc(1, sizeof(*squatter));
     if (squatter == NULL) {
         if (descriptor >= 0)

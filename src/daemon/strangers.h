@@ -14,14 +14,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { STRANGERS_MOST = 4096 }; /* the newest ids, of which it may know that */
+enum { STRANGERS_MAX = 4096 }; /* the newest ids, of which it may know that */
 #define STRANGERS_KNOWN_FOR INT64_C(1000000000)
 
 /* Zeroed memory knows of none. */
 struct strangers {
     int64_t since;
     pid_t newest;
-    uint64_t known[STRANGERS_MOST / 64];
+    uint64_t known[STRANGERS_MAX / 64];
 };
 
 /* Before the others: `newest` is the id that was given out last, `now` any clock that goes on. */

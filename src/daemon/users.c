@@ -24,7 +24,7 @@ enum { BYTES_OF_MESSAGE = 1024 };
 /* What one user may spend in a turn of the loop; the rest comes in later turns, after others. */
 enum { MESSAGES_OF_TURN = 32 };
 
-#define SILENCE_LONGEST (30 * DURATION_SECOND)
+#define SILENCE_MAX (30 * DURATION_SECOND)
 
 /* Lines of the log: so many at once, then one in so much time. */
 #define LINE_TIME     (DURATION_SECOND / 10)
@@ -34,8 +34,8 @@ enum { MESSAGES_OF_TURN = 32 };
 #define LOOSE_PERIOD DURATION_SECOND
 
 enum {
-    WAITING_BYTES_MOST = 8 * 1024 * 1024,
-    UNREAD_MOST = 16 * 1024 * 1024,
+    WAITING_BYTES_MAX = 8 * 1024 * 1024,
+    UNREAD_MAX = 16 * 1024 * 1024,
     DESCRIPTORS_KEPT = 256,
     PART_KEPT = 4, /* of all descriptors, when that is more */
 };
@@ -142,7 +142,7 @@ void user_close(struct user *user)
 
 int user_connect(struct pool *pool, uint32_t uid, struct user **ret_user, struct berth_error *error)
 {
-    uint32_t most = pool->rules.bounds.connections;
+    uint32_t max = pool->rules.bounds.connections;
     struct user *user = NULL;
     int code = 0;
 
@@ -150,13 +150,13 @@ int user_connect(struct pool *pool, uint32_t uid, struct user **ret_user, struct
         return error_set_memory(error);
     if (user != NULL) {
         user_charge_message(user, 0);
-        if (user->connections >= most)
+        if (user->connections >= max)
             code = error_set(error, BERTH_ERROR_LIMIT,
-                             "wanted at most %u connections of one user, found more", most);
-        else if (pool->users.connections >= pool->users.connections_most)
+                             "wanted at most %u connections of one user, found more", max);
+        else if (pool->users.connections >= pool->users.connections_max)
             code = error_set(error, BERTH_ERROR_LIMIT,
                              "wanted at most %zu connections of all users, found more",
-                             pool->users.connections_most);
+                             pool->users.connections_max);
         if (code < 0) {
             user_close(user);
             return code;
@@ -198,7 +198,7 @@ void users_await(struct connection *connection)
     connection->silent_since = loop_now(&pool->loop);
     list_append(&pool->users.silent, &connection->in_silent);
     if (!list_is_linked(&pool->users.silence.in_loop))
-        timer_set_at(&pool->loop, &pool->users.silence, connection->silent_since + SILENCE_LONGEST);
+        timer_set_at(&pool->loop, &pool->users.silence, connection->silent_since + SILENCE_MAX);
 }
 
 void users_heard(struct connection *connection)
@@ -213,12 +213,12 @@ static void silence_is_over(struct timer *timer)
     struct berth_error error = BERTH_ERROR_INIT;
 
     error_set(&error, BERTH_ERROR_TIMED_OUT, "wanted a message within %s of connecting, found none",
-              quantity_format_duration(SILENCE_LONGEST).text);
+              quantity_format_duration(SILENCE_MAX).text);
     list_for_each (link, &users->silent) {
         struct connection *connection = container_of(link, struct connection, in_silent);
 
-        if (connection->silent_since + SILENCE_LONGEST > loop_now(&pool->loop)) {
-            timer_set_at(&pool->loop, timer, connection->silent_since + SILENCE_LONGEST);
+        if (connection->silent_since + SILENCE_MAX > loop_now(&pool->loop)) {
+            timer_set_at(&pool->loop, timer, connection->silent_since + SILENCE_MAX);
             break;
         }
         list_remove(link);
@@ -325,19 +325,19 @@ void users_serve(struct pool *pool)
 
 int user_check_waiting(const struct user *user, size_t bytes, struct berth_error *error)
 {
-    uint32_t most = user == NULL ? 0 : user->pool->rules.bounds.waiting;
+    uint32_t max = user == NULL ? 0 : user->pool->rules.bounds.waiting;
 
     if (user == NULL)
         return 0;
-    if (user->waiting >= most)
+    if (user->waiting >= max)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted at most %u waiting claims, questions and inner leases of one "
                          "user, found more",
-                         most);
-    if (user->waiting_bytes + bytes > WAITING_BYTES_MOST)
+                         max);
+    if (user->waiting_bytes + bytes > WAITING_BYTES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted at most %d MiB of requests of one user that wait, found more",
-                         WAITING_BYTES_MOST / (1024 * 1024));
+                         WAITING_BYTES_MAX / (1024 * 1024));
     return 0;
 }
 
@@ -362,7 +362,7 @@ bool user_keep_unread(struct user *user, size_t bytes)
     if (user == NULL)
         return true;
     user->unread += bytes;
-    return user->unread <= UNREAD_MOST;
+    return user->unread <= UNREAD_MAX;
 }
 
 void user_forget_unread(struct user *user, size_t bytes)
@@ -397,7 +397,7 @@ void users_share(struct pool *pool, size_t descriptors)
 
     if (kept < DESCRIPTORS_KEPT)
         kept = DESCRIPTORS_KEPT;
-    pool->users.connections_most = descriptors > 2 * kept ? descriptors - kept : descriptors / 2;
+    pool->users.connections_max = descriptors > 2 * kept ? descriptors - kept : descriptors / 2;
 }
 
 void users_apply_rules(struct pool *pool)
@@ -420,7 +420,7 @@ int users_init(struct pool *pool, struct berth_error *error)
     users->resume.fire = turn_has_come;
     users->silence.fire = silence_is_over;
     users->loose_timer.fire = loose_is_due;
-    users->connections_most = SIZE_MAX;
+    users->connections_max = SIZE_MAX;
     return id_map_init(&users->by_uid) < 0 ? error_set_memory(error) : 0;
 }
 

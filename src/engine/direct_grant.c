@@ -20,9 +20,9 @@ static int check_count(const struct engine_request *request, size_t count,
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a request of one replica, found one of %u", request->replicas);
     /* Where all are accepted, what is here does not bound it further. */
-    if (count == 0 || count < request->least || count > request->most)
+    if (count == 0 || count < request->min || count > request->max)
         return error_set(error, BERTH_ERROR_INVALID, "wanted %zu to %zu devices, found %zu",
-                         request->least, request->most, count);
+                         request->min, request->max, count);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 /* After so long a grant that failed for lack of memory is tried again. */
 static const int64_t retry_after = SECOND / 100;
 
-static const struct engine_settings usual_settings = {
+static const struct engine_settings default_settings = {
     .time_slice_tenants = 4,
     .mps_tenants = 8,
     .age_step = 3600 * SECOND,
@@ -24,21 +24,21 @@ static const struct engine_settings usual_settings = {
 
 static struct engine_settings complete(const struct engine_settings *given)
 {
-    struct engine_settings settings = given != NULL ? *given : usual_settings;
+    struct engine_settings settings = given != NULL ? *given : default_settings;
 
     if (settings.time_slice_tenants == 0)
-        settings.time_slice_tenants = usual_settings.time_slice_tenants;
+        settings.time_slice_tenants = default_settings.time_slice_tenants;
     if (settings.mps_tenants == 0)
-        settings.mps_tenants = usual_settings.mps_tenants;
+        settings.mps_tenants = default_settings.mps_tenants;
     if (settings.age_step <= 0)
-        settings.age_step = usual_settings.age_step;
+        settings.age_step = default_settings.age_step;
     if (settings.grace <= 0)
-        settings.grace = usual_settings.grace;
+        settings.grace = default_settings.grace;
     return settings;
 }
 
 /* The most slots that one decision may be about: every tenant of every slot. */
-static size_t chosen_most(const struct engine *engine, const struct engine_settings *settings)
+static size_t chosen_max(const struct engine *engine, const struct engine_settings *settings)
 {
     return engine->size * (settings->mps_tenants > settings->time_slice_tenants
                                ? settings->mps_tenants
@@ -50,7 +50,7 @@ static int make_room(struct engine *engine)
 {
     size_t size = engine->size;
 
-    engine->chosen = calloc(chosen_most(engine, &engine->settings), sizeof(*engine->chosen));
+    engine->chosen = calloc(chosen_max(engine, &engine->settings), sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
     engine->people = calloc(size, sizeof(*engine->people));
     engine->room = calloc(size, sizeof(*engine->room));
@@ -84,9 +84,9 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
 {
     const struct device *device;
 
-    if (machine->devices.count > size || size > REQUEST_COUNT_MOST)
+    if (machine->devices.count > size || size > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %zu devices, found %zu",
-                         size < REQUEST_COUNT_MOST ? size : (size_t)REQUEST_COUNT_MOST,
+                         size < REQUEST_COUNT_MAX ? size : (size_t)REQUEST_COUNT_MAX,
                          machine->devices.count);
     vector_for_each (device, &machine->devices) {
         if (device->host > 0 && device->host >= machine->hosts.count)
@@ -100,8 +100,8 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
 int engine_create(struct machine *machine, const struct engine_settings *settings,
                   struct engine **ret_engine, struct berth_error *error)
 {
-    size_t size = settings != NULL && settings->slots_most > 0
-                      ? settings->slots_most
+    size_t size = settings != NULL && settings->slots_max > 0
+                      ? settings->slots_max
                       : (machine->devices.count * 2 / 64 + 1) * 64;
     struct engine *engine;
     int code = check_machine(machine, size, error);
@@ -190,7 +190,7 @@ void engine_destroy(struct engine *engine)
 /* Returns 0 or BERTH_ERROR_MEMORY. */
 static int set_tenants(struct engine *engine, const struct engine_settings *settings)
 {
-    uint32_t *chosen = reallocarray(engine->chosen, chosen_most(engine, settings), sizeof(*chosen));
+    uint32_t *chosen = reallocarray(engine->chosen, chosen_max(engine, settings), sizeof(*chosen));
 
     if (chosen == NULL)
         return BERTH_ERROR_MEMORY;
@@ -222,8 +222,8 @@ static void set_policy(struct engine *engine, const struct policy *policy)
         list_for_each (other, &scope->requests) {
             struct engine_request *request = container_of(other, struct engine_request, in_scope);
 
-            if (request->usual_policy)
-                request->policy = policy != NULL ? policy : policy_usual(&request->what);
+            if (request->default_policy)
+                request->policy = policy != NULL ? policy : policy_default(&request->what);
         }
     }
 }

@@ -41,10 +41,10 @@ struct engine_settings {
     uint32_t mps_tenants;        /* 0: 8 */
     int64_t age_step;            /* waiting that raises a claim one class; 0: one hour */
     int64_t grace;               /* from notice to force; 0: 10 s */
-    size_t slots_most;           /* room for devices that appear later; 0: about twice as many */
+    size_t slots_max;            /* room for devices that appear later; 0: about twice as many */
     bool affinity_by_user;       /* a request that names no affinity has its uid's */
     const struct policy *policy; /* of requests that name none; NULL: by what they ask for, as
-                                    policy_usual says */
+                                    policy_default says */
     uint64_t seed;               /* of what policies leave to chance */
     enum engine_index index;
 };
@@ -55,7 +55,7 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
                   struct engine **ret_engine, struct berth_error *error);
 void engine_destroy(struct engine *engine);
 
-/* Other rules from now on: all but slots_most, affinity_by_user, seed and index, which stay; 0 and
+/* Other rules from now on: all but slots_max, affinity_by_user, seed and index, which stay; 0 and
  * NULL mean what they do at first. The grace is that of notices to come, the policy that of
  * requests that name none. With another age_step claims have the class that their arrival gives
  * them by it. With other bounds on tenants, a device that has more keeps them until they end, and a
@@ -211,7 +211,7 @@ void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight);
 
 /* Among slots that are equal by the policy, those of rank 1 are taken first, then those of rank 2,
  * and those of rank 0 (all, at first) last; before affinity and the number of the slot count. The
- * slot is below engine_slots_most; it keeps its rank whatever device comes or goes. */
+ * slot is below engine_slots_max; it keeps its rank whatever device comes or goes. */
 void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank);
 
 /* Users, and groups of users. */
@@ -226,16 +226,15 @@ struct device_people {
  * first. To requests of others it is no device that would do; those of their claims that nothing
  * else could satisfy are refused. Leases stay, and what is within them. The slot keeps it whatever
  * device comes or goes. No event tells of it. Fails with BERTH_ERROR_INVALID (no slot below
- * engine_slots_most) or _MEMORY. */
+ * engine_slots_max) or _MEMORY. */
 int engine_reserve_device(struct engine *engine, uint32_t slot, const struct device_people *who,
                           struct berth_error *error);
 
 /* How many devices (in millionths: shares count as parts) a user or a group may hold at once.
  * UINT64_MAX: no limit. Claims that it makes impossible are refused; leases stay. Fails with
  * BERTH_ERROR_MEMORY. */
-int engine_limit_user(struct engine *engine, uint32_t uid, uint64_t most,
-                      struct berth_error *error);
-int engine_limit_group(struct engine *engine, uint32_t group, uint64_t most,
+int engine_limit_user(struct engine *engine, uint32_t uid, uint64_t max, struct berth_error *error);
+int engine_limit_group(struct engine *engine, uint32_t group, uint64_t max,
                        struct berth_error *error);
 
 /* ---- Looking ---- */
@@ -327,11 +326,11 @@ int engine_explain(struct engine *engine, uint64_t claim, struct text *ret_why, 
                    struct berth_error *error);
 
 /* The reservation of a claim that is the first of its group: the slots (an initialised set of
- * engine_slots_most bits) and the start (TIME_NEVER: unknown; the set is then what it accepts).
+ * engine_slots_max bits) and the start (TIME_NEVER: unknown; the set is then what it accepts).
  * Returns whether it has one. */
 bool engine_reservation(struct engine *engine, uint64_t claim, struct bitset *ret_slots,
                         int64_t *ret_start);
-size_t engine_slots_most(const struct engine *engine);
+size_t engine_slots_max(const struct engine *engine);
 
 /* What is known of a reservation; its slots are engine_reservation's to say. */
 struct reservation_view {

@@ -317,12 +317,12 @@ static void apply_limits(struct engine *engine)
     settle(&engine->root);
 }
 
-static int set_limit(struct engine *engine, uint32_t key, bool is_group, uint64_t most,
+static int set_limit(struct engine *engine, uint32_t key, bool is_group, uint64_t max,
                      struct berth_error *error)
 {
     struct account *account = find_account(engine, key, is_group);
 
-    if (account == NULL && most == UINT64_MAX)
+    if (account == NULL && max == UINT64_MAX)
         return 0;
     if (account == NULL) {
         account = calloc(1, sizeof(*account));
@@ -332,22 +332,22 @@ static int set_limit(struct engine *engine, uint32_t key, bool is_group, uint64_
         account->is_group = is_group;
         list_append(&engine->accounts, &account->in_engine);
     }
-    account->most = most;
-    if (most == UINT64_MAX)
+    account->max = max;
+    if (max == UINT64_MAX)
         list_remove(&account->in_engine);
     apply_limits(engine);
-    if (most == UINT64_MAX)
+    if (max == UINT64_MAX)
         free(account);
     return 0;
 }
 
-int engine_limit_user(struct engine *engine, uint32_t uid, uint64_t most, struct berth_error *error)
+int engine_limit_user(struct engine *engine, uint32_t uid, uint64_t max, struct berth_error *error)
 {
-    return set_limit(engine, uid, false, most, error);
+    return set_limit(engine, uid, false, max, error);
 }
 
-int engine_limit_group(struct engine *engine, uint32_t group, uint64_t most,
+int engine_limit_group(struct engine *engine, uint32_t group, uint64_t max,
                        struct berth_error *error)
 {
-    return set_limit(engine, group, true, most, error);
+    return set_limit(engine, group, true, max, error);
 }

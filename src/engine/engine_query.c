@@ -9,7 +9,7 @@ const struct machine *engine_machine(const struct engine *engine)
     return &engine->machine;
 }
 
-size_t engine_slots_most(const struct engine *engine)
+size_t engine_slots_max(const struct engine *engine)
 {
     return engine->size;
 }

@@ -2,8 +2,8 @@
  *
  * Taking a look at the hardware into the engine.
  */
-#ifndef ENGINE_REPORT_H
-#define ENGINE_REPORT_H
+#ifndef ENGINE_ENGINE_REPORT_H
+#define ENGINE_ENGINE_REPORT_H
 
 #include "engine/engine.h"
 #include "model/machine_report.h"

@@ -74,7 +74,7 @@ static void find_accounts(struct engine_request *request)
 static bool is_within_limits(const struct engine_request *request)
 {
     for (size_t i = 0; i < request->account_count; i++) {
-        if (request->accounts[i]->most / request->share / request->replicas < request->least)
+        if (request->accounts[i]->max / request->share / request->replicas < request->min)
             return false;
     }
     return true;
@@ -101,11 +101,11 @@ static bool is_simple(const struct engine_request *request)
     const struct request *what = &request->what;
 
     return request->possible && what->sharing == SHARING_EXCLUSIVE && request->replicas == 1 &&
-           request->least == request->most && request->policy->compare == NULL &&
+           request->min == request->max && request->policy->compare == NULL &&
            request->policy->choose == NULL && request->policy->rate == NULL &&
            request->affinity == 0 && bitset_is_empty(&request->avoided) && !what->min_free.known &&
            !what->cpus.known && !what->host_memory.known && request->account_count == 0 &&
-           request->engine->ranked == 0 && (request->least == 1 || is_one_group(request));
+           request->engine->ranked == 0 && (request->min == 1 || is_one_group(request));
 }
 
 void request_apply_limits(struct engine_request *request)
@@ -116,7 +116,7 @@ void request_apply_limits(struct engine_request *request)
     request->counted = request->what.sharing == SHARING_EXCLUSIVE && !request->what.cpus.known &&
                        !request->what.host_memory.known;
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
-    request->swift = request->plain && request->everything && request->least == 1 &&
+    request->swift = request->plain && request->everything && request->min == 1 &&
                      request->scope->empty.depth == 1 && request->engine->changes.latest == NULL;
 }
 
@@ -169,7 +169,7 @@ static void compile_without_devices(struct engine_request *request)
 {
     bitset_clear(&request->accepts);
     bitset_clear(&request->avoided);
-    request->least = request->most = 0;
+    request->min = request->max = 0;
     request->everything = false;
     request->could_ever = false;
     request_apply_limits(request);
@@ -199,17 +199,17 @@ int request_compile(struct engine_request *request)
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
     usage_add(&request->alone, request);
-    if (request->what.gpus.most == 0 && !request->what.gpus.all) {
+    if (request->what.gpus.max == 0 && !request->what.gpus.all) {
         compile_without_devices(request);
         return 0;
     }
     find_accepted(request);
-    code = search_bounds(search, &request->accepts, engine->room, &request->least, &request->most);
+    code = search_bounds(search, &request->accepts, engine->room, &request->min, &request->max);
     if (code < 0)
         return code;
     drop_other_groups(request);
     search->node_source = hosts_when_idle(request);
-    code = search_could_ever(search, &request->accepts, request->least, request->most);
+    code = search_could_ever(search, &request->accepts, request->min, request->max);
     if (code < 0)
         return code;
     request->could_ever = code == 1;
@@ -307,8 +307,8 @@ static bool copy_compiled(struct engine_request *request)
     request->affinity = other->affinity;
     request->alone = other->alone;
     request->everything = other->everything;
-    request->least = other->least;
-    request->most = other->most;
+    request->min = other->min;
+    request->max = other->max;
     request->could_ever = other->could_ever;
     bitset_copy(&request->accepts, &other->accepts);
     bitset_copy(&request->avoided, &other->avoided);
@@ -359,8 +359,8 @@ int request_keep(struct engine *engine, const struct request *what, const struct
     request->policy = policy;
     if (policy == NULL)
         request->policy =
-            engine->settings.policy != NULL ? engine->settings.policy : policy_usual(what);
-    request->usual_policy = policy == NULL;
+            engine->settings.policy != NULL ? engine->settings.policy : policy_default(what);
+    request->default_policy = policy == NULL;
     request->scope = scope;
     request->number = number;
     request->share = filter_shares_evenly(what) && share <= scope->terms.share ? share : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the engine says, as plain values. Events are decisions, never inputs: written down
- * (engine/journal.h) and replayed (engine_replay) they restore the same state without deciding
- * anything anew, so a later version with other policies restores it too.
+ * (engine/journal/journal.h) and replayed (engine_replay) they restore the same state without
+ * deciding anything anew, so a later version with other policies restores it too.
  */
 #ifndef ENGINE_EVENT_H
 #define ENGINE_EVENT_H

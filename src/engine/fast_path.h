@@ -5,8 +5,8 @@
  * the engine's inside away, so every other caller uses engine_try and engine_release, which begin
  * with these.
  */
-#ifndef ENGINE_SWIFT_H
-#define ENGINE_SWIFT_H
+#ifndef ENGINE_FAST_PATH_H
+#define ENGINE_FAST_PATH_H
 
 #include "engine/grant.h"
 

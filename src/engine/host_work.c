@@ -25,7 +25,7 @@ static int find_host(struct engine *engine, struct engine_request *request, size
     };
     struct policy_offer offer;
 
-    if (request->policy->rate == NULL || engine->search.groups.largest > POLICY_NODE_MOST) {
+    if (request->policy->rate == NULL || engine->search.groups.largest > POLICY_NODE_MAX) {
         *ret_node = first_with_room(engine, &request->what);
         return *ret_node != SIZE_MAX;
     }
@@ -52,7 +52,7 @@ int engine_host_occupy(struct engine *engine, struct engine_request *request, ui
     size_t node = 0;
     int code;
 
-    if (request->what.gpus.most != 0 || request->what.gpus.all || request->scope != &engine->root)
+    if (request->what.gpus.max != 0 || request->what.gpus.all || request->scope != &engine->root)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted work without devices, found a request for some");
     code = find_host(engine, request, &node);

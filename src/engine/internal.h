@@ -2,8 +2,8 @@
  *
  * What the engine's files do for each other, file by file, over what state.h keeps. Only for them.
  */
-#ifndef ENGINE_PARTS_H
-#define ENGINE_PARTS_H
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
 
 #include "engine/state.h"
 
@@ -135,9 +135,9 @@ void hosts_add(struct host_usage *hosts, const struct engine_request *request,
                const uint32_t *slots, size_t slot_count);
 void hosts_subtract(struct host_usage *hosts, const struct engine_request *request,
                     const uint32_t *slots, size_t slot_count);
-/* Whether a limit holds the request back; *ret_most is how many devices of each replica it allows
+/* Whether a limit holds the request back; *ret_max is how many devices of each replica it allows
  * otherwise. */
-bool ledger_is_limited(const struct engine_request *request, size_t *ret_most);
+bool ledger_is_limited(const struct engine_request *request, size_t *ret_max);
 
 /* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
 void lease_begin_rest(struct held *held);
@@ -272,7 +272,7 @@ void imagine_time(const struct scope *scope, int64_t time);
 /* A time limit was changed. */
 void endings_forget(struct scope *scope);
 
-/* ---- expected.c: what is expected, and what policies work out from it ---- */
+/* ---- policy_tables.c ---- */
 
 /* Forgets what policies worked out: the facts changed. */
 void expected_forget(struct engine *engine);

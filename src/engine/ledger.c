@@ -55,7 +55,7 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const 
     return smaller(fitting_in_sample(request, device, usage), room);
 }
 
-static uint32_t tenants_most(const struct engine_request *request)
+static uint32_t tenants_max(const struct engine_request *request)
 {
     const struct filter_terms *terms = &request->scope->terms;
 
@@ -92,7 +92,7 @@ uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage)
 {
     const struct scope *scope = request->scope;
-    uint32_t most = tenants_most(request);
+    uint32_t max = tenants_max(request);
     uint32_t room;
 
     if (usage->brief.tenants == 0)
@@ -100,10 +100,10 @@ uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
     if (request->what.sharing == SHARING_EXCLUSIVE ||
         usage->brief.sharing != request->what.sharing ||
         (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain) ||
-        usage->brief.tenants >= most || usage->brief.share >= scope->terms.share)
+        usage->brief.tenants >= max || usage->brief.share >= scope->terms.share)
         return 0;
     room = smaller((scope->terms.share - usage->brief.share) / request->share,
-                   most - usage->brief.tenants);
+                   max - usage->brief.tenants);
     return smaller(fitting_beside(request, slot, usage), room);
 }
 
@@ -120,7 +120,7 @@ enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_
     if (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain)
         return domain_uid(scope->engine, usage->domain) == request->uid ? FILTER_OTHER_MPS
                                                                         : FILTER_OTHER_USER;
-    if (usage->brief.tenants >= tenants_most(request))
+    if (usage->brief.tenants >= tenants_max(request))
         return FILTER_TENANTS;
     if (beyond(scope->terms.share, usage->brief.share) < request->share)
         return FILTER_SHARED_OUT;
@@ -187,19 +187,19 @@ void hosts_subtract(struct host_usage *hosts, const struct engine_request *reque
     change_hosts(hosts, request, slots, slot_count, UINT64_MAX);
 }
 
-bool ledger_is_limited(const struct engine_request *request, size_t *ret_most)
+bool ledger_is_limited(const struct engine_request *request, size_t *ret_max)
 {
     uint64_t step = (uint64_t)request->share * request->replicas;
 
-    *ret_most = request->most;
+    *ret_max = request->max;
     for (size_t i = 0; i < request->account_count; i++) {
         const struct account *account = request->accounts[i];
-        uint64_t left = account->used < account->most ? account->most - account->used : 0;
+        uint64_t left = account->used < account->max ? account->max - account->used : 0;
 
-        if (left / step < request->least)
+        if (left / step < request->min)
             return true;
-        if (left / step < *ret_most)
-            *ret_most = (size_t)(left / step);
+        if (left / step < *ret_max)
+            *ret_max = (size_t)(left / step);
     }
     return false;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "engine/fast_path.h"
 #include "engine/grant.h"
 #include "engine/internal.h"
-#include "engine/fast_path.h"
 
 /* Keeps what is rare from burdening what is frequent. */
 #define NOT_INLINE __attribute__((noinline))

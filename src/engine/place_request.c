@@ -77,7 +77,7 @@ static uint32_t left_by_usage(const struct search *search, size_t slot)
 }
 
 /* Places replicas by searching through the groups. */
-static int place_by_search(const struct offer_question *question, size_t most)
+static int place_by_search(const struct offer_question *question, size_t max)
 {
     const struct engine_request *request = question->request;
     struct scope *scope = request->scope;
@@ -116,21 +116,21 @@ static int place_by_search(const struct offer_question *question, size_t most)
     search->left = left_by_usage;
     search->left_context = question;
     search->hosts = question->hosts;
-    code = search_place_largest(search, &engine->from, request->least, most);
+    code = search_place_largest(search, &engine->from, request->min, max);
     if (code == 1)
         keep_choice(engine);
     return code;
 }
 
 /* Places one replica on the node that offers best, with as many devices as can be. */
-static int place_by_offers(struct offer_question *question, size_t most)
+static int place_by_offers(struct offer_question *question, size_t max)
 {
     struct engine *engine = question->request->engine;
     struct policy_offer offer;
     size_t node;
     int code = 0;
 
-    for (size_t count = most; count >= question->request->least && code == 0; count--) {
+    for (size_t count = max; count >= question->request->min && code == 0; count--) {
         question->count = count;
         code = offer_find(question, &node, &offer);
     }
@@ -168,17 +168,17 @@ int place_request(const struct engine_request *request, const struct bitset *leg
         .avoided = avoided != NULL ? avoided : &request->avoided,
         .draw = draw_for(request),
     };
-    size_t most;
+    size_t max;
 
-    if (ledger_is_limited(request, &most))
+    if (ledger_is_limited(request, &max))
         return PLACE_LIMITED;
     if (request->policy->rate == NULL)
-        return place_by_search(&question, most);
+        return place_by_search(&question, max);
     if (tables_find(engine, request->policy, &question.tables) < 0)
         return BERTH_ERROR_MEMORY;
-    if (request->replicas > 1 || engine->search.groups.largest > POLICY_NODE_MOST)
-        return place_by_search(&question, most);
-    return place_by_offers(&question, most);
+    if (request->replicas > 1 || engine->search.groups.largest > POLICY_NODE_MAX)
+        return place_by_search(&question, max);
+    return place_by_offers(&question, max);
 }
 
 /* The lowest empty slots that the request accepts. */
@@ -215,9 +215,9 @@ int place_simple(const struct engine_request *request)
         return 1;
     }
     if (!request->everything)
-        return take_accepted(request, request->least);
+        return take_accepted(request, request->min);
     engine->chosen_count = 0;
-    for (size_t slot = 0; engine->chosen_count < request->least; slot++) {
+    for (size_t slot = 0; engine->chosen_count < request->min; slot++) {
         slot = lowest_set_next(&scope->empty, slot);
         if (slot == SIZE_MAX)
             return 0;

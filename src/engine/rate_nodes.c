@@ -8,7 +8,7 @@
 struct policy_question offer_equals(const struct engine_request *request)
 {
     /* Without devices there is none that could be preferred. */
-    if (request->what.gpus.most == 0 && !request->what.gpus.all)
+    if (request->what.gpus.max == 0 && !request->what.gpus.all)
         return (struct policy_question){.machine = &request->engine->machine};
     return (struct policy_question){
         .machine = &request->engine->machine,

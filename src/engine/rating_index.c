@@ -9,7 +9,7 @@
 #include "engine/internal.h"
 
 /* With fewer nodes, asking each is as quick. */
-enum { NODES_LEAST = 16 };
+enum { NODES_MIN = 16 };
 
 struct node_index {
     uint64_t seen;     /* changes that it knows of */
@@ -58,9 +58,9 @@ bool index_applies(const struct offer_question *question)
 
     return request->policy->steady && !(request->policy->sees_ends && request->what.time.known) &&
            request->scope == &engine->root && question->legal == NULL && question->usage == NULL &&
-           question->avoided == &request->avoided && question->count == request->least &&
-           request->least == request->most && engine->settings.index != INDEX_NEVER &&
-           (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_LEAST);
+           question->avoided == &request->avoided && question->count == request->min &&
+           request->min == request->max && engine->settings.index != INDEX_NEVER &&
+           (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_MIN);
 }
 
 static int begin_changes(struct engine *engine)
@@ -193,14 +193,14 @@ void index_begin(struct engine_request *request)
     struct engine *engine = request->engine;
     struct offer_question question = {
         .request = request,
-        .count = request->least,
+        .count = request->min,
         .hosts = request->scope->host_usage,
         .avoided = &request->avoided,
     };
     size_t node;
 
     if (request->policy->rate == NULL || request->replicas > 1 ||
-        engine->search.groups.largest > POLICY_NODE_MOST || !index_applies(&question) ||
+        engine->search.groups.largest > POLICY_NODE_MAX || !index_applies(&question) ||
         tables_find(engine, request->policy, &question.tables) < 0)
         return;
     index_find(&question, &node);

@@ -15,8 +15,8 @@ static uint64_t hash_of(const struct engine_request *request)
 {
     const struct request *what = &request->what;
     uint64_t facts[] = {
-        request->uid,       request->parent,  request->group_count,    what->gpus.least,
-        what->gpus.most,    what->replicas,   what->sharing,           request->share,
+        request->uid,       request->parent,  request->group_count,    what->gpus.min,
+        what->gpus.max,     what->replicas,   what->sharing,           request->share,
         what->memory.value, what->cpus.value, what->host_memory.value, what->min_free.value,
         what->scheduling,
     };
@@ -46,7 +46,7 @@ static bool is_alike(const struct engine_request *one, const struct engine_reque
     struct request second = without_times(&other->what);
 
     return one->scope == other->scope && one->parent == other->parent && one->uid == other->uid &&
-           one->policy == other->policy && one->usual_policy == other->usual_policy &&
+           one->policy == other->policy && one->default_policy == other->default_policy &&
            one->share == other->share && one->group_count == other->group_count &&
            (one->group_count == 0 ||
             memcmp(one->groups, other->groups, one->group_count * sizeof(*one->groups)) == 0) &&

@@ -123,10 +123,10 @@ static bool is_usable(const struct scope *scope, uint32_t slot)
 /* Whether a shared slot may have room for somebody. */
 static bool has_part_left(const struct scope *scope, const struct usage *usage)
 {
-    uint32_t most = usage->brief.sharing == SHARING_MPS ? scope->terms.mps_tenants
-                                                        : scope->terms.time_slice_tenants;
+    uint32_t max = usage->brief.sharing == SHARING_MPS ? scope->terms.mps_tenants
+                                                       : scope->terms.time_slice_tenants;
 
-    return usage->brief.sharing != SHARING_EXCLUSIVE && usage->brief.tenants < most &&
+    return usage->brief.sharing != SHARING_EXCLUSIVE && usage->brief.tenants < max &&
            usage->brief.share < scope->terms.share;
 }
 

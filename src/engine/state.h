@@ -97,7 +97,7 @@ struct account {
     struct list_link in_engine;
     uint32_t key;
     bool is_group;
-    uint64_t most; /* millionths of devices */
+    uint64_t max; /* millionths of devices */
     uint64_t used;
     uint64_t imagined; /* how much of `used` is only thought of: */
     uint64_t started;  /* what claims take that start in thought, */
@@ -145,8 +145,8 @@ struct engine_request {
     uint64_t affinity;
     size_t account_count;
     struct account **accounts; /* that limit it; room for 1 + group_count */
-    size_t least;              /* devices of each replica */
-    size_t most;
+    size_t min;                /* devices of each replica */
+    size_t max;
     uint64_t memory; /* that it counts with on each device, 0 when with none */
     uint32_t share;  /* the same */
     uint32_t uid;
@@ -160,8 +160,8 @@ struct engine_request {
     size_t group_count;
     struct device_id_list mask;
     bool has_mask;
-    bool restored;     /* by replay: nobody who opened it will close it */
-    bool usual_policy; /* it names none */
+    bool restored;       /* by replay: nobody who opened it will close it */
+    bool default_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
     struct family *family;

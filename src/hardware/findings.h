@@ -2,8 +2,8 @@
  *
  * What a look at some part of the hardware came to.
  */
-#ifndef HARDWARE_SIGHT_H
-#define HARDWARE_SIGHT_H
+#ifndef HARDWARE_FINDINGS_H
+#define HARDWARE_FINDINGS_H
 
 #include <berth/error.h>
 

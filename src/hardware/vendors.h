@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/findings.h"
+#include "hardware/sysfs/sysroot.h"
 #include "model/vendor.h"
 
 /* What a vendor works with, kept by the worker from step to step. */
@@ -34,7 +34,7 @@ struct vendor_table {
 
     /* How long (nanoseconds) a step usually takes at most: when one takes longer, another worker
      * goes on with the others while it is waited for. */
-    int64_t patience;
+    int64_t timeout;
 
     /* Steps of vendors with the same lane are done one after the other by one worker: a vendor
      * whose library may do what it likes has its own. */

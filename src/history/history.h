@@ -57,7 +57,7 @@ struct history_query {
     const char *user;   /* the name as it was then, or the uid in digits; NULL: everybody's */
     const char *name;   /* a part of the name, in any case; NULL: all, also those without */
     const char *device; /* the id of one that it had; NULL: any */
-    uint64_t most;      /* that are told, the newest; 0: all; reports take no notice of it */
+    uint64_t max;       /* that are told, the newest; 0: all; reports take no notice of it */
     int64_t now;        /* 0: what the clock says */
 };
 

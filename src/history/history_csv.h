@@ -5,8 +5,8 @@
  * with = + - @ or a tab for a formula, and whoever names a job could so run something in the
  * spreadsheet of whoever reads the report: such texts get an apostrophe in front.
  */
-#ifndef HISTORY_CSV_H
-#define HISTORY_CSV_H
+#ifndef HISTORY_HISTORY_CSV_H
+#define HISTORY_HISTORY_CSV_H
 
 #include "base/text/text.h"
 #include "history/history.h"

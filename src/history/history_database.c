@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 /* No value of ours is nearly as long; SQLite would take a gigabyte. */
-enum { VALUE_LONGEST = 1024 * 1024 };
+enum { VALUE_MAX = 1024 * 1024 };
 
 /* Files on these are used by several machines, between which a log that is shared in memory does
  * not work. */
@@ -174,9 +174,9 @@ static void distrust(sqlite3 *connection, bool for_writing)
     sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_VIEW, for_writing ? 1 : 0, NULL);
-    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, VALUE_LONGEST);
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, VALUE_MAX);
     sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0);
-    sqlite3_busy_timeout(connection, HISTORY_PATIENCE);
+    sqlite3_busy_timeout(connection, HISTORY_TIMEOUT);
 }
 
 static int open_connection(struct history_database *database, const char *name, int flags,

@@ -12,8 +12,8 @@
  * a step to `migrations`, which are run in order when a file is opened for writing; readers know
  * how to ask each version that there was.
  */
-#ifndef HISTORY_DATABASE_H
-#define HISTORY_DATABASE_H
+#ifndef HISTORY_HISTORY_DATABASE_H
+#define HISTORY_HISTORY_DATABASE_H
 
 #include <berth/error.h>
 #include <sqlite3.h>
@@ -25,7 +25,7 @@
 #define HISTORY_VERSION     1
 
 /* How long others may keep us waiting, milliseconds: they read, or write for a moment. */
-enum { HISTORY_PATIENCE = 2000 };
+enum { HISTORY_TIMEOUT = 2000 };
 
 struct history_database {
     sqlite3 *connection;

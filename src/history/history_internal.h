@@ -2,8 +2,8 @@
  *
  * What the files of this room do for each other.
  */
-#ifndef HISTORY_PARTS_H
-#define HISTORY_PARTS_H
+#ifndef HISTORY_HISTORY_INTERNAL_H
+#define HISTORY_HISTORY_INTERNAL_H
 
 #include "history/history.h"
 

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "history/history_database.h"
 #include "history/history.h"
+#include "history/history_database.h"
 #include "history/history_internal.h"
 #include "model/request.h"
 
@@ -136,7 +136,7 @@ static void write_question(const struct history_query *query, struct text *out)
     if (query->device != NULL)
         text_append(out, " AND instr(',' || lease.devices || ',', ',' || :device || ',') > 0");
     text_append_format(out, " ORDER BY %slease.granted DESC, %slease.id DESC", plus, plus);
-    if (query->most != 0)
+    if (query->max != 0)
         text_append(out, " LIMIT :most");
 }
 
@@ -175,7 +175,7 @@ static int ask(struct history *history, const struct history_query *query,
     bind_text(statement, ":user", query->user);
     bind_text(statement, ":name", query->name);
     bind_text(statement, ":device", query->device);
-    bind_number(statement, ":most", query->most > INT64_MAX ? INT64_MAX : (int64_t)query->most);
+    bind_number(statement, ":most", query->max > INT64_MAX ? INT64_MAX : (int64_t)query->max);
     *ret_statement = statement;
     return 0;
 }
@@ -205,9 +205,9 @@ static int add_device(struct device_id_list *list, const char *text, struct bert
 
     if (code < 0)
         return code;
-    if (list->count == DEVICE_ID_LIST_MOST)
+    if (list->count == DEVICE_ID_LIST_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d devices, found more",
-                         DEVICE_ID_LIST_MOST);
+                         DEVICE_ID_LIST_MAX);
     added = vector_append(list);
     if (added == NULL)
         return error_set_memory(error);
@@ -242,9 +242,9 @@ static struct optional_number exit_code_of(sqlite3_stmt *statement)
     return optional_number_of((uint64_t)number);
 }
 
-static int64_t clipped(int64_t number, int64_t most)
+static int64_t clipped(int64_t number, int64_t max)
 {
-    return number < 0 ? 0 : number > most ? most : number;
+    return number < 0 ? 0 : number > max ? max : number;
 }
 
 /* Takes the row as it stands; its texts stay SQLite's. */

@@ -9,8 +9,8 @@
  *     history_record_put(record, &lease, &error);        // any number
  *     history_record_commit(record, &place, &error);
  */
-#ifndef HISTORY_RECORD_H
-#define HISTORY_RECORD_H
+#ifndef HISTORY_HISTORY_RECORD_H
+#define HISTORY_HISTORY_RECORD_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -220,7 +220,7 @@ int history_report(struct history *history, const struct history_query *query, e
 
     if (id_map_init(&sums.by_hash) < 0)
         return error_set_memory(error);
-    all.most = 0;
+    all.max = 0;
     all.now = sums.now;
     code = history_each(history, &all, count, &sums, error);
     if (code == 0)

@@ -22,7 +22,7 @@ static int fail(const char *string, int code, struct berth_error *error)
 }
 
 /* Exactly so many digits as a number from `least` to `most`. Moves on behind them. */
-static bool take_number(const char **at, int digits, int least, int most, int *ret_number)
+static bool take_number(const char **at, int digits, int min, int max, int *ret_number)
 {
     int number = 0;
 
@@ -33,7 +33,7 @@ static bool take_number(const char **at, int digits, int least, int most, int *r
     }
     *at += digits;
     *ret_number = number;
-    return number >= least && number <= most;
+    return number >= min && number <= max;
 }
 
 static bool take_character(const char **at, char wanted)

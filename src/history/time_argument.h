@@ -2,8 +2,8 @@
  *
  * Points in time as people type them.
  */
-#ifndef HISTORY_WHEN_H
-#define HISTORY_WHEN_H
+#ifndef HISTORY_TIME_ARGUMENT_H
+#define HISTORY_TIME_ARGUMENT_H
 
 #include <berth/error.h>
 #include <stdint.h>

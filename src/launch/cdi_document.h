@@ -2,8 +2,8 @@
  *
  * Devices as a CDI document, by which container runtimes give them to containers.
  */
-#ifndef LAUNCH_CDI_H
-#define LAUNCH_CDI_H
+#ifndef LAUNCH_CDI_DOCUMENT_H
+#define LAUNCH_CDI_DOCUMENT_H
 
 #include <berth/error.h>
 

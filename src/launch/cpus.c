@@ -9,7 +9,7 @@ static bool is_list(const char *cpus)
 {
     struct bitset set;
 
-    if (bitset_parse_ranges(cpus, CPUS_MOST, &set, NULL) < 0)
+    if (bitset_parse_ranges(cpus, CPUS_MAX, &set, NULL) < 0)
         return false;
     bitset_finish(&set);
     return true;
@@ -34,7 +34,7 @@ int cpus_near(const struct device *devices, size_t count, struct bitset *ret_cpu
     if (text_failed(&lists))
         code = BERTH_ERROR_MEMORY;
     else if (lists.length > 0)
-        code = bitset_parse_ranges(text_string(&lists), CPUS_MOST, ret_cpus, NULL);
+        code = bitset_parse_ranges(text_string(&lists), CPUS_MAX, ret_cpus, NULL);
     text_finish(&lists);
     return code == 0 || code == BERTH_ERROR_MEMORY ? code : BERTH_ERROR_NOT_FOUND;
 }

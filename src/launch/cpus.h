@@ -11,7 +11,7 @@
 #include "model/device.h"
 
 /* No CPU has this number or a higher one. */
-enum { CPUS_MOST = 65536 };
+enum { CPUS_MAX = 65536 };
 
 /* The union of what is known of these devices; what does not parse is not known. The caller
  * finishes the set. Fails with BERTH_ERROR_NOT_FOUND (nothing is known) or _MEMORY; *ret_cpus is

@@ -2,8 +2,8 @@
  *
  * Becoming a command, and saying why not.
  */
-#ifndef LAUNCH_BECOME_H
-#define LAUNCH_BECOME_H
+#ifndef LAUNCH_EXEC_COMMAND_H
+#define LAUNCH_EXEC_COMMAND_H
 
 #include <berth/error.h>
 

@@ -3,8 +3,8 @@
  * The GPU masks that a shell, Slurm or Kubernetes set: what the client may see at all. The client
  * collects them, the daemon, which knows the devices, makes ids of them.
  */
-#ifndef LAUNCH_MASK_H
-#define LAUNCH_MASK_H
+#ifndef LAUNCH_INHERITED_MASKS_H
+#define LAUNCH_INHERITED_MASKS_H
 
 #include <berth/error.h>
 #include <stdbool.h>

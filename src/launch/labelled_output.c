@@ -13,9 +13,9 @@
 #include "launch/output_queue.h"
 
 /* How long one who does not read is waited for in a hurry, in milliseconds. */
-#define PATIENCE 5000
+#define TIMEOUT 5000
 
-enum { READ_MOST = 16384 };
+enum { READ_MAX = 16384 };
 
 /* One of the two pipes of a command. */
 struct stream {
@@ -165,7 +165,7 @@ static void take_bytes(const struct labels *labels, struct stream *stream, const
                        size_t length)
 {
     while (length > 0) {
-        size_t room = LABELS_LINE_LONGEST - stream->line.length;
+        size_t room = LABELS_LINE_MAX - stream->line.length;
         const char *end = memchr(bytes, '\n', length);
         size_t part = end == NULL ? length : (size_t)(end - bytes);
 
@@ -193,10 +193,10 @@ static void close_stream(const struct labels *labels, struct stream *stream)
 }
 
 /* Reads a piece, at most so much. Returns its length; 0: there is no more now. */
-static size_t read_stream(const struct labels *labels, struct stream *stream, size_t most)
+static size_t read_stream(const struct labels *labels, struct stream *stream, size_t max)
 {
-    char bytes[READ_MOST];
-    ssize_t length = read(stream->from, bytes, most < sizeof(bytes) ? most : sizeof(bytes));
+    char bytes[READ_MAX];
+    ssize_t length = read(stream->from, bytes, max < sizeof(bytes) ? max : sizeof(bytes));
 
     if (length > 0) {
         take_bytes(labels, stream, bytes, (size_t)length);
@@ -220,7 +220,7 @@ static void close_failed(struct labels *labels)
     }
 }
 
-size_t labels_poll_most(const struct labels *labels)
+size_t labels_poll_max(const struct labels *labels)
 {
     return COUNT(labels->sinks) + labels->stream_count;
 }
@@ -267,7 +267,7 @@ void labels_turn(struct labels *labels, const struct pollfd *polls)
         struct stream *stream = &labels->streams[(labels->first + i) % labels->begun];
 
         if (is_ready(polls, stream->asked) && stream->from >= 0 && sink_has_room(stream->sink))
-            read_stream(labels, stream, READ_MOST);
+            read_stream(labels, stream, READ_MAX);
     }
     labels->first++;
 }
@@ -298,7 +298,7 @@ static void drain(const struct labels *labels, struct sink *sink)
     struct pollfd waiting = sink_ask(sink);
 
     while (waiting.fd >= 0) {
-        int ready = poll(&waiting, 1, labels->hurry ? PATIENCE : -1);
+        int ready = poll(&waiting, 1, labels->hurry ? TIMEOUT : -1);
 
         if (ready > 0)
             sink_write(sink);

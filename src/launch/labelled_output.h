@@ -3,14 +3,14 @@
  * Output of several commands, line by line, each with the number of who wrote it: " 3: line". The
  * commands write into pipes; what comes out of them goes on to our own standard output and error,
  * each to its own, whole lines at a time. A last line that does not end is given an end; one longer
- * than LABELS_LINE_LONGEST is broken into several.
+ * than LABELS_LINE_MAX is broken into several.
  *
  * Who reads slowly slows the commands down, as without labels, but never us: nothing here blocks,
  * but for labels_finish. When nobody reads any more, the pipes are closed, so that the commands
  * find out as they would without labels.
  */
-#ifndef LAUNCH_LABELS_H
-#define LAUNCH_LABELS_H
+#ifndef LAUNCH_LABELLED_OUTPUT_H
+#define LAUNCH_LABELLED_OUTPUT_H
 
 #include <berth/error.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 #include "launch/supervise.h"
 
-#define LABELS_LINE_LONGEST 65536
+#define LABELS_LINE_MAX 65536
 
 struct labels;
 
@@ -45,7 +45,7 @@ void labels_began(struct labels *labels);
 void labels_abandon(struct labels *labels);
 
 /* How many entries labels_ask fills in at most. */
-size_t labels_poll_most(const struct labels *labels);
+size_t labels_poll_max(const struct labels *labels);
 /* Fills in what is to be polled next. Returns how many entries. */
 size_t labels_ask(struct labels *labels, struct pollfd *polls);
 /* Does what can be done now, by what the poll said of them. */

@@ -44,7 +44,7 @@ static bool take_number(struct mask_entry *entry, uint32_t *ret_number)
 
     for (; length < entry->length && isdigit((unsigned char)entry->text[length]); length++) {
         number = number * 10 + (uint32_t)(entry->text[length] - '0');
-        if (number > DEVICE_INDEX_MOST)
+        if (number > DEVICE_INDEX_MAX)
             return false;
     }
     *ret_number = number;

@@ -33,7 +33,7 @@ struct mask_named {
 };
 
 /* Reads GPU-... or MIG-..., a number, or a number, the mark and the number of a part (mark 0: parts
- * have none). Numbers are at most DEVICE_INDEX_MOST. False when it is none of these. */
+ * have none). Numbers are at most DEVICE_INDEX_MAX. False when it is none of these. */
 bool mask_entry_parse(struct mask_entry entry, char part_mark, struct mask_named *ret_named);
 
 #endif

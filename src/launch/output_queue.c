@@ -15,7 +15,7 @@
 enum {
     ROOM = 65536,
     /* What a terminal has room for when the poll says so, whatever it is. */
-    TERMINAL_MOST = 256,
+    TERMINAL_MAX = 256,
 };
 
 /* O_NONBLOCK belongs to the file description, which is not ours alone. A pipe and a terminal can be
@@ -93,13 +93,13 @@ void sink_fail(struct sink *sink, int failure)
 }
 
 /* How much can be written without waiting, once the poll has answered. */
-static size_t most_at_once(const struct sink *sink)
+static size_t chunk_max(const struct sink *sink)
 {
     if (sink->is_own || S_ISSOCK(sink->mode))
         return ROOM;
     if (S_ISFIFO(sink->mode))
         return PIPE_BUF;
-    return S_ISCHR(sink->mode) ? TERMINAL_MOST : ROOM;
+    return S_ISCHR(sink->mode) ? TERMINAL_MAX : ROOM;
 }
 
 /* A write that nobody dies of. Returns as write does. */
@@ -140,9 +140,9 @@ static void forget_written(struct sink *sink)
 void sink_write(struct sink *sink)
 {
     size_t left = sink->pending.length - sink->written;
-    size_t most = most_at_once(sink);
+    size_t max = chunk_max(sink);
     ssize_t length =
-        write_quietly(sink, sink->pending.bytes + sink->written, left < most ? left : most);
+        write_quietly(sink, sink->pending.bytes + sink->written, left < max ? left : max);
 
     if (length < 0) {
         if (errno != EAGAIN && errno != EINTR)

@@ -3,8 +3,8 @@
  * A descriptor of ours that is written to without ever blocking on who reads, though others share
  * it and expect it to block.
  */
-#ifndef LAUNCH_SINK_H
-#define LAUNCH_SINK_H
+#ifndef LAUNCH_OUTPUT_QUEUE_H
+#define LAUNCH_OUTPUT_QUEUE_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -10,9 +10,9 @@
 /* The kernel's set of all CPUs that there may be: larger than what sched.h calls one. */
 static cpu_set_t *new_cpu_set(size_t *ret_size)
 {
-    cpu_set_t *set = CPU_ALLOC(CPUS_MOST);
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
 
-    *ret_size = CPU_ALLOC_SIZE(CPUS_MOST);
+    *ret_size = CPU_ALLOC_SIZE(CPUS_MAX);
     if (set != NULL)
         CPU_ZERO_S(*ret_size, set);
     return set;

@@ -7,7 +7,7 @@
 
 #define TILE_MARK '.'
 
-_Static_assert(DEVICE_TILES_MOST < 32, "tiles are bits of 32");
+_Static_assert(DEVICE_TILES_MAX < 32, "tiles are bits of 32");
 
 static uint32_t all_of(uint32_t tiles)
 {

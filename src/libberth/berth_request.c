@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/suggest.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "libberth/local/compiled_requests.h"
 
 int berth_request_create(struct berth_request **ret_request, struct berth_error *error)

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
+#include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/connect.h"
+#include "cli/programs/history_program.h"
 #include "cli/verbs.h"
 #include "history/time_argument.h"
-#include "cli/programs/history_program.h"
 #include "view/pool_view.h"
 
 int past_fail(const char *verb, struct berth_error *error)
@@ -153,7 +153,7 @@ static int run_history(int argc, char **argv)
     code = begin("history", &options, &query, &history);
     if (code != EXIT_GOOD)
         return code;
-    query.most = more.most.known ? more.most.value : 0;
+    query.max = more.max.known ? more.max.value : 0;
     code = past_list(history, &query, form_of(&options));
     history_close(history);
     return code;

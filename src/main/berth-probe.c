@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/supervisor/supervisor.h"
+#include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
 
 enum { EXIT_USAGE = 2, EXIT_BERTH = 125 };

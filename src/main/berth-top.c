@@ -13,10 +13,10 @@
 
 static int check_interval(const struct top_options *options, struct berth_error *error)
 {
-    if (!options->interval.known || options->interval.value >= TOP_INTERVAL_LEAST)
+    if (!options->interval.known || options->interval.value >= TOP_INTERVAL_MIN)
         return 0;
     return error_set(error, BERTH_ERROR_INVALID, "--interval: wanted at least %s, found %s",
-                     quantity_format_duration(TOP_INTERVAL_LEAST).text,
+                     quantity_format_duration(TOP_INTERVAL_MIN).text,
                      quantity_format_duration((int64_t)options->interval.value).text);
 }
 
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
         .inventory = options.inventory,
         .column = options.column,
         .filter = options.filter,
-        .interval = options.interval.known ? (int64_t)options.interval.value : TOP_INTERVAL_LEAST,
+        .interval = options.interval.known ? (int64_t)options.interval.value : TOP_INTERVAL_MIN,
     };
     code = check_interval(&options, &error);
     if (code == 0)

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
 #include "cli/programs/web_options.h"
+#include "cli/verbs.h"
 #include "web/web_loop.h"
 
 static void tell_ready(const char *url)

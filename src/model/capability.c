@@ -47,11 +47,11 @@ int capability_parse(const char *string, struct capability *ret_capability,
     return 0;
 }
 
-bool capability_is_at_least(struct capability capability, struct capability least)
+bool capability_is_at_least(struct capability capability, struct capability min)
 {
     if (!capability.known)
         return false;
-    if (capability.major != least.major)
-        return capability.major > least.major;
-    return capability.minor >= least.minor;
+    if (capability.major != min.major)
+        return capability.major > min.major;
+    return capability.minor >= min.minor;
 }

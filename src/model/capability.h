@@ -28,6 +28,6 @@ int capability_parse(const char *string, struct capability *ret_capability,
                      struct berth_error *error);
 
 /* Whether `capability` is known and not below `least`. */
-bool capability_is_at_least(struct capability capability, struct capability least);
+bool capability_is_at_least(struct capability capability, struct capability min);
 
 #endif

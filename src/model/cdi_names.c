@@ -57,7 +57,7 @@ static int take(struct cdi_registry *registry, struct cdi_entry *entry)
     struct cdi_entry *known = find_name(registry, entry->name);
 
     if (known == NULL) {
-        if (registry->count == CDI_ENTRIES_MOST)
+        if (registry->count == CDI_ENTRIES_MAX)
             return BERTH_ERROR_LIMIT;
         known = vector_append(registry);
         if (known == NULL)

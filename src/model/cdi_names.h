@@ -3,8 +3,8 @@
  * Devices as the container device interface (CDI) names them: what the CDI files of a machine offer
  * to containers, and which of it is a device of ours. Plain values: no I/O, no threads, no time.
  */
-#ifndef MODEL_CDI_H
-#define MODEL_CDI_H
+#ifndef MODEL_CDI_NAMES_H
+#define MODEL_CDI_NAMES_H
 
 #include <stdbool.h>
 
@@ -17,7 +17,7 @@
 /* The entry that is all devices at once, in our file and in vendors'. */
 #define CDI_ALL "all"
 /* The most entries of a file, and of all files: they are searched one by one. */
-#define CDI_ENTRIES_MOST 4096
+#define CDI_ENTRIES_MAX 4096
 
 /* What a container can ask for. Owns its strings. */
 struct cdi_entry {
@@ -41,7 +41,7 @@ const char *cdi_entry_device(const struct cdi_entry *entry);
 /* Moves the entries of a file, which is in a directory of this level, to the registry, as container
  * runtimes do: one of a higher level takes the place of another of the same name; two of one level
  * are both void, whatever other levels have. `file` is empty afterwards. Files are to come in order
- * of levels. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MOST) or _MEMORY; both are to be finished
+ * of levels. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or _MEMORY; both are to be finished
  * then. */
 int cdi_registry_take(struct cdi_registry *registry, struct cdi_registry *file, unsigned level);
 

@@ -7,15 +7,15 @@
 #ifndef MODEL_DEVICE_H
 #define MODEL_DEVICE_H
 
-#include "base/text/choice.h"
 #include "base/string_list.h"
+#include "base/text/choice.h"
 #include "base/vector.h"
 #include "model/capability.h"
 #include "model/device_id.h"
+#include "model/device_process.h"
 #include "model/load.h"
 #include "model/optional.h"
 #include "model/pci.h"
-#include "model/device_process.h"
 
 enum health {
     HEALTH_UNKNOWN,
@@ -37,7 +37,7 @@ enum device_kind {
 extern const struct choice device_kind_names[];
 
 /* More tiles than any GPU has. */
-#define DEVICE_TILES_MOST 16
+#define DEVICE_TILES_MAX 16
 
 struct device {
     struct device_id id;

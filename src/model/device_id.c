@@ -38,7 +38,7 @@ static bool take_index(const char **cursor, uint32_t *ret_index)
         return false;
     while (**cursor >= '0' && **cursor <= '9') {
         index = index * 10 + (uint32_t)(**cursor - '0');
-        if (index > DEVICE_INDEX_MOST)
+        if (index > DEVICE_INDEX_MAX)
             return false;
         (*cursor)++;
     }
@@ -128,9 +128,9 @@ static int add_one(struct device_id_list *list, const char *string, struct berth
 
     if (code < 0 || device_id_list_has(list, id))
         return code;
-    if (list->count == DEVICE_ID_LIST_MOST)
+    if (list->count == DEVICE_ID_LIST_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d device ids, found more",
-                         DEVICE_ID_LIST_MOST);
+                         DEVICE_ID_LIST_MAX);
     place = vector_append(list);
     if (place == NULL)
         return error_set_memory(error);

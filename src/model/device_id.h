@@ -15,9 +15,9 @@
 
 #define DEVICE_NO_MIG UINT32_MAX
 /* The largest index and MIG number. */
-#define DEVICE_INDEX_MOST 999999
+#define DEVICE_INDEX_MAX 999999
 /* The most ids in a list: it is searched one by one. */
-#define DEVICE_ID_LIST_MOST 4096
+#define DEVICE_ID_LIST_MAX 4096
 
 struct device_id {
     enum vendor vendor;

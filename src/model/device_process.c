@@ -20,7 +20,7 @@ struct device_process *device_process_need(struct device_process_list *list, uin
 {
     struct device_process *process = device_process_find(list, pid);
 
-    if (process != NULL || list->count >= DEVICE_PROCESSES_MOST)
+    if (process != NULL || list->count >= DEVICE_PROCESSES_MAX)
         return process;
     process = vector_append(list);
     if (process != NULL)

@@ -2,8 +2,8 @@
  *
  * A process that uses a device.
  */
-#ifndef MODEL_PROCESS_H
-#define MODEL_PROCESS_H
+#ifndef MODEL_DEVICE_PROCESS_H
+#define MODEL_DEVICE_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "model/optional.h"
 
 /* The most that are kept of one device. */
-#define DEVICE_PROCESSES_MOST 4096
+#define DEVICE_PROCESSES_MAX 4096
 
 struct device_process {
     uint64_t pid;
@@ -28,7 +28,7 @@ struct device_process {
     bool squats;                   /* it has no lease and keeps the device from being granted */
     uint64_t said_lease; /* what its environment says (model/lease_mark.h), for whoever joins */
     char *said_socket;   /* processes to leases: others are not told */
-    struct optional_number owner; /* likewise: of its container (base/process_container.h) */
+    struct optional_number owner; /* likewise: of its container (base/system/process_container.h) */
 };
 
 struct device_process_list {

@@ -43,10 +43,9 @@ int problem_list_add(struct problem_list *list, const char *backend, const char 
     text_append_list(&message, format, arguments);
     va_end(arguments);
     if (!text_failed(&message))
-        code =
-            list->count >= PROBLEMS_MOST || problem_list_has(list, backend, text_string(&message))
-                ? 0
-                : add(list, backend, text_string(&message));
+        code = list->count >= PROBLEMS_MAX || problem_list_has(list, backend, text_string(&message))
+                   ? 0
+                   : add(list, backend, text_string(&message));
     text_finish(&message);
     return code;
 }

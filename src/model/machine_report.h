@@ -3,8 +3,8 @@
  * What a look at the hardware came to: the machine, and what went wrong on the way. Zeroed memory
  * is the report of a machine without devices that nobody has looked for.
  */
-#ifndef MODEL_REPORT_H
-#define MODEL_REPORT_H
+#ifndef MODEL_MACHINE_REPORT_H
+#define MODEL_MACHINE_REPORT_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@ struct problem_list {
 };
 
 /* The most that are kept. */
-#define PROBLEMS_MOST 1024
+#define PROBLEMS_MAX 1024
 
 /* Adds a problem unless the same is there. Returns 0 or BERTH_ERROR_MEMORY. */
 int problem_list_add(struct problem_list *list, const char *backend, const char *format, ...)

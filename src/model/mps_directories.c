@@ -5,7 +5,7 @@
 
 bool mps_is_only_one(const struct request *request)
 {
-    return !request->gpus.all && request->gpus.most <= 1 && request->replicas <= 1;
+    return !request->gpus.all && request->gpus.max <= 1 && request->replicas <= 1;
 }
 
 static bool is_named_alike(const char *one, const char *other)

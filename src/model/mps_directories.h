@@ -3,8 +3,8 @@
  * Where the MPS control daemon of a device has its pipes and its logs: the same rule for the daemon
  * that starts it and for the client that tells the command. Pure.
  */
-#ifndef MODEL_MPS_H
-#define MODEL_MPS_H
+#ifndef MODEL_MPS_DIRECTORIES_H
+#define MODEL_MPS_DIRECTORIES_H
 
 #include <stdbool.h>
 
@@ -34,6 +34,6 @@ void mps_directories(const struct mps_place *place, struct device_id id, struct 
                      struct text *log);
 
 /* The longest path that may stand before the name of a socket of MPS. */
-#define MPS_DIRECTORY_LONGEST 88
+#define MPS_DIRECTORY_MAX 88
 
 #endif

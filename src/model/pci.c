@@ -29,7 +29,7 @@ static int hex_digit(char character)
 }
 
 /* Reads a part of 1 to `digits` hexadecimal digits that ends at `stop`, and moves past it. */
-static bool take_part(const char **cursor, unsigned digits, char stop, uint32_t most,
+static bool take_part(const char **cursor, unsigned digits, char stop, uint32_t max,
                       uint32_t *ret_value)
 {
     uint32_t value = 0;
@@ -40,7 +40,7 @@ static bool take_part(const char **cursor, unsigned digits, char stop, uint32_t 
         (*cursor)++;
         read++;
     }
-    if (read == 0 || **cursor != stop || value > most)
+    if (read == 0 || **cursor != stop || value > max)
         return false;
     if (stop != '\0')
         (*cursor)++;

@@ -97,7 +97,7 @@ struct best {
     const struct policy_question *question;
     size_t *slots;
     size_t count;
-    size_t most; /* above 0 */
+    size_t max; /* above 0 */
 };
 
 static bool is_worse(const struct best *best, size_t one, size_t other)
@@ -133,7 +133,7 @@ static void best_replace_worst(struct best *best, size_t slot)
 
 static void best_offer(struct best *best, size_t slot)
 {
-    if (best->count < best->most)
+    if (best->count < best->max)
         best_add(best, slot);
     else if (is_worse(best, best->slots[0], slot))
         best_replace_worst(best, slot);
@@ -147,12 +147,12 @@ static int choose_best(const struct policy *policy, const struct policy_question
         .policy = policy,
         .question = question,
         .slots = few,
-        .most = places_left(question),
+        .max = places_left(question),
     };
 
-    assert(best.most > 0);
-    if (best.most > FEW_PLACES) {
-        best.slots = calloc(best.most, sizeof(*best.slots));
+    assert(best.max > 0);
+    if (best.max > FEW_PLACES) {
+        best.slots = calloc(best.max, sizeof(*best.slots));
         if (best.slots == NULL)
             return BERTH_ERROR_MEMORY;
     }

@@ -44,7 +44,7 @@ struct policy_question {
 };
 
 /* Nodes with more devices are not rated. */
-enum { POLICY_NODE_MOST = 64 };
+enum { POLICY_NODE_MAX = 64 };
 
 /* What is said of a device that leases share. */
 #define POLICY_SHARED UINT32_MAX
@@ -72,7 +72,7 @@ struct policy_node {
     const struct machine *machine;
     const void *tables; /* that `prepare` made; NULL: the policy has none */
     uint32_t host;
-    uint32_t count;        /* its devices, at most POLICY_NODE_MOST */
+    uint32_t count;        /* its devices, at most POLICY_NODE_MAX */
     const uint32_t *slots; /* theirs, lowest first */
     const uint32_t *left;  /* of each: millionths that nobody has; 0: none, or not usable now */
     const uint32_t *held;  /* of each: how many devices of the node the lease has that has it alone;

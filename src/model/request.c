@@ -33,7 +33,7 @@ const struct choice priority_names[] = {
 
 void request_init(struct request *request)
 {
-    *request = (struct request){.gpus = {.least = 1, .most = 1}, .replicas = 1};
+    *request = (struct request){.gpus = {.min = 1, .max = 1}, .replicas = 1};
 }
 
 void request_finish(struct request *request)
@@ -103,7 +103,7 @@ static bool same_capability(struct capability one, struct capability other)
 
 static bool same_devices(const struct request *one, const struct request *other)
 {
-    return one->gpus.least == other->gpus.least && one->gpus.most == other->gpus.most &&
+    return one->gpus.min == other->gpus.min && one->gpus.max == other->gpus.max &&
            one->gpus.all == other->gpus.all && one->replicas == other->replicas &&
            device_id_list_equals(&one->wanted, &other->wanted) &&
            device_id_list_equals(&one->avoided, &other->avoided) &&
@@ -138,10 +138,10 @@ static int parse_bound(const char *start, const char *end, uint32_t *ret_bound,
 
     if ((size_t)(end - start) >= sizeof(digits))
         return error_set(error, BERTH_ERROR_RANGE, "wanted at most %d devices, found %s",
-                         REQUEST_COUNT_MOST, quote_bytes(start, (size_t)(end - start)).text);
+                         REQUEST_COUNT_MAX, quote_bytes(start, (size_t)(end - start)).text);
     memcpy(digits, start, (size_t)(end - start));
     digits[end - start] = '\0';
-    code = quantity_parse_number(digits, 1, REQUEST_COUNT_MOST, &number, error);
+    code = quantity_parse_number(digits, 1, REQUEST_COUNT_MAX, &number, error);
     if (code < 0)
         return code;
     *ret_bound = (uint32_t)number;
@@ -165,11 +165,11 @@ int device_count_parse(const char *string, struct device_count *ret_count,
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted a number of devices, a range such as 2-4, or all, found %s",
                          quote(string).text);
-    code = parse_bound(string, dash == NULL ? end : dash, &count.least, error);
-    count.most = count.least;
+    code = parse_bound(string, dash == NULL ? end : dash, &count.min, error);
+    count.max = count.min;
     if (code == 0 && dash != NULL)
-        code = parse_bound(dash + 1, end, &count.most, error);
-    if (code == 0 && count.least > count.most)
+        code = parse_bound(dash + 1, end, &count.max, error);
+    if (code == 0 && count.min > count.max)
         code = error_set(error, BERTH_ERROR_RANGE,
                          "wanted a range from the smaller number to the larger, found %s",
                          quote(string).text);
@@ -193,22 +193,22 @@ static int validate_counts(const struct request *request, struct berth_error *er
 {
     const struct device_count *gpus = &request->gpus;
 
-    if (request->replicas < 1 || request->replicas > REQUEST_COUNT_MOST)
+    if (request->replicas < 1 || request->replicas > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_INVALID, "replicas: wanted 1 to %d, found %u",
-                         REQUEST_COUNT_MOST, request->replicas);
+                         REQUEST_COUNT_MAX, request->replicas);
     if (gpus->all)
         return request->replicas == 1
                    ? 0
                    : invalid(error, "replicas: all devices can go to one replica only");
-    if (gpus->most == 0 && gpus->least == 0 && (request->cpus.known || request->host_memory.known))
+    if (gpus->max == 0 && gpus->min == 0 && (request->cpus.known || request->host_memory.known))
         return 0; /* work on a host, without devices */
-    if (gpus->least < 1 || gpus->most > REQUEST_COUNT_MOST)
+    if (gpus->min < 1 || gpus->max > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_INVALID, "gpus: wanted 1 to %d devices, found %u-%u",
-                         REQUEST_COUNT_MOST, gpus->least, gpus->most);
-    if (gpus->least > gpus->most)
+                         REQUEST_COUNT_MAX, gpus->min, gpus->max);
+    if (gpus->min > gpus->max)
         return error_set(error, BERTH_ERROR_INVALID,
                          "gpus: wanted a range from the smaller number to the larger, found %u-%u",
-                         gpus->least, gpus->most);
+                         gpus->min, gpus->max);
     return 0;
 }
 
@@ -220,7 +220,7 @@ static int validate_mps(const struct request *request, struct berth_error *error
         return error_set(error, BERTH_ERROR_INVALID,
                          "sharing: mps works on nvidia devices only, found vendor %s",
                          vendor_name(request->vendor));
-    if (!request->ranks && (request->gpus.all || request->gpus.most > 1))
+    if (!request->ranks && (request->gpus.all || request->gpus.max > 1))
         return invalid(error, "sharing: mps gives one device to each process: wanted 1 device or "
                               "ranks, found several devices");
     return 0;
@@ -235,10 +235,10 @@ static int validate_directory(const struct request *request, const char *what,
     if (request->sharing != SHARING_MPS)
         return error_set(error, BERTH_ERROR_INVALID, "%s: goes with sharing mps, found sharing %s",
                          what, choice_name(sharing_names, (int)request->sharing));
-    if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_LONGEST)
+    if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: wanted an absolute path of at most %d bytes, found %s", what,
-                         REQUEST_DIRECTORY_LONGEST, quote(directory).text);
+                         REQUEST_DIRECTORY_MAX, quote(directory).text);
     return 0;
 }
 
@@ -308,9 +308,9 @@ static int validate_text(const char *what, const char *text, struct berth_error 
         return 0;
     if (*text == '\0')
         return error_set(error, BERTH_ERROR_INVALID, "%s: wanted some text, found none", what);
-    if (strlen(text) > REQUEST_TEXT_LONGEST)
+    if (strlen(text) > REQUEST_TEXT_MAX)
         return error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %d bytes, found %zu", what,
-                         REQUEST_TEXT_LONGEST, strlen(text));
+                         REQUEST_TEXT_MAX, strlen(text));
     if (!utf8_is_valid(text, strlen(text)))
         return error_set(error, BERTH_ERROR_INVALID, "%s: wanted UTF-8 text, found %s", what,
                          quote(text).text);
@@ -370,10 +370,10 @@ static void describe_count(const struct request *request, struct text *out)
 
     if (gpus->all)
         text_append(out, "all devices");
-    else if (gpus->least == gpus->most)
-        text_append_format(out, "%u %s", gpus->least, gpus->least == 1 ? "device" : "devices");
+    else if (gpus->min == gpus->max)
+        text_append_format(out, "%u %s", gpus->min, gpus->min == 1 ? "device" : "devices");
     else
-        text_append_format(out, "%u to %u devices", gpus->least, gpus->most);
+        text_append_format(out, "%u to %u devices", gpus->min, gpus->max);
     if (request->replicas > 1)
         text_append_format(out, " for each of %u replicas", request->replicas);
 }

@@ -19,19 +19,19 @@
 #include "model/vendor.h"
 
 /* More devices or replicas than anybody has. */
-#define REQUEST_COUNT_MOST 1000000
+#define REQUEST_COUNT_MAX 1000000
 /* The longest name, model, affinity key or policy name, in bytes. */
-#define REQUEST_TEXT_LONGEST 255
+#define REQUEST_TEXT_MAX 255
 /* The longest directory of MPS, in bytes: the sockets in it have to fit into an address. */
-#define REQUEST_DIRECTORY_LONGEST 72
+#define REQUEST_DIRECTORY_MAX 72
 /* Shares are counted in millionths of a device. */
 #define SHARE_WHOLE    1000000
 #define SHARE_DECIMALS 6
 
 struct device_count {
-    uint32_t least; /* of each replica */
-    uint32_t most;  /* equal to `least` unless elastic */
-    bool all;       /* every device that passes; then the numbers do not count */
+    uint32_t min; /* of each replica */
+    uint32_t max; /* equal to `least` unless elastic */
+    bool all;     /* every device that passes; then the numbers do not count */
 };
 
 enum vendor_rule {
@@ -116,7 +116,7 @@ bool request_equals(const struct request *one, const struct request *other);
  * BERTH_ERROR_INVALID and a sentence that names the contradiction. Pure. */
 int request_validate(const struct request *request, struct berth_error *error);
 
-/* Reads a device count: N, `all`, or an elastic range LEAST-MOST. Fails with BERTH_ERROR_SYNTAX
+/* Reads a device count: N, `all`, or an elastic range LEAST-LIMIT. Fails with BERTH_ERROR_SYNTAX
  * or BERTH_ERROR_RANGE; *ret_count is untouched then. */
 int device_count_parse(const char *string, struct device_count *ret_count,
                        struct berth_error *error);

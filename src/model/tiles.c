@@ -5,9 +5,8 @@ uint32_t tiles_of(const struct device *device)
 {
     struct optional_number tiles = device->tiles;
 
-    return tiles.known && tiles.value <= DEVICE_TILES_MOST && tiles.value > 0
-               ? (uint32_t)tiles.value
-               : 1;
+    return tiles.known && tiles.value <= DEVICE_TILES_MAX && tiles.value > 0 ? (uint32_t)tiles.value
+                                                                             : 1;
 }
 
 struct tiles_place tiles_find_place(const struct machine *machine, size_t slot)

@@ -8,16 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
-#include "base/system/spawn_detached.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/system/program.h"
+#include "base/system/spawn_detached.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "model/mask_variables.h"
 
-enum { DEADLINE_LEAST = 10 * 1000 * 1000 };
-#define DEADLINE_MOST INT64_C(600000000000)
+enum { DEADLINE_MIN = 10 * 1000 * 1000 };
+#define DEADLINE_MAX INT64_C(600000000000)
 
 int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_error *error)
 {
@@ -26,7 +26,7 @@ int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_e
 
     if (code < 0)
         return code;
-    if (deadline < DEADLINE_LEAST || deadline > DEADLINE_MOST)
+    if (deadline < DEADLINE_MIN || deadline > DEADLINE_MAX)
         return error_set(error, BERTH_ERROR_RANGE, "wanted 10ms to 10m, found %s",
                          quote(text).text);
     *ret_deadline = deadline;

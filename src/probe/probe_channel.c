@@ -55,7 +55,7 @@ int channel_send(struct channel *channel, const void *bytes, size_t length)
 {
     unsigned char header[LENGTH_SIZE];
 
-    if (length > CHANNEL_PACKET_MOST)
+    if (length > CHANNEL_PACKET_MAX)
         return BERTH_ERROR_LIMIT;
     tagged_put(header, length, sizeof(header));
     text_append_bytes(&channel->out, header, sizeof(header));
@@ -84,7 +84,7 @@ static int whole_packet(const struct channel *channel, size_t *ret_length)
     if (channel->in.length < LENGTH_SIZE)
         return 0;
     length = tagged_get((const unsigned char *)channel->in.bytes, LENGTH_SIZE);
-    if (length > CHANNEL_PACKET_MOST)
+    if (length > CHANNEL_PACKET_MAX)
         return BERTH_ERROR_LIMIT;
     *ret_length = length;
     return channel->in.length - LENGTH_SIZE >= length;

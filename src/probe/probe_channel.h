@@ -3,8 +3,8 @@
  * Whole packets over a stream socket, each after its length (u32, little-endian). Never blocks:
  * what finds no room is kept until there is some.
  */
-#ifndef PROBE_CHANNEL_H
-#define PROBE_CHANNEL_H
+#ifndef PROBE_PROBE_CHANNEL_H
+#define PROBE_PROBE_CHANNEL_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "base/text/text.h"
 
 /* A longer packet is refused: 64 devices with all that is known of them take some 100 KiB. */
-#define CHANNEL_PACKET_MOST (16 * 1024 * 1024)
+#define CHANNEL_PACKET_MAX (16 * 1024 * 1024)
 
 struct channel {
     int descriptor;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "codec/device_tags.h"
 
-enum { DEVICES_MOST = 65536, LINKS_MOST = 1 << 20 };
+enum { DEVICES_MAX = 65536, LINKS_MAX = 1 << 20 };
 
 enum request_tag {
     REQUEST_NUMBER = 1,
@@ -19,7 +19,7 @@ enum request_tag {
 static const struct tagged_field request_fields[] = {
     [REQUEST_NUMBER] = {TAGGED_NUMBER(probe_request, number, UINT64_MAX)},
     [REQUEST_DEADLINE] = {TAGGED_NUMBER(probe_request, deadline, INT64_MAX)},
-    [REQUEST_ONLY] = {TAGGED_MEMBER(probe_request, only, ids), .most = DEVICE_ID_LIST_MOST},
+    [REQUEST_ONLY] = {TAGGED_MEMBER(probe_request, only, ids), .max = DEVICE_ID_LIST_MAX},
     [REQUEST_WITHOUT_PROCESSES] = {TAGGED_NUMBER(probe_request, without_processes, true)},
 };
 
@@ -41,10 +41,10 @@ static const struct tagged_field answer_fields[] = {
     [ANSWER_NUMBER] = {TAGGED_NUMBER(probe_answer, number, UINT64_MAX)},
     [ANSWER_LISTED] = {TAGGED_NUMBER(probe_answer, report.listed, UINT32_MAX)},
     [ANSWER_DEVICES] = {TAGGED_MEMBER(probe_answer, report.machine.devices, items),
-                        .most = DEVICES_MOST, .inner = &device_tagged},
-    [ANSWER_LINKS] = {TAGGED_MEMBER(probe_answer, report.machine.links, items), .most = LINKS_MOST,
+                        .max = DEVICES_MAX, .inner = &device_tagged},
+    [ANSWER_LINKS] = {TAGGED_MEMBER(probe_answer, report.machine.links, items), .max = LINKS_MAX,
                       .inner = &link_tagged},
-    [ANSWER_PROBLEMS] = {TAGGED_MEMBER(probe_answer, report.problems, items), .most = PROBLEMS_MOST,
+    [ANSWER_PROBLEMS] = {TAGGED_MEMBER(probe_answer, report.problems, items), .max = PROBLEMS_MAX,
                          .inner = &problem_tagged},
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What berth-probe is asked and what it answers, as tagged fields (model/tagged.h). Both ends are
+ * What berth-probe is asked and what it answers, as tagged fields (codec/tagged.h). Both ends are
  * of the same build; what is read is checked all the same.
  */
-#ifndef PROBE_MESSAGES_H
-#define PROBE_MESSAGES_H
+#ifndef PROBE_PROBE_MESSAGES_H
+#define PROBE_PROBE_MESSAGES_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -33,7 +33,7 @@ void backlog_add(struct backlog *backlog, struct wire_ended *ended)
     size_t size = size_of(ended);
     struct wire_ended *added = NULL;
 
-    if (size <= BACKLOG_BYTES_MOST - backlog->bytes)
+    if (size <= BACKLOG_BYTES_MAX - backlog->bytes)
         added = vector_append(backlog);
     if (added == NULL) {
         backlog->dropped++;

@@ -13,7 +13,7 @@
 #include "wire/wire.h"
 
 /* About how many bytes are kept at most. */
-#define BACKLOG_BYTES_MOST (32 * 1024 * 1024)
+#define BACKLOG_BYTES_MAX (32 * 1024 * 1024)
 
 struct backlog {
     VECTOR_OF(struct wire_ended);

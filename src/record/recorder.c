@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text/choice.h"
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
+#include "base/text/choice.h"
 #include "base/text/quantity.h"
 #include "model/request.h"
 #include "record/backlog.h"
@@ -27,11 +27,11 @@
 /* One that somebody else writes is no problem before the pause is as long. */
 #define BUSY_PAUSE (4 * RETRY_FIRST)
 /* How often it is looked for leases that are to be forgotten, and the pause between two steps. */
-#define FORGET_MOST  DURATION_HOUR
-#define FORGET_LEAST DURATION_SECOND
+#define FORGET_MAX   DURATION_HOUR
+#define FORGET_MIN   DURATION_SECOND
 #define FORGET_PAUSE (DURATION_SECOND / 10)
 /* The longest wait that poll takes. */
-#define POLL_MOST (100000 * DURATION_SECOND)
+#define POLL_MAX (100000 * DURATION_SECOND)
 
 struct recorder {
     const struct recorder_settings *settings;
@@ -302,7 +302,7 @@ static int64_t forget_interval(const struct recorder *recorder)
 {
     int64_t interval = recorder->settings->keep / 8;
 
-    return interval < FORGET_LEAST ? FORGET_LEAST : interval > FORGET_MOST ? FORGET_MOST : interval;
+    return interval < FORGET_MIN ? FORGET_MIN : interval > FORGET_MAX ? FORGET_MAX : interval;
 }
 
 /* A step of it: the daemon may have something to tell meanwhile. */
@@ -348,7 +348,7 @@ static int64_t wait_of(const struct recorder *recorder)
         wait = earlier(wait, recorder->forget_at - now);
     if (recorder->follower.view.look.leases.count > 0)
         wait = earlier(wait, recorder->seen_at + SEEN_INTERVAL - now);
-    return wait < 0 ? 0 : earlier(wait, POLL_MOST);
+    return wait < 0 ? 0 : earlier(wait, POLL_MAX);
 }
 
 static int go_on(struct recorder *recorder, struct berth_error *error)

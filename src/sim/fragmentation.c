@@ -139,7 +139,7 @@ static int fill(struct fragmentation *fragmentation, struct berth_error *error)
         return error_set_memory(error);
     fragmentation->accepts =
         calloc(fragmentation->models.count * kinds, sizeof(*fragmentation->accepts));
-    fragmentation->left = calloc(TRACE_GPUS_MOST, sizeof(*fragmentation->left));
+    fragmentation->left = calloc(TRACE_GPUS_MAX, sizeof(*fragmentation->left));
     if (fragmentation->accepts == NULL || fragmentation->left == NULL)
         return error_set_memory(error);
     for (size_t i = 0; i < kinds && code == 0; i++) {

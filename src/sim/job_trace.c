@@ -68,9 +68,9 @@ static int read_job(const struct csv *csv, struct job *job, struct berth_error *
 
     if (code == 0)
         code = csv_decimal(csv, COLUMN_DURATION, SECOND_DECIMALS,
-                           (uint64_t)JOB_SECONDS_MOST * DURATION_SECOND, &duration, error);
+                           (uint64_t)JOB_SECONDS_MAX * DURATION_SECOND, &duration, error);
     if (code == 0)
-        code = csv_number(csv, COLUMN_GPUS, 1, REQUEST_COUNT_MOST, &gpus, error);
+        code = csv_number(csv, COLUMN_GPUS, 1, REQUEST_COUNT_MAX, &gpus, error);
     if (code < 0)
         return code;
     if (duration == 0)

@@ -4,8 +4,8 @@
  * names: `timestamp` (2017-10-09 07:01:55, UTC, or seconds), `duration` (seconds), `num_gpus`. Rows
  * may stand in any order.
  */
-#ifndef SIM_JOBS_H
-#define SIM_JOBS_H
+#ifndef SIM_JOB_TRACE_H
+#define SIM_JOB_TRACE_H
 
 #include <berth/error.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "base/vector.h"
 
 /* More than any trace has: seconds of a job, and of a time. Sums of all waits have to fit. */
-#define JOB_SECONDS_MOST   1000000000
+#define JOB_SECONDS_MAX    1000000000
 #define JOB_ARRIVAL_LATEST 4000000000
 
 struct job {

@@ -113,27 +113,27 @@ static uint32_t last_demand(const struct place_series *series)
 {
     int64_t mean;
 
-    for (uint32_t percent = PLACE_PERCENT_MOST; percent > 0; percent--) {
+    for (uint32_t percent = PLACE_PERCENT_MAX; percent > 0; percent--) {
         if (place_mean(series, place_allocated, percent, &mean))
             return percent;
     }
     return 0;
 }
 
-static uint32_t least_allocated(const struct place_report *report, const struct window *window)
+static uint32_t allocated_min(const struct place_report *report, const struct window *window)
 {
     const struct place_series *series;
-    int64_t least = INT64_C(1000000);
+    int64_t min = INT64_C(1000000);
     int64_t mean;
 
     vector_for_each (series, &report->series) {
         for (uint32_t percent = window->demand_first; percent <= window->demand_last; percent++) {
-            if (place_mean(series, place_allocated, percent, &mean) && mean < least)
-                least = mean;
+            if (place_mean(series, place_allocated, percent, &mean) && mean < min)
+                min = mean;
         }
     }
     /* What rounds to a line of the grid is on it, not below. */
-    return (uint32_t)(percent_of(least) + 0.5);
+    return (uint32_t)(percent_of(min) + 0.5);
 }
 
 static struct window find_window(const struct place_report *report)
@@ -149,7 +149,7 @@ static struct window find_window(const struct place_report *report)
     window.demand_last = (window.demand_last + GRID_STEP - 1) / GRID_STEP * GRID_STEP;
     if (window.demand_last > DEMAND_FIRST + 2 * GRID_STEP)
         window.demand_first = DEMAND_FIRST;
-    window.allocated_first = least_allocated(report, &window) / GRID_STEP * GRID_STEP;
+    window.allocated_first = allocated_min(report, &window) / GRID_STEP * GRID_STEP;
     if (window.allocated_first == window.allocated_last)
         window.allocated_first -= GRID_STEP;
     if (window.demand_last == window.demand_first)
@@ -158,11 +158,11 @@ static struct window find_window(const struct place_report *report)
 }
 
 /* Far apart enough that the numbers do not touch. */
-static uint32_t grid_step(uint32_t first, uint32_t last, uint32_t most)
+static uint32_t grid_step(uint32_t first, uint32_t last, uint32_t max)
 {
     uint32_t step = GRID_STEP;
 
-    while ((last - first) / step > most)
+    while ((last - first) / step > max)
         step *= step == 2 * GRID_STEP ? 5 : 2;
     return step;
 }
@@ -296,9 +296,9 @@ static void spread_labels(struct label *labels, size_t count)
     double lowest = BOTTOM;
 
     for (size_t i = 0; i < count; i++) {
-        double least = i == 0 ? TOP : labels[i - 1].place + LABEL_HEIGHT;
+        double min = i == 0 ? TOP : labels[i - 1].place + LABEL_HEIGHT;
 
-        labels[i].place = labels[i].end > least ? labels[i].end : least;
+        labels[i].place = labels[i].end > min ? labels[i].end : min;
     }
     for (size_t i = count; i-- > 0; lowest -= LABEL_HEIGHT) {
         if (labels[i].place > lowest)

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "engine/engine.h"
 #include "engine/policy/policies.h"
 #include "sim/arrivals.h"
@@ -159,7 +159,7 @@ static void take_sample(struct replay *replay, struct place_run *run)
     uint32_t percent = round_percent(replay->arrived, run->capacity);
     struct place_sample *sample;
 
-    if (percent > PLACE_PERCENT_MOST)
+    if (percent > PLACE_PERCENT_MAX)
         return;
     sample = &run->samples[percent];
     sample->count++;
@@ -213,7 +213,7 @@ static void measure_decisions(struct replay *replay, struct place_run *run)
     qsort(replay->durations, count, sizeof(*replay->durations), compare_durations);
     run->decision_p50 = percentile(replay->durations, count, 50);
     run->decision_p99 = percentile(replay->durations, count, 99);
-    run->decision_most = replay->durations[count - 1];
+    run->decision_max = replay->durations[count - 1];
     run->decisions = count;
 }
 

@@ -6,8 +6,8 @@
  * not be used. The value at X % is the mean of the samples at which the demand that has arrived,
  * dropped pods included, rounds to X % of the GPUs.
  */
-#ifndef SIM_PLACE_H
-#define SIM_PLACE_H
+#ifndef SIM_PLACE_REPLAY_H
+#define SIM_PLACE_REPLAY_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -17,10 +17,10 @@
 #include "sim/typical_pods.h"
 
 /* The most demand that is replayed, in % of the GPUs. */
-#define PLACE_PERCENT_MOST 1000
+#define PLACE_PERCENT_MAX 1000
 /* Tune is counted in thousandths: 1300 is 130 %. */
 #define PLACE_TUNE_DECIMALS 3
-#define PLACE_TUNE_MOST     (PLACE_PERCENT_MOST * 10)
+#define PLACE_TUNE_MAX      (PLACE_PERCENT_MAX * 10)
 /* Results are counted in units of 10^-4 %. */
 #define PLACE_DECIMALS 4
 
@@ -52,13 +52,13 @@ struct place_sample {
 struct place_run {
     const char *policy;
     uint64_t seed;
-    uint64_t capacity;                                   /* thousandths of GPUs */
-    struct place_sample samples[PLACE_PERCENT_MOST + 1]; /* by % of demand */
+    uint64_t capacity;                                  /* thousandths of GPUs */
+    struct place_sample samples[PLACE_PERCENT_MAX + 1]; /* by % of demand */
     uint64_t decisions;
     uint64_t failed;      /* of them: pods that were dropped */
     int64_t decision_p50; /* nanoseconds */
     int64_t decision_p99;
-    int64_t decision_most;
+    int64_t decision_max;
     int64_t took; /* nanoseconds, from an empty engine to the last arrival */
 };
 

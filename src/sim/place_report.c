@@ -80,7 +80,7 @@ static void write_run(struct json *json, const char *name, struct place_run *run
     json_object_begin(json);
     write_decimal(json, "p50", run->decision_p50, 3);
     write_decimal(json, "p99", run->decision_p99, 3);
-    write_decimal(json, "max", run->decision_most, 3);
+    write_decimal(json, "max", run->decision_max, 3);
     json_object_end(json);
     write_decimal(json, "seconds", run->took, 9);
 }

@@ -69,10 +69,10 @@ static int read_host_part(const struct csv *csv, size_t cpus, size_t memory, uin
                           uint64_t *ret_memory, struct berth_error *error)
 {
     uint64_t mebibytes = 0;
-    int code = csv_number(csv, cpus, 0, TRACE_CPUS_MOST, ret_cpus, error);
+    int code = csv_number(csv, cpus, 0, TRACE_CPUS_MAX, ret_cpus, error);
 
     if (code == 0)
-        code = csv_number(csv, memory, 0, TRACE_MEMORY_MOST, &mebibytes, error);
+        code = csv_number(csv, memory, 0, TRACE_MEMORY_MAX, &mebibytes, error);
     if (code == 0)
         *ret_memory = mebibytes * MEBIBYTE;
     return code;
@@ -83,9 +83,9 @@ static int read_text(const struct csv *csv, size_t column, char **ret_text,
 {
     const char *found = csv_text(csv, column);
 
-    if (strlen(found) > REQUEST_TEXT_LONGEST)
+    if (strlen(found) > REQUEST_TEXT_MAX)
         return csv_fail(csv, error, "%s: wanted at most %d bytes, found %zu",
-                        csv->columns[column].name, REQUEST_TEXT_LONGEST, strlen(found));
+                        csv->columns[column].name, REQUEST_TEXT_MAX, strlen(found));
     *ret_text = strdup(found);
     return *ret_text == NULL ? error_set_memory(error) : 0;
 }
@@ -106,7 +106,7 @@ static int read_node(const struct csv *csv, struct trace *trace, struct berth_er
     if (code == 0)
         code = read_host_part(csv, NODE_CPUS, NODE_MEMORY, &node->cpus, &node->memory, error);
     if (code == 0)
-        code = csv_number(csv, NODE_GPUS, 0, TRACE_GPUS_MOST, &gpus, error);
+        code = csv_number(csv, NODE_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
     if (code == 0 && model != NULL && *model != '\0')
         code = read_text(csv, NODE_MODEL, &node->model, error);
     node->gpus = (uint32_t)gpus;
@@ -173,9 +173,9 @@ static int read_nodes(const char *path, uint32_t scale, struct trace *trace,
     if (code == 0 && trace->capacity == 0)
         code =
             error_set(error, BERTH_ERROR_INVALID, "%s: wanted nodes with GPUs, found none", path);
-    if (code == 0 && trace->capacity / TRACE_WHOLE * scale > DEVICE_INDEX_MOST)
+    if (code == 0 && trace->capacity / TRACE_WHOLE * scale > DEVICE_INDEX_MAX)
         code = error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %d GPUs, found more", path,
-                         DEVICE_INDEX_MOST);
+                         DEVICE_INDEX_MAX);
     if (code == 0)
         code = order_nodes(path, trace, error);
     if (code == 0)
@@ -239,7 +239,7 @@ static int read_pod(const struct csv *csv, struct pod_list *pods, struct berth_e
     kind = &pod->kind;
     code = read_host_part(csv, POD_CPUS, POD_MEMORY, &kind->cpus, &kind->memory, error);
     if (code == 0)
-        code = csv_number(csv, POD_GPUS, 0, TRACE_GPUS_MOST, &gpus, error);
+        code = csv_number(csv, POD_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
     if (code == 0)
         code = csv_number(csv, POD_PART, 0, TRACE_WHOLE, &part, error);
     kind->gpus = (uint32_t)gpus;
@@ -402,7 +402,7 @@ int trace_request(const struct trace_kind *kind, struct request *ret_request,
     struct request request;
 
     request_init(&request);
-    request.gpus = (struct device_count){.least = kind->gpus, .most = kind->gpus};
+    request.gpus = (struct device_count){.min = kind->gpus, .max = kind->gpus};
     if (kind->gpus == 1 && kind->part < TRACE_WHOLE) {
         request.sharing = SHARING_TIME_SLICE;
         request.share = optional_number_of((uint64_t)kind->part * SHARE_UNIT);

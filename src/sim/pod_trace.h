@@ -4,8 +4,8 @@
  * (sn, cpu_milli, memory_mib, gpu, and perhaps model) and one of pods (cpu_milli, memory_mib,
  * num_gpu, gpu_milli, and perhaps gpu_spec: models that would do, "A|B").
  */
-#ifndef SIM_TRACE_H
-#define SIM_TRACE_H
+#ifndef SIM_POD_TRACE_H
+#define SIM_POD_TRACE_H
 
 #include <berth/error.h>
 #include <stdint.h>
@@ -18,10 +18,10 @@
 #define TRACE_WHOLE 1000
 
 /* More than any node or pod has: GPUs, thousandths of a CPU, mebibytes; and nodes times over. */
-#define TRACE_GPUS_MOST   1024
-#define TRACE_CPUS_MOST   1000000000
-#define TRACE_MEMORY_MOST 1000000000
-#define TRACE_SCALE_MOST  1000
+#define TRACE_GPUS_MAX   1024
+#define TRACE_CPUS_MAX   1000000000
+#define TRACE_MEMORY_MAX 1000000000
+#define TRACE_SCALE_MAX  1000
 
 struct trace_node {
     char *name;

@@ -2,8 +2,8 @@
  *
  * What the files of a replay share. Only for them.
  */
-#ifndef SIM_QUEUE_PARTS_H
-#define SIM_QUEUE_PARTS_H
+#ifndef SIM_QUEUE_INTERNAL_H
+#define SIM_QUEUE_INTERNAL_H
 
 #include "engine/engine.h"
 #include "sim/queue_replay.h"

@@ -40,7 +40,7 @@ int replay_open(struct replay *replay, const struct queue_job *job,
     struct request request;
 
     request_init(&request);
-    request.gpus.least = request.gpus.most = shape->gpus / shape->replicas;
+    request.gpus.min = request.gpus.max = shape->gpus / shape->replicas;
     request.replicas = shape->replicas;
     request.scheduling = SCHEDULING_GANG;
     if (replay->settings->order != QUEUE_FIFO)
@@ -283,7 +283,7 @@ static int make_engine(struct replay *replay, struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
     size_t count = (size_t)settings->nodes * settings->gpus_per_node;
-    struct engine_settings rules = {.slots_most = count};
+    struct engine_settings rules = {.slots_max = count};
     struct machine machine = {0};
     int code = vector_reserve(&machine.devices, count);
 

@@ -8,8 +8,8 @@
  * estimates say. A job that reaches its limit is ended there, and comes back at once for the rest
  * of its time, as a new claim with the right limit; what it waited for both is added up.
  */
-#ifndef SIM_QUEUE_H
-#define SIM_QUEUE_H
+#ifndef SIM_QUEUE_REPLAY_H
+#define SIM_QUEUE_REPLAY_H
 
 #include <berth/error.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ enum queue_estimate {
 };
 
 /* More nodes and GPUs of one than anybody has. */
-enum { QUEUE_NODES_MOST = 100000, QUEUE_NODE_GPUS_MOST = 1024 };
+enum { QUEUE_NODES_MAX = 100000, QUEUE_NODE_GPUS_MAX = 1024 };
 
 struct queue_settings {
     uint32_t nodes;

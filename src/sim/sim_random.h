@@ -3,8 +3,8 @@
  * Random numbers for simulations: the same for the same seed on every machine, now and later, since
  * results are compared by their seeds. The generator is splitmix64.
  */
-#ifndef SIM_RANDOM_H
-#define SIM_RANDOM_H
+#ifndef SIM_SIM_RANDOM_H
+#define SIM_SIM_RANDOM_H
 
 #include <stdint.h>
 

@@ -18,7 +18,7 @@ struct cursor {
     char *at;
     char *end;    /* of the content */
     char *limit;  /* where a row is too long */
-    size_t most;  /* fields that there is room for; the rest is only counted */
+    size_t max;   /* fields that there is room for; the rest is only counted */
     size_t count; /* fields so far */
     bool ended;   /* the row */
 };
@@ -40,7 +40,7 @@ int csv_fail(const struct csv *csv, struct berth_error *error, const char *forma
 static int fail_too_long(const struct csv *csv, struct berth_error *error)
 {
     return csv_fail(csv, error, "wanted a row of at most %s, found a longer one",
-                    quantity_format_size(CSV_ROW_MOST).text);
+                    quantity_format_size(CSV_ROW_MAX).text);
 }
 
 /* Ends the field that begins at `start` and ends before `end`, and passes over what divides it from
@@ -55,7 +55,7 @@ static void end_field(struct cursor *cursor, char *start, char *end)
         cursor->csv->next_line += *at == '\n';
     cursor->at = at + (at < cursor->end);
     *end = '\0';
-    if (cursor->count < cursor->most)
+    if (cursor->count < cursor->max)
         cursor->csv->fields[cursor->count] = start;
     cursor->count++;
 }
@@ -117,9 +117,9 @@ static int take_plain(struct cursor *cursor, struct berth_error *error)
 
 /* Takes the row at csv->next apart into at most `most` fields. Returns how many it has; 0: there is
  * no more row. */
-static int take_row(struct csv *csv, size_t most, struct berth_error *error)
+static int take_row(struct csv *csv, size_t max, struct berth_error *error)
 {
-    struct cursor cursor = {.csv = csv, .most = most};
+    struct cursor cursor = {.csv = csv, .max = max};
     int code = 0;
 
     cursor.at = csv->content.bytes + csv->next;
@@ -133,8 +133,8 @@ static int take_row(struct csv *csv, size_t most, struct berth_error *error)
     if (cursor.at == cursor.end)
         return 0;
     cursor.limit = cursor.end;
-    if ((size_t)(cursor.end - cursor.at) > CSV_ROW_MOST + 1)
-        cursor.limit = cursor.at + CSV_ROW_MOST + 1;
+    if ((size_t)(cursor.end - cursor.at) > CSV_ROW_MAX + 1)
+        cursor.limit = cursor.at + CSV_ROW_MAX + 1;
     while (code == 0 && !cursor.ended)
         code = cursor.at < cursor.end && *cursor.at == '"' ? take_quoted(&cursor, error)
                                                            : take_plain(&cursor, error);
@@ -165,20 +165,20 @@ static int read_header(struct csv *csv, struct berth_error *error)
     int count;
 
     csv->next_line = 1;
-    csv->fields = calloc(CSV_COLUMNS_MOST, sizeof(*csv->fields));
+    csv->fields = calloc(CSV_COLUMNS_MAX, sizeof(*csv->fields));
     csv->places = calloc(csv->column_count + 1, sizeof(*csv->places));
     if (csv->fields == NULL || csv->places == NULL)
         return error_set_memory(error);
     if (strncmp(text_string(&csv->content), byte_order_mark, strlen(byte_order_mark)) == 0)
         csv->next = strlen(byte_order_mark);
-    count = csv->content.length == csv->next ? 0 : take_row(csv, CSV_COLUMNS_MOST, error);
+    count = csv->content.length == csv->next ? 0 : take_row(csv, CSV_COLUMNS_MAX, error);
     if (count < 0)
         return count;
     csv->line = csv->line == 0 ? 1 : csv->line;
     if (count == 0)
         return csv_fail(csv, error, "wanted a line with the names of the columns, found none");
-    if (count > CSV_COLUMNS_MOST)
-        return csv_fail(csv, error, "wanted at most %d columns, found %d", CSV_COLUMNS_MOST, count);
+    if (count > CSV_COLUMNS_MAX)
+        return csv_fail(csv, error, "wanted at most %d columns, found %d", CSV_COLUMNS_MAX, count);
     csv->field_count = (size_t)count;
     for (size_t i = 0; i < csv->column_count; i++) {
         int code = find_column(csv, i, error);
@@ -220,7 +220,7 @@ int csv_open(const char *path, const struct csv_column *columns, size_t count, s
              struct berth_error *error)
 {
     struct csv csv = {.name = path, .columns = columns, .column_count = count};
-    int code = file_read(path, CSV_FILE_MOST, &csv.content, error);
+    int code = file_read(path, CSV_FILE_MAX, &csv.content, error);
 
     *ret_csv = (struct csv){0};
     return code < 0 ? code : begin(&csv, ret_csv, error);
@@ -263,18 +263,18 @@ static int refuse(const struct csv *csv, size_t column, struct berth_error *erro
                       csv->columns[column].name);
 }
 
-int csv_number(const struct csv *csv, size_t column, uint64_t least, uint64_t most,
+int csv_number(const struct csv *csv, size_t column, uint64_t min, uint64_t max,
                uint64_t *ret_number, struct berth_error *error)
 {
-    int code = quantity_parse_number(csv_text(csv, column), least, most, ret_number, error);
+    int code = quantity_parse_number(csv_text(csv, column), min, max, ret_number, error);
 
     return code < 0 ? refuse(csv, column, error) : 0;
 }
 
-int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t most,
+int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t max,
                 uint64_t *ret_value, struct berth_error *error)
 {
-    int code = quantity_parse_decimal(csv_text(csv, column), decimals, most, ret_value, error);
+    int code = quantity_parse_decimal(csv_text(csv, column), decimals, max, ret_value, error);
 
     return code < 0 ? refuse(csv, column, error) : 0;
 }

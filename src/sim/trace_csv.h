@@ -14,8 +14,8 @@
  *
  * Not for use by two threads at once.
  */
-#ifndef SIM_CSV_H
-#define SIM_CSV_H
+#ifndef SIM_TRACE_CSV_H
+#define SIM_TRACE_CSV_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -25,9 +25,9 @@
 #include "base/text/text.h"
 
 /* More than any trace has: bytes of a file, bytes of a row, columns. */
-#define CSV_FILE_MOST    ((size_t)256 * 1024 * 1024)
-#define CSV_ROW_MOST     ((size_t)64 * 1024)
-#define CSV_COLUMNS_MOST 256
+#define CSV_FILE_MAX    ((size_t)256 * 1024 * 1024)
+#define CSV_ROW_MAX     ((size_t)64 * 1024)
+#define CSV_COLUMNS_MAX 256
 
 struct csv_column {
     const char *name; /* as the header spells it */
@@ -50,7 +50,7 @@ struct csv {
 
 /* Reads the file and its header. `path` and `columns` must outlast the csv. Fails as file_read
  * does, or with BERTH_ERROR_INVALID (empty, a zero byte, a column missing or there twice, more than
- * CSV_COLUMNS_MOST columns) or _MEMORY; *ret_csv is empty then. */
+ * CSV_COLUMNS_MAX columns) or _MEMORY; *ret_csv is empty then. */
 int csv_open(const char *path, const struct csv_column *columns, size_t count, struct csv *ret_csv,
              struct berth_error *error);
 
@@ -59,7 +59,7 @@ int csv_parse(const char *name, const char *bytes, size_t length, const struct c
               size_t count, struct csv *ret_csv, struct berth_error *error);
 
 /* Goes to the next row. Returns 1, 0 at the end of the file, or BERTH_ERROR_INVALID: another number
- * of fields than the header, a quotation that does not end, more than CSV_ROW_MOST bytes. */
+ * of fields than the header, a quotation that does not end, more than CSV_ROW_MAX bytes. */
 int csv_next(struct csv *csv, struct berth_error *error);
 
 /* The row's field of a column, by its number in the table; NULL: the file has no such column. Good
@@ -69,9 +69,9 @@ const char *csv_text(const struct csv *csv, size_t column);
 /* The field as a whole number from `least` to `most`, or as a decimal fraction from 0 to `most` in
  * units of 10^-decimals (quantity_parse_number, quantity_parse_decimal). The file has to have the
  * column (assert). Fails with BERTH_ERROR_INVALID; the result is untouched then. */
-int csv_number(const struct csv *csv, size_t column, uint64_t least, uint64_t most,
+int csv_number(const struct csv *csv, size_t column, uint64_t min, uint64_t max,
                uint64_t *ret_number, struct berth_error *error);
-int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t most,
+int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t max,
                 uint64_t *ret_value, struct berth_error *error);
 
 /* Refuses the row that was read last: "FILE:LINE: <formatted>". Returns BERTH_ERROR_INVALID. */

@@ -4,8 +4,8 @@
  * together make up 95 % of the pods. Policies keep room for those, and fragmentation is measured by
  * them.
  */
-#ifndef SIM_TYPICAL_H
-#define SIM_TYPICAL_H
+#ifndef SIM_TYPICAL_PODS_H
+#define SIM_TYPICAL_PODS_H
 
 #include <berth/error.h>
 

@@ -72,9 +72,9 @@ static int need_text(const struct cdi_reading *reading, const struct node *mappi
     if (value == NULL || value->length == 0)
         return fail(reading, value == NULL ? mapping : value, BERTH_ERROR_SYNTAX,
                     "%s: wanted a text, found nothing", key);
-    if (value->length > CDI_TEXT_LONGEST)
+    if (value->length > CDI_TEXT_MAX)
         return fail(reading, value, BERTH_ERROR_LIMIT,
-                    "%s: wanted a text of at most %d bytes, found %zu", key, CDI_TEXT_LONGEST,
+                    "%s: wanted a text of at most %d bytes, found %zu", key, CDI_TEXT_MAX,
                     value->length);
     if (memchr(value->text, '\0', value->length) != NULL)
         return fail(reading, value, BERTH_ERROR_SYNTAX,
@@ -120,10 +120,10 @@ static const char *host_path(const struct node *path)
 static int keep_path(struct cdi_reading *reading, const char *path, struct string_list *nodes)
 {
     reading->bytes += strlen(path) + sizeof(char *) + 1;
-    if (reading->bytes > CDI_BYTES_MOST)
+    if (reading->bytes > CDI_BYTES_MAX)
         return error_set(reading->error, BERTH_ERROR_LIMIT,
                          "%s: wanted at most %u bytes of device files, found more",
-                         reading->document->file, CDI_BYTES_MOST);
+                         reading->document->file, CDI_BYTES_MAX);
     return string_list_append(nodes, path) < 0 ? error_set_memory(reading->error) : 0;
 }
 
@@ -242,9 +242,9 @@ static int add_entries(struct cdi_reading *reading, const struct node *root)
         return code;
     if (devices == NULL || devices->count == 0)
         return fail(reading, root, BERTH_ERROR_SYNTAX, "devices: wanted a list, found nothing");
-    if (devices->count > CDI_ENTRIES_MOST)
+    if (devices->count > CDI_ENTRIES_MAX)
         return fail(reading, devices, BERTH_ERROR_LIMIT, "devices: wanted at most %d, found %zu",
-                    CDI_ENTRIES_MOST, devices->count);
+                    CDI_ENTRIES_MAX, devices->count);
     for (size_t i = 0; i < devices->count && code == 0; i++)
         code = add_entry(reading, devices->items[i]);
     return code;

@@ -3,8 +3,8 @@
  * CDI files (the container device interface's specification), as far as they say which device files
  * their entries bring.
  */
-#ifndef SPEC_CDI_H
-#define SPEC_CDI_H
+#ifndef SPEC_CDI_READER_H
+#define SPEC_CDI_READER_H
 
 #include <berth/error.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include "model/cdi_names.h"
 
 /* The longest name and path in one. */
-#define CDI_TEXT_LONGEST 4095
+#define CDI_TEXT_MAX 4095
 /* Bytes of device files' names in all entries of a file together. */
-#define CDI_BYTES_MOST (16U << 20)
+#define CDI_BYTES_MAX (16U << 20)
 
 /* Reads the text of a CDI file, YAML or JSON, of any version; what does not concern us is read
  * over. Device files that belong to all entries of the file are among those of each. A file is

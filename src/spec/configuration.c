@@ -10,11 +10,11 @@
 #include "base/text/quote.h"
 #include "spec/configuration_types.h"
 
-enum { TENANTS_MOST = 1024, PATH_LONGEST = 4000 };
+enum { TENANTS_MAX = 1024, PATH_LENGTH_MAX = 4000 };
 
-#define SHORTEST_GRACE       (DURATION_SECOND / 1000)
-#define USUAL_CHECK_DEADLINE (30 * DURATION_SECOND)
-#define USUAL_HISTORY_KEEP   (90 * DURATION_DAY)
+#define SHORTEST_GRACE         (DURATION_SECOND / 1000)
+#define DEFAULT_CHECK_DEADLINE (30 * DURATION_SECOND)
+#define DEFAULT_HISTORY_KEEP   (90 * DURATION_DAY)
 
 static int read_policy(const struct reading *reading, const struct field *field,
                        const struct node *node, void *target)
@@ -34,12 +34,12 @@ static const struct choice squatting_names[] = {
     {0},
 };
 
-#define BOUND(member) .offset = offsetof(struct bounds, member), .least = 1
+#define BOUND(member) .offset = offsetof(struct bounds, member), .min = 1
 
 static const struct field bounds_fields[] = {
-    {"connections", &field_number32, BOUND(connections), .most = BOUND_CONNECTIONS_MOST},
-    {"messages", &field_number32, BOUND(messages), .most = BOUND_MESSAGES_MOST},
-    {"waiting", &field_number32, BOUND(waiting), .most = BOUND_WAITING_MOST},
+    {"connections", &field_number32, BOUND(connections), .max = BOUND_CONNECTIONS_MAX},
+    {"messages", &field_number32, BOUND(messages), .max = BOUND_MESSAGES_MAX},
+    {"waiting", &field_number32, BOUND(waiting), .max = BOUND_WAITING_MAX},
 };
 
 static const struct record bounds_record = {
@@ -60,7 +60,7 @@ static const struct field_type type_bounds = {.read = read_bounds};
 static int parse_history(const struct field *field, const char *text, void *target,
                          struct berth_error *error)
 {
-    const struct field row = {.name = field->name, .most = PATH_LONGEST};
+    const struct field row = {.name = field->name, .max = PATH_LENGTH_MAX};
     struct configured_history *history = target;
 
     if (text[0] == '/' && text[strlen(text) - 1] != '/')
@@ -82,14 +82,14 @@ static const struct field_type type_history = {
 
 static const struct field configuration_fields[] = {
     {"policy", &type_policy, MEMBER(policy)},
-    {"grace", &field_duration, MEMBER(grace), .least = SHORTEST_GRACE},
-    {"age_step", &field_duration, MEMBER(age_step), .least = DURATION_SECOND},
-    {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .least = 1,
-     .most = TENANTS_MOST},
-    {"mps_tenants", &field_number32, MEMBER(mps_tenants), .least = 1, .most = TENANTS_MOST},
+    {"grace", &field_duration, MEMBER(grace), .min = SHORTEST_GRACE},
+    {"age_step", &field_duration, MEMBER(age_step), .min = DURATION_SECOND},
+    {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .min = 1,
+     .max = TENANTS_MAX},
+    {"mps_tenants", &field_number32, MEMBER(mps_tenants), .min = 1, .max = TENANTS_MAX},
     {"mps_control", &configuration_program, MEMBER(mps_control)},
-    {"default_time", &field_duration, MEMBER(default_time), .least = DURATION_SECOND},
-    {"longest_time", &field_duration, MEMBER(longest_time), .least = DURATION_SECOND},
+    {"default_time", &field_duration, MEMBER(default_time), .min = DURATION_SECOND},
+    {"longest_time", &field_duration, MEMBER(longest_time), .min = DURATION_SECOND},
     {"time_warning", &field_duration, MEMBER(time_warning)},
     {"admins", &configuration_people, MEMBER(admins)},
     {"high", &configuration_people, MEMBER(high)},
@@ -99,13 +99,13 @@ static const struct field configuration_fields[] = {
     {"reserved", &configuration_reserved, MEMBER(reserved)},
     {"squatters", &field_choice, MEMBER(squatters), .choices = squatting_names},
     {"squatters_except", &configuration_program_names, MEMBER(squatters_except)},
-    {"idle_warning", &field_duration, MEMBER(idle_warning), .least = DURATION_SECOND},
-    {"idle_reclaim", &field_duration, MEMBER(idle_reclaim), .least = DURATION_SECOND},
+    {"idle_warning", &field_duration, MEMBER(idle_warning), .min = DURATION_SECOND},
+    {"idle_reclaim", &field_duration, MEMBER(idle_reclaim), .min = DURATION_SECOND},
     {"prolog", &field_record, MEMBER(prolog), .record = &configuration_prolog},
     {"epilog", &field_record, MEMBER(epilog), .record = &configuration_epilog},
     {"notify", &configuration_command, MEMBER(notify)},
     {"history", &type_history, MEMBER(history)},
-    {"history_keep", &field_duration, MEMBER(history_keep), .least = DURATION_SECOND},
+    {"history_keep", &field_duration, MEMBER(history_keep), .min = DURATION_SECOND},
 };
 
 /* Who asks for no time would be refused for the one that is put in its place. */
@@ -152,7 +152,7 @@ static const struct record configuration_record = {
     .check = check_times,
 };
 
-static const struct configuration usual = {
+static const struct configuration defaults = {
     .grace = 10 * DURATION_SECOND,
     .age_step = DURATION_HOUR,
     .time_slice_tenants = 4,
@@ -160,15 +160,15 @@ static const struct configuration usual = {
     .time_warning = 5 * DURATION_MINUTE,
     .each_user = {.devices = DEVICES_UNLIMITED},
     .bounds = {.connections = 1000, .messages = 5000, .waiting = 1000},
-    .prolog = {.deadline = USUAL_CHECK_DEADLINE},
-    .epilog = {.deadline = USUAL_CHECK_DEADLINE},
-    .history_keep = USUAL_HISTORY_KEEP,
+    .prolog = {.deadline = DEFAULT_CHECK_DEADLINE},
+    .epilog = {.deadline = DEFAULT_CHECK_DEADLINE},
+    .history_keep = DEFAULT_HISTORY_KEEP,
 };
 
 static int build(const struct document *document, struct configuration *ret_configuration,
                  struct berth_error *error)
 {
-    struct configuration configuration = usual;
+    struct configuration configuration = defaults;
     int code = 0;
 
     if (document->root != NULL && !node_is_null(document->root))
@@ -202,7 +202,7 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     int code = path == NULL ? BERTH_ERROR_NOT_FOUND : document_read(&document, path, &reason);
 
     if (code == BERTH_ERROR_NOT_FOUND) {
-        *ret_configuration = usual;
+        *ret_configuration = defaults;
         return 0;
     }
     if (code < 0)

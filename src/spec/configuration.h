@@ -62,22 +62,22 @@ struct people {
 
 /* How many there may be of each: lists are searched one by one. */
 enum {
-    CONFIGURED_PEOPLE_MOST = 10000, /* in a list of users or of groups */
-    CONFIGURED_LIMITS_MOST = 10000,
-    CONFIGURED_PROGRAMS_MOST = 1000, /* in squatters_except */
-    CONFIGURED_WORDS_MOST = 1000,    /* in a command */
+    CONFIGURED_PEOPLE_MAX = 10000, /* in a list of users or of groups */
+    CONFIGURED_LIMITS_MAX = 10000,
+    CONFIGURED_PROGRAMS_MAX = 1000, /* in squatters_except */
+    CONFIGURED_WORDS_MAX = 1000,    /* in a command */
 };
 
 /* How much of `bounds` there may be. */
 enum {
-    BOUND_CONNECTIONS_MOST = 100000,
-    BOUND_MESSAGES_MOST = 1000000,
-    BOUND_WAITING_MOST = 1000000,
+    BOUND_CONNECTIONS_MAX = 100000,
+    BOUND_MESSAGES_MAX = 1000000,
+    BOUND_WAITING_MAX = 1000000,
 };
 
 /* From when to when a check may have to end. */
-#define CHECK_DEADLINE_LEAST INT64_C(100000000)
-#define CHECK_DEADLINE_MOST  INT64_C(3600000000000)
+#define CHECK_DEADLINE_MIN INT64_C(100000000)
+#define CHECK_DEADLINE_MAX INT64_C(3600000000000)
 
 struct allowance {
     uint64_t devices;     /* millionths of devices; DEVICES_UNLIMITED */

@@ -30,7 +30,7 @@ static int read_ids(const struct reading *reading, const struct field *field,
                     const struct node *node, void *target)
 {
     struct device_id_list *list = target;
-    int code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MOST);
+    int code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         struct device_id id;
@@ -103,10 +103,10 @@ static int read_reserved(const struct reading *reading, const struct field *fiel
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a mapping of device ids to people, found %s", field->name,
                               node_describe(node).text);
-    if (node->count / 2 > DEVICE_ID_LIST_MOST)
+    if (node->count / 2 > DEVICE_ID_LIST_MAX)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
                               "%s: wanted at most %d device ids, found %zu", field->name,
-                              DEVICE_ID_LIST_MOST, node->count / 2);
+                              DEVICE_ID_LIST_MAX, node->count / 2);
     for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
         code = read_device(reading, field, node->items[i], node->items[i + 1], target);
     return code;

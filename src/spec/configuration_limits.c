@@ -8,14 +8,14 @@
 #include "model/request.h"
 #include "spec/configuration_types.h"
 
-enum { DEVICES_MOST = 1000000 };
+enum { DEVICES_MAX = 1000000 };
 
 static int parse_devices(const struct field *field, const char *text, void *target,
                          struct berth_error *error)
 {
     (void)field;
-    return quantity_parse_decimal(text, SHARE_DECIMALS, (uint64_t)DEVICES_MOST * SHARE_WHOLE,
-                                  target, error);
+    return quantity_parse_decimal(text, SHARE_DECIMALS, (uint64_t)DEVICES_MAX * SHARE_WHOLE, target,
+                                  error);
 }
 
 static const struct field_type type_devices = {
@@ -27,7 +27,7 @@ static const struct field_type type_devices = {
 static const struct field allowance_fields[] = {
     {"devices", &type_devices, .offset = offsetof(struct allowance, devices)},
     {"longest_time", &field_duration, .offset = offsetof(struct allowance, longest_time),
-     .least = DURATION_SECOND},
+     .min = DURATION_SECOND},
 };
 
 static const struct record allowance_record = {
@@ -84,10 +84,10 @@ static int read_limit(const struct reading *reading, const struct field *field,
     if (is_limited(list, limit.key, is_group))
         return document_error(reading->document, key, reading->error, BERTH_ERROR_INVALID,
                               "%s: %s is given twice", field->name, node_describe(key).text);
-    if (list->count == CONFIGURED_LIMITS_MOST)
+    if (list->count == CONFIGURED_LIMITS_MAX)
         return document_error(reading->document, key, reading->error, BERTH_ERROR_LIMIT,
                               "%s: wanted at most %d limits, found more", field->name,
-                              CONFIGURED_LIMITS_MOST);
+                              CONFIGURED_LIMITS_MAX);
     added = vector_append(list);
     if (added == NULL)
         return error_set_memory(reading->error);

@@ -9,14 +9,14 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/text/suggest.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "spec/configuration_types.h"
 
 /* How many known names are looked at for what somebody meant; directories of large organisations
  * have more than anybody wants to wait for. */
-enum { NAMES_MOST = 10000 };
+enum { NAMES_MAX = 10000 };
 
 /* What this machine knows: its users, or its groups. */
 struct registry {
@@ -83,7 +83,7 @@ static int fail_unknown(const struct registry *registry, const char *text,
     const char *name;
 
     registry->begin();
-    for (int i = 0; i < NAMES_MOST && (name = registry->next()) != NULL; i++) {
+    for (int i = 0; i < NAMES_MAX && (name = registry->next()) != NULL; i++) {
         nearest_offer(&nearest, name);
         if (nearest.best != name)
             continue;
@@ -132,7 +132,7 @@ static int read_numbers(const struct reading *reading, const struct field *field
                         const struct node *node, const struct field_type *type, const char *of,
                         struct number_list *list)
 {
-    int code = field_want_list(reading, field, node, of, CONFIGURED_PEOPLE_MOST);
+    int code = field_want_list(reading, field, node, of, CONFIGURED_PEOPLE_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         uint32_t *number = vector_append(list);

@@ -13,7 +13,7 @@
 #include "spec/configuration_types.h"
 
 /* As long as a path may be. */
-enum { WORD_LONGEST = 4095 };
+enum { WORD_MAX = 4095 };
 
 /* ---- Names ---- */
 
@@ -32,7 +32,7 @@ static int read_names(const struct reading *reading, const struct field *field,
                       const struct node *node, void *target)
 {
     struct string_list *list = target;
-    int code = field_want_list(reading, field, node, "names of programs", CONFIGURED_PROGRAMS_MOST);
+    int code = field_want_list(reading, field, node, "names of programs", CONFIGURED_PROGRAMS_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         char **name = vector_append(list);
@@ -64,7 +64,7 @@ static const struct field_type type_program = {
 static int read_word(const struct reading *reading, const struct field *field,
                      const struct node *node, struct string_list *list)
 {
-    struct field row = {.name = field->name, .most = WORD_LONGEST};
+    struct field row = {.name = field->name, .max = WORD_MAX};
     char **word = vector_append(list);
 
     if (word == NULL)
@@ -75,7 +75,7 @@ static int read_word(const struct reading *reading, const struct field *field,
 static int read_program(const struct reading *reading, const struct field *field,
                         const struct node *node, void *target)
 {
-    struct field row = {.name = field->name, .most = WORD_LONGEST};
+    struct field row = {.name = field->name, .max = WORD_MAX};
 
     return field_read(reading, &type_program, &row, node, target);
 }
@@ -93,7 +93,7 @@ static int read_command(const struct reading *reading, const struct field *field
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a program or a list of words, found %s", field->name,
                               node_describe(node).text);
-    code = field_want_list(reading, field, node, "words", CONFIGURED_WORDS_MOST);
+    code = field_want_list(reading, field, node, "words", CONFIGURED_WORDS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = read_word(reading, field, node->items[i], target);
     return code;
@@ -105,7 +105,7 @@ static const struct field check_fields[] = {
     {"command", &configuration_command, .offset = offsetof(struct check_command, words),
      .required = true},
     {"deadline", &field_duration, .offset = offsetof(struct check_command, deadline),
-     .least = CHECK_DEADLINE_LEAST, .most = CHECK_DEADLINE_MOST},
+     .min = CHECK_DEADLINE_MIN, .max = CHECK_DEADLINE_MAX},
 };
 
 const struct record configuration_prolog = {

@@ -90,7 +90,7 @@ bool condition_holds(const struct node *root, const struct movable *movable,
 static bool all_hold(const struct node *root, const struct movable *movable,
                      const struct contradiction *row)
 {
-    for (size_t i = 0; i < CONDITIONS_MOST && row->conditions[i].test != CONDITION_NONE; i++) {
+    for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
         if (!condition_holds(root, movable, &row->conditions[i]))
             return false;
     }

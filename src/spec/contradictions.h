@@ -26,14 +26,14 @@ struct condition {
     const char *const *values; /* as they are written, with or without quotes, ended by NULL */
 };
 
-#define CONDITIONS_MOST 4
+#define CONDITIONS_MAX 4
 
 /* Fields that do not go together: when all conditions hold, the file is refused with the sentence,
  * at the place of the field `at`, or, when that was left out, of the record that it belongs to. */
 struct contradiction {
     const char *at;
     const char *sentence;
-    struct condition conditions[CONDITIONS_MOST];
+    struct condition conditions[CONDITIONS_MAX];
 };
 
 /* A record that may stand in two places, though not in both at once. Paths that lead into it,

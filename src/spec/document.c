@@ -8,10 +8,10 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/string_list.h"
 #include "base/system/file.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "base/string_list.h"
 #include "spec/document_builder.h"
 
 /* What YAML has beside values. */

@@ -18,7 +18,7 @@
     (64U << 20)                     /* bytes, of the file and of texts with aliases written out \
                                      */
 #define DOCUMENT_DEEPEST    32      /* levels of lists and mappings */
-#define DOCUMENT_MOST       4000000 /* values, with aliases written out */
+#define DOCUMENT_MAX        4000000 /* values, with aliases written out */
 #define DOCUMENT_ANCHORS    256
 #define DOCUMENT_ALIASES    100000
 #define DOCUMENT_DIRECTIVES 64 /* %TAG lines */

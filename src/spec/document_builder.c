@@ -64,10 +64,10 @@ int builder_attach(struct builder *builder, struct node *node, struct place plac
     struct node *parent = builder->depth > 0 ? builder->path[builder->depth - 1] : NULL;
     struct node **added;
 
-    if (node->weight > DOCUMENT_MOST - builder->total)
+    if (node->weight > DOCUMENT_MAX - builder->total)
         return builder_fail(builder, place, BERTH_ERROR_LIMIT,
                             "wanted at most %d values, with aliases written out, found more",
-                            DOCUMENT_MOST);
+                            DOCUMENT_MAX);
     builder->total += node->weight;
     if (node->bytes > DOCUMENT_LARGEST - builder->bytes)
         return builder_fail(builder, place, BERTH_ERROR_LIMIT,

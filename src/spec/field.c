@@ -5,8 +5,8 @@
 
 #include "base/bitset.h"
 #include "base/error.h"
-#include "base/text/suggest.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "base/text/text.h"
 
 static const struct field *find_field(const struct record *record, const struct node *key)

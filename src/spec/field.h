@@ -58,13 +58,13 @@ struct field {
     const struct field_type *type;
     size_t offset; /* of the member in the record's struct */
     bool required;
-    const char *help;    /* a sentence for docs and schema; files that have them need one */
-    const char *usual;   /* what it is when left out, for docs; NULL: nothing to say */
-    const char *example; /* a value as it is written, for docs */
+    const char *help;         /* a sentence for docs and schema; files that have them need one */
+    const char *default_text; /* what it is when left out, for docs; NULL: nothing to say */
+    const char *example;      /* a value as it is written, for docs */
 
     /* What the type asks for; its comment says which. */
-    uint64_t least;
-    uint64_t most;
+    uint64_t min;
+    uint64_t max;
     unsigned decimals;
     const struct choice *choices;
     const struct record *record;
@@ -117,7 +117,7 @@ const struct node *record_value(const struct node *record, const char *name);
 /* For types of lists: fails unless the node is one of at most `most`. `of` says what it holds, for
  * messages: "users". */
 int field_want_list(const struct reading *reading, const struct field *field,
-                    const struct node *node, const char *of, size_t most);
+                    const struct node *node, const char *of, size_t max);
 
 /* For types that read parts of their value as another type: reads `node` as `type` into `target`,
  * under the name of `field`. */

@@ -6,19 +6,19 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/string_list.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "base/string_list.h"
 #include "model/optional.h"
 #include "spec/field.h"
 #include "spec/schema_types.h"
 
-enum { TEXT_LONGEST = 255 };
+enum { TEXT_MAX = 255 };
 
 static int parse_text(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {
-    size_t longest = field->most == 0 ? TEXT_LONGEST : (size_t)field->most;
+    size_t longest = field->max == 0 ? TEXT_MAX : (size_t)field->max;
     char *copy;
 
     if (*text == '\0' || strlen(text) > longest)
@@ -36,7 +36,7 @@ static int parse_number(const struct field *field, const char *text, void *targe
                         struct berth_error *error)
 {
     struct optional_number number = {.known = true};
-    int code = quantity_parse_number(text, field->least, field->most, &number.value, error);
+    int code = quantity_parse_number(text, field->min, field->max, &number.value, error);
 
     if (code < 0)
         return code;
@@ -61,15 +61,15 @@ static int parse_number32(const struct field *field, const char *text, void *tar
 static int parse_size(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {
-    uint64_t most = field->most == 0 ? INT64_MAX : field->most;
+    uint64_t max = field->max == 0 ? INT64_MAX : field->max;
     uint64_t size;
     int code = quantity_parse_size(text, &size, error);
 
     if (code < 0)
         return code;
-    if (size < field->least || size > most)
+    if (size < field->min || size > max)
         return error_set(error, BERTH_ERROR_RANGE, "wanted a size from %s to %s, found %s",
-                         quantity_format_size(field->least).text, quantity_format_size(most).text,
+                         quantity_format_size(field->min).text, quantity_format_size(max).text,
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of(size);
     return 0;
@@ -83,12 +83,12 @@ static int parse_duration(const struct field *field, const char *text, void *tar
 
     if (code < 0)
         return code;
-    if (duration < (int64_t)field->least)
+    if (duration < (int64_t)field->min)
         return error_set(error, BERTH_ERROR_RANGE, "wanted at least %s, found %s",
-                         quantity_format_duration((int64_t)field->least).text, quote(text).text);
-    if (field->most != 0 && duration > (int64_t)field->most)
+                         quantity_format_duration((int64_t)field->min).text, quote(text).text);
+    if (field->max != 0 && duration > (int64_t)field->max)
         return error_set(error, BERTH_ERROR_RANGE, "wanted at most %s, found %s",
-                         quantity_format_duration((int64_t)field->most).text, quote(text).text);
+                         quantity_format_duration((int64_t)field->max).text, quote(text).text);
     *(int64_t *)target = duration;
     return 0;
 }
@@ -149,15 +149,15 @@ static int wanted_list(const struct reading *reading, const struct field *field,
 }
 
 int field_want_list(const struct reading *reading, const struct field *field,
-                    const struct node *node, const char *of, size_t most)
+                    const struct node *node, const char *of, size_t max)
 {
     if (node->kind != NODE_LIST)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of %s, found %s", field->name, of,
                               node_describe(node).text);
-    if (node->count > most)
+    if (node->count > max)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
-                              "%s: wanted at most %zu %s, found %zu", field->name, most, of,
+                              "%s: wanted at most %zu %s, found %zu", field->name, max, of,
                               node->count);
     return 0;
 }

@@ -12,10 +12,10 @@
 #include "spec/inventory_checks.h"
 
 enum {
-    CPUS_MOST = 65536,
-    LANES_MOST = 1024,
-    MINOR_MOST = 1048575, /* of a Linux device number */
-    NUMA_MOST = 1023,
+    CPUS_MAX = 65536,
+    LANES_MAX = 1024,
+    MINOR_MAX = 1048575, /* of a Linux device number */
+    NUMA_MAX = 1023,
 };
 
 static int parse_pci(const struct field *field, const char *text, void *target,
@@ -45,16 +45,16 @@ static int parse_cpus(const struct field *field, const char *text, void *target,
 {
     struct text ranges = {0};
     struct bitset cpus;
-    int code = bitset_parse_ranges(text, (size_t)field->most, &cpus, error);
+    int code = bitset_parse_ranges(text, (size_t)field->max, &cpus, error);
 
     if (code < 0)
         return code;
     bitset_format_ranges(&cpus, &ranges);
     bitset_finish(&cpus);
-    if (ranges.length > DEVICE_TEXT_LONGEST) {
+    if (ranges.length > DEVICE_TEXT_MAX) {
         text_finish(&ranges);
         return error_set(error, BERTH_ERROR_LIMIT, "wanted a list of at most %d bytes, found more",
-                         DEVICE_TEXT_LONGEST);
+                         DEVICE_TEXT_MAX);
     }
     *(char **)target = text_take(&ranges);
     return *(char **)target == NULL ? error_set_memory(error) : 0;
@@ -77,7 +77,7 @@ static int parse_figure(const struct field *field, const char *text, void *targe
                         struct berth_error *error)
 {
     uint64_t value;
-    int code = quantity_parse_decimal(text, field->decimals, field->most, &value, error);
+    int code = quantity_parse_decimal(text, field->decimals, field->max, &value, error);
 
     if (code == 0)
         *(struct figure *)target = figure_declared((int64_t)value);
@@ -128,24 +128,24 @@ static const struct field device_fields[] = {
     {"vendor", &field_choice, .offset = DEVICE(id.vendor), .required = true,
      .choices = vendor_names},
     {"index", &field_number32, .offset = DEVICE(id.index), .required = true,
-     .most = DEVICE_INDEX_MOST},
-    {"mig", &field_number32, .offset = DEVICE(id.mig), .most = DEVICE_INDEX_MOST},
+     .max = DEVICE_INDEX_MAX},
+    {"mig", &field_number32, .offset = DEVICE(id.mig), .max = DEVICE_INDEX_MAX},
     {"name", &field_text, .offset = DEVICE(name)},
     {"uuid", &field_text, .offset = DEVICE(uuid)},
     {"parent", &field_text, .offset = DEVICE(parent)},
     {"pci", &type_pci, .offset = DEVICE(pci)},
-    {"minor", &field_number, .offset = DEVICE(minor), .most = MINOR_MOST},
-    {"tiles", &field_number, .offset = DEVICE(tiles), .least = 1, .most = DEVICE_TILES_MOST},
+    {"minor", &field_number, .offset = DEVICE(minor), .max = MINOR_MAX},
+    {"tiles", &field_number, .offset = DEVICE(tiles), .min = 1, .max = DEVICE_TILES_MAX},
     {"memory", &field_size, .offset = DEVICE(memory_total)},
     {"free", &type_free, .offset = DEVICE(load.memory_free)},
     {"cap", &type_capability, .offset = DEVICE(cap)},
-    {"numa", &field_number, .offset = DEVICE(numa), .most = NUMA_MOST},
-    {"cpus", &type_cpus, .offset = DEVICE(cpus), .most = CPUS_MOST},
+    {"numa", &field_number, .offset = DEVICE(numa), .max = NUMA_MAX},
+    {"cpus", &type_cpus, .offset = DEVICE(cpus), .max = CPUS_MAX},
     {"health", &field_choice, .offset = DEVICE(health), .choices = health_names},
-    {"utilization", &type_figure, .offset = DEVICE(load.utilization), .decimals = 3, .most = 1000},
+    {"utilization", &type_figure, .offset = DEVICE(load.utilization), .decimals = 3, .max = 1000},
     {"temperature", &type_figure, .offset = DEVICE(load.temperature), .decimals = 3,
-     .most = 1000000},
-    {"power", &type_figure, .offset = DEVICE(load.power), .decimals = 3, .most = 1000000000},
+     .max = 1000000},
+    {"power", &type_figure, .offset = DEVICE(load.power), .decimals = 3, .max = 1000000000},
     {"nodes", &field_texts, .offset = DEVICE(nodes)},
 };
 
@@ -160,8 +160,8 @@ static const struct field link_fields[] = {
     {"between", &type_between, .required = true},
     {"kind", &field_choice, .offset = offsetof(struct described_link, kind), .required = true,
      .choices = link_kind_names},
-    {"lanes", &field_number32, .offset = offsetof(struct described_link, lanes), .least = 1,
-     .most = LANES_MOST},
+    {"lanes", &field_number32, .offset = offsetof(struct described_link, lanes), .min = 1,
+     .max = LANES_MAX},
 };
 
 static const struct record link_record = {

@@ -29,12 +29,12 @@ static void append_class(struct text *out, char first, char last)
         text_append_format(out, "[%c-%c]", first, last);
 }
 
-static void append_times(struct text *out, size_t least, size_t most)
+static void append_times(struct text *out, size_t min, size_t max)
 {
-    if (least == most && least != 1)
-        text_append_format(out, "{%zu}", least);
-    else if (least != most)
-        text_append_format(out, "{%zu,%zu}", least, most);
+    if (min == max && min != 1)
+        text_append_format(out, "{%zu}", min);
+    else if (min != max)
+        text_append_format(out, "{%zu,%zu}", min, max);
 }
 
 static void append_any(struct text *out, size_t count)
@@ -46,22 +46,22 @@ static void append_any(struct text *out, size_t count)
 }
 
 /* Digits, `count` of them, that as a number lie between two others of as many. */
-static void append_between(struct text *out, const char *least, const char *most, size_t count)
+static void append_between(struct text *out, const char *min, const char *max, size_t count)
 {
     bool first_apart, last_apart; /* the digits with which not all others may follow */
     char first, last;             /* those with which they may */
 
     if (count == 0)
         return;
-    if (least[0] == most[0]) {
-        text_append_char(out, least[0]);
-        append_between(out, least + 1, most + 1, count - 1);
+    if (min[0] == max[0]) {
+        text_append_char(out, min[0]);
+        append_between(out, min + 1, max + 1, count - 1);
         return;
     }
-    first_apart = !are_all(least + 1, '0', count - 1);
-    last_apart = !are_all(most + 1, '9', count - 1);
-    first = (char)(least[0] + first_apart);
-    last = (char)(most[0] - last_apart);
+    first_apart = !are_all(min + 1, '0', count - 1);
+    last_apart = !are_all(max + 1, '9', count - 1);
+    first = (char)(min[0] + first_apart);
+    last = (char)(max[0] - last_apart);
     if (!first_apart && !last_apart) {
         append_class(out, first, last);
         append_any(out, count - 1);
@@ -69,8 +69,8 @@ static void append_between(struct text *out, const char *least, const char *most
     }
     text_append(out, "(?:");
     if (first_apart) {
-        text_append_char(out, least[0]);
-        append_between(out, least + 1, nines, count - 1);
+        text_append_char(out, min[0]);
+        append_between(out, min + 1, nines, count - 1);
         text_append(out, first <= last || last_apart ? "|" : "");
     }
     if (first <= last) {
@@ -79,8 +79,8 @@ static void append_between(struct text *out, const char *least, const char *most
         text_append(out, last_apart ? "|" : "");
     }
     if (last_apart) {
-        text_append_char(out, most[0]);
-        append_between(out, zeros, most + 1, count - 1);
+        text_append_char(out, max[0]);
+        append_between(out, zeros, max + 1, count - 1);
     }
     text_append_char(out, ')');
 }
@@ -102,16 +102,16 @@ static void append_bar(struct text *out, bool *any)
     *any = true;
 }
 
-void pattern_append_whole(struct text *out, uint64_t least, uint64_t most)
+void pattern_append_whole(struct text *out, uint64_t min, uint64_t max)
 {
     char from[WHOLE_DIGITS + 1], to[WHOLE_DIGITS + 1];
     char smallest[WHOLE_DIGITS + 1] = "1"; /* of any number of digits */
-    size_t shortest = (size_t)snprintf(from, sizeof(from), "%" PRIu64, least);
-    size_t longest = (size_t)snprintf(to, sizeof(to), "%" PRIu64, most);
+    size_t shortest = (size_t)snprintf(from, sizeof(from), "%" PRIu64, min);
+    size_t longest = (size_t)snprintf(to, sizeof(to), "%" PRIu64, max);
     size_t whole_from, whole_to; /* the lengths of which all numbers are meant */
     bool any = false;
 
-    assert(least <= most);
+    assert(min <= max);
     memcpy(smallest + 1, zeros, sizeof(smallest) - 1);
     whole_from = memcmp(from, smallest, shortest) == 0 ? shortest : shortest + 1;
     whole_to = are_all(to, '9', longest) ? longest : longest - 1;
@@ -136,16 +136,16 @@ void pattern_append_whole(struct text *out, uint64_t least, uint64_t most)
     text_append_char(out, ')');
 }
 
-void pattern_append_elastic(struct text *out, uint64_t least, uint64_t most)
+void pattern_append_elastic(struct text *out, uint64_t min, uint64_t max)
 {
     char digits[WHOLE_DIGITS + 1];
-    size_t longest = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, most);
+    size_t longest = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, max);
 
     /* Two numbers in bounds ... */
     text_append(out, "(?:(?=");
-    pattern_append_whole(out, least, most);
+    pattern_append_whole(out, min, max);
     text_append_char(out, '-');
-    pattern_append_whole(out, least, most);
+    pattern_append_whole(out, min, max);
     text_append(out, "(?![0-9]))(?:");
     /* ... of which the first has fewer digits, ... */
     for (size_t length = 1; length < longest; length++)

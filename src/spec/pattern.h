@@ -17,10 +17,10 @@
 #define PATTERN_END "$(?!\\n)"
 
 /* A whole number without leading zeros. */
-void pattern_append_whole(struct text *out, uint64_t least, uint64_t most);
+void pattern_append_whole(struct text *out, uint64_t min, uint64_t max);
 
 /* Two of them with a dash between, the first not larger than the second. It holds the groups
  * numbered from 1, so nothing before it may. */
-void pattern_append_elastic(struct text *out, uint64_t least, uint64_t most);
+void pattern_append_elastic(struct text *out, uint64_t min, uint64_t max);
 
 #endif

@@ -63,7 +63,7 @@ static int take_replicas(const struct option *option, void *member, const char *
                          struct berth_error *error)
 {
     uint64_t replicas;
-    int code = quantity_parse_number(value, 1, REQUEST_COUNT_MOST, &replicas, error);
+    int code = quantity_parse_number(value, 1, REQUEST_COUNT_MAX, &replicas, error);
 
     (void)option;
     if (code == 0)
@@ -86,10 +86,10 @@ static int take_port(const struct option *option, void *member, const char *valu
 static int take_interface(const struct option *option, void *member, const char *value,
                           struct berth_error *error)
 {
-    if (*value == '\0' || strlen(value) > INTERFACE_LONGEST)
+    if (*value == '\0' || strlen(value) > INTERFACE_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
                          "wanted the name of a network interface of 1 to %d bytes, found %s",
-                         INTERFACE_LONGEST, quote(value).text);
+                         INTERFACE_MAX, quote(value).text);
     return option_text(option, member, value, error);
 }
 
@@ -381,7 +381,7 @@ int request_options_resolve(const struct request_options *options, struct reques
     if (code < 0)
         return code;
     if (!request.ranks && request.scheduling == SCHEDULING_UNSAID)
-        request.scheduling = options->usual_scheduling;
+        request.scheduling = options->default_scheduling;
     code = request_validate(&request, error);
     if (code == 0)
         *ret_request = request;

@@ -29,7 +29,7 @@ extern const struct choice backend_names[];
 extern const struct choice rank_mask_names[];
 
 /* The longest name of a network interface, in bytes. */
-#define INTERFACE_LONGEST 15
+#define INTERFACE_MAX 15
 
 struct request_options {
     struct request request;
@@ -45,8 +45,8 @@ struct request_options {
     char *interface;      /* for NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME; NULL: neither is set */
 
     /* What only a spec file says. */
-    enum scheduling usual_scheduling; /* when none was said and there are no ranks */
-    struct string_list command;       /* its words; empty: none */
+    enum scheduling default_scheduling; /* when none was said and there are no ranks */
+    struct string_list command;         /* its words; empty: none */
     struct string_list notes; /* for people, each with its place: what was taken and does nothing */
 };
 

@@ -195,7 +195,7 @@ static void write_condition(struct json *json, const struct movable *movable, bo
 /* Whether all conditions are about fields of the movable record. */
 static bool is_inside(const struct contradiction *row, const struct movable *movable)
 {
-    for (size_t i = 0; i < CONDITIONS_MOST && row->conditions[i].test != CONDITION_NONE; i++) {
+    for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
         if (path_within(movable, row->conditions[i].path) == NULL)
             return false;
     }
@@ -212,7 +212,7 @@ static void write_contradiction(struct json *json, const struct movable *movable
     json_string_member(json, "type", "object");
     json_key(json, "allOf");
     json_array_begin(json);
-    for (size_t i = 0; i < CONDITIONS_MOST && row->conditions[i].test != CONDITION_NONE; i++)
+    for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++)
         write_condition(json, movable, inside, &row->conditions[i]);
     json_array_end(json);
     json_object_end(json);
@@ -234,16 +234,17 @@ static void write_contradictions(struct json *json, const struct schema_source *
 /* ---- Records ---- */
 
 /* Whether what is usual is a value and not a phrase. */
-static bool is_value(const struct field *field, const char *usual)
+static bool is_value(const struct field *field, const char *default_text)
 {
     uint64_t number;
 
     for (const struct choice *choice = field->choices; choice != NULL && choice->name != NULL;
          choice++) {
-        if (strcmp(choice->name, usual) == 0)
+        if (strcmp(choice->name, default_text) == 0)
             return true;
     }
-    return is_whole(usual, &number) || strcmp(usual, "true") == 0 || strcmp(usual, "false") == 0;
+    return is_whole(default_text, &number) || strcmp(default_text, "true") == 0 ||
+           strcmp(default_text, "false") == 0;
 }
 
 /* What the field is for, and what it is when left out, where that is not the default. */
@@ -253,8 +254,8 @@ static void write_description(struct json *json, const struct field *field)
 
     assert(field->help != NULL);
     text_append(&description, field->help);
-    if (field->usual != NULL && !is_value(field, field->usual))
-        text_append_format(&description, " When left out: %s.", field->usual);
+    if (field->default_text != NULL && !is_value(field, field->default_text))
+        text_append_format(&description, " When left out: %s.", field->default_text);
     json_string_member(json, "description", text_string(&description));
     json->text->failed = json->text->failed || text_failed(&description);
     text_finish(&description);
@@ -274,9 +275,9 @@ static void write_field(struct json *json, const struct field *field)
     } else {
         field->type->schema(field, !field->required, json);
     }
-    if (field->usual != NULL && is_value(field, field->usual)) {
+    if (field->default_text != NULL && is_value(field, field->default_text)) {
         json_key(json, "default");
-        schema_write_value(json, field->usual);
+        schema_write_value(json, field->default_text);
     }
     if (field->example != NULL) {
         json_key(json, "examples");

@@ -20,7 +20,7 @@
 #define SCALARS "string", "number", "boolean"
 
 enum {
-    TEXT_LONGEST = 255,
+    TEXT_MAX = 255,
     NUMBER_DIGITS = 18, /* that int64_t always holds */
 };
 
@@ -39,18 +39,18 @@ void schema_write_types(struct json *json, bool or_null, const char *const *name
         json_array_end(json);
 }
 
-static void write_bounds(struct json *json, uint64_t least, uint64_t most)
+static void write_bounds(struct json *json, uint64_t min, uint64_t max)
 {
-    json_number_member(json, "minimum", true, least);
-    json_number_member(json, "maximum", true, most);
+    json_number_member(json, "minimum", true, min);
+    json_number_member(json, "maximum", true, max);
 }
 
 /* The length of a text, in characters where berth counts bytes. */
-static void write_length(struct json *json, uint64_t least, uint64_t most)
+static void write_length(struct json *json, uint64_t min, uint64_t max)
 {
-    if (least > 0)
-        json_number_member(json, "minLength", true, least);
-    json_number_member(json, "maxLength", true, most);
+    if (min > 0)
+        json_number_member(json, "minLength", true, min);
+    json_number_member(json, "maxLength", true, max);
 }
 
 static void write_without_zero_bytes(struct json *json)
@@ -82,7 +82,7 @@ static uint64_t largest_of(unsigned digits)
 
 void schema_of_text(const struct field *field, bool or_null, struct json *json)
 {
-    uint64_t longest = field->most == 0 ? TEXT_LONGEST : field->most;
+    uint64_t longest = field->max == 0 ? TEXT_MAX : field->max;
 
     schema_write_types(json, or_null, NAMES(SCALARS));
     write_length(json, 1, longest);
@@ -98,7 +98,7 @@ void schema_of_text(const struct field *field, bool or_null, struct json *json)
 void schema_of_number(const struct field *field, bool or_null, struct json *json)
 {
     schema_write_types(json, or_null, NAMES("integer"));
-    write_bounds(json, field->least, field->most);
+    write_bounds(json, field->min, field->max);
 }
 
 void schema_of_choice(const struct field *field, bool or_null, struct json *json)
@@ -124,11 +124,11 @@ void schema_of_count(const struct field *field, bool or_null, struct json *json)
 
     (void)field;
     schema_write_types(json, or_null, NAMES("integer", "string"));
-    write_bounds(json, 1, REQUEST_COUNT_MOST);
+    write_bounds(json, 1, REQUEST_COUNT_MAX);
     text_append(&pattern, "(?:all|");
-    pattern_append_whole(&pattern, 1, REQUEST_COUNT_MOST);
+    pattern_append_whole(&pattern, 1, REQUEST_COUNT_MAX);
     text_append_char(&pattern, '|');
-    pattern_append_elastic(&pattern, 1, REQUEST_COUNT_MOST);
+    pattern_append_elastic(&pattern, 1, REQUEST_COUNT_MAX);
     text_append_char(&pattern, ')');
     write_pattern(json, &pattern);
 }
@@ -152,9 +152,9 @@ void schema_of_share(const struct field *field, bool or_null, struct json *json)
 }
 
 /* That one of the digits is not 0. */
-static void append_least(struct text *pattern, uint64_t least)
+static void append_min(struct text *pattern, uint64_t min)
 {
-    if (least > 0)
+    if (min > 0)
         text_append(pattern, "(?=.*[1-9])");
 }
 
@@ -165,8 +165,8 @@ void schema_of_size(const struct field *field, bool or_null, struct json *json)
     struct text pattern = {0};
 
     schema_write_types(json, or_null, NAMES("integer", "string"));
-    write_bounds(json, field->least, largest_of(digits));
-    append_least(&pattern, field->least);
+    write_bounds(json, field->min, largest_of(digits));
+    append_min(&pattern, field->min);
     text_append(&pattern, "(?:");
     pattern_append_whole(&pattern, 0, largest_of(digits));
     text_append_format(&pattern, "|[0-9]{1,%u} ?[Bb]", digits);
@@ -193,10 +193,10 @@ void schema_of_duration(const struct field *field, bool or_null, struct json *js
     struct text pattern = {0};
 
     schema_write_types(json, or_null, NAMES("integer", "string"));
-    write_bounds(json, field->least, WORKLOAD_SECONDS_MOST);
-    append_least(&pattern, field->least);
+    write_bounds(json, field->min, WORKLOAD_SECONDS_MAX);
+    append_min(&pattern, field->min);
     text_append(&pattern, "(?:");
-    pattern_append_whole(&pattern, 0, WORKLOAD_SECONDS_MOST);
+    pattern_append_whole(&pattern, 0, WORKLOAD_SECONDS_MAX);
     text_append_char(&pattern, '|');
     append_parts(&pattern);
     text_append_format(&pattern,
@@ -210,7 +210,7 @@ static void append_id(struct text *pattern)
 {
     struct text index = {0};
 
-    pattern_append_whole(&index, 0, DEVICE_INDEX_MOST);
+    pattern_append_whole(&index, 0, DEVICE_INDEX_MAX);
     text_append_format(pattern, "(?:nvidia%s(?:\\.%s)?|(?:", text_string(&index),
                        text_string(&index));
     for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++) {
@@ -231,10 +231,10 @@ void schema_of_device_ids(const struct field *field, bool or_null, struct json *
     append_id(&one);
     text_append_format(&several, "%s(?:,%s)*", text_string(&one), text_string(&one));
     schema_write_types(json, or_null, NAMES("string", "array"));
-    write_length(json, 0, WORKLOAD_IDS_LONGEST);
+    write_length(json, 0, WORKLOAD_IDS_MAX);
     write_pattern(json, &several);
     json_number_member(json, "minItems", true, 1);
-    json_number_member(json, "maxItems", true, DEVICE_ID_LIST_MOST);
+    json_number_member(json, "maxItems", true, DEVICE_ID_LIST_MAX);
     json_key(json, "items");
     json_object_begin(json);
     schema_write_types(json, false, NAMES("string"));
@@ -245,7 +245,7 @@ void schema_of_device_ids(const struct field *field, bool or_null, struct json *
 void schema_of_directory(const struct field *field, bool or_null, struct json *json)
 {
     schema_write_types(json, or_null, NAMES("string"));
-    write_length(json, 0, field->most);
+    write_length(json, 0, field->max);
     json_string_member(json, "pattern", "^/[^\\u0000]*$");
 }
 
@@ -254,7 +254,7 @@ static void write_word(struct json *json, bool first)
 {
     json_object_begin(json);
     schema_write_types(json, false, NAMES(SCALARS));
-    write_length(json, first ? 1 : 0, WORKLOAD_WORD_LONGEST);
+    write_length(json, first ? 1 : 0, WORKLOAD_WORD_MAX);
     write_without_zero_bytes(json);
     json_object_end(json);
 }
@@ -264,13 +264,13 @@ void schema_of_command(const struct field *field, bool or_null, struct json *jso
     (void)field;
     schema_write_types(json, or_null, NAMES("array", SCALARS));
     json_number_member(json, "minItems", true, 1);
-    json_number_member(json, "maxItems", true, WORKLOAD_WORDS_MOST);
+    json_number_member(json, "maxItems", true, WORKLOAD_WORDS_MAX);
     json_key(json, "prefixItems");
     json_array_begin(json);
     write_word(json, true);
     json_array_end(json);
     json_key(json, "items");
     write_word(json, false);
-    write_length(json, 1, WORKLOAD_WORD_LONGEST);
+    write_length(json, 1, WORKLOAD_WORD_MAX);
     write_without_zero_bytes(json);
 }

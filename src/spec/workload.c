@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/system/file.h"
-#include "base/text/suggest.h"
 #include "base/text/quote.h"
+#include "base/text/suggest.h"
 #include "base/text/utf8.h"
 
 /* What is said of the vendor in a file, beside its name. */
@@ -164,7 +164,7 @@ static int build(const struct document *document, struct request_options *ret_op
                          "%s:1:1: wanted a spec file with the field 'gpu', found nothing",
                          document->file);
     request_options_init(&workload.options);
-    workload.options.usual_scheduling = SCHEDULING_BEST_EFFORT;
+    workload.options.default_scheduling = SCHEDULING_BEST_EFFORT;
     code = read_root(&reading, document->root, &workload);
     if (code == 0) {
         *ret_options = workload.options;

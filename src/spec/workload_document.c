@@ -151,7 +151,7 @@ static const char schema[] =
 
 /* ---- Cells ---- */
 
-enum column { COLUMN_FIELD, COLUMN_VALUE, COLUMN_USUAL, COLUMN_MEANING, COLUMNS };
+enum column { COLUMN_FIELD, COLUMN_VALUE, COLUMN_DEFAULT, COLUMN_MEANING, COLUMNS };
 
 struct row {
     struct text cells[COLUMNS];
@@ -194,9 +194,9 @@ static void append_value(struct text *out, const struct field *field)
     assert(type->wanted != NULL);
     text_append(out, type->wanted);
     if (type == &field_number || type == &field_number32)
-        text_append_format(out, " from %" PRIu64 " to %" PRIu64, field->least, field->most);
-    else if (type == &field_text && field->most != 0)
-        text_append_format(out, " of up to %" PRIu64 " bytes", field->most);
+        text_append_format(out, " from %" PRIu64 " to %" PRIu64, field->min, field->max);
+    else if (type == &field_text && field->max != 0)
+        text_append_format(out, " of up to %" PRIu64 " bytes", field->max);
     if (field->example != NULL && type != &field_boolean &&
         strstr(type->wanted, "such as") == NULL) {
         text_append(out, ", such as ");
@@ -204,16 +204,16 @@ static void append_value(struct text *out, const struct field *field)
     }
 }
 
-static void append_usual(struct text *out, const struct field *field)
+static void append_default(struct text *out, const struct field *field)
 {
-    bool is_word = field->usual != NULL && strchr(field->usual, ' ') == NULL &&
+    bool is_word = field->default_text != NULL && strchr(field->default_text, ' ') == NULL &&
                    (field->choices != NULL || field->type == &field_boolean ||
-                    strspn(field->usual, "0123456789") > 0);
+                    strspn(field->default_text, "0123456789") > 0);
 
     if (is_word)
-        append_code(out, field->usual);
-    else if (field->usual != NULL)
-        text_append(out, field->usual);
+        append_code(out, field->default_text);
+    else if (field->default_text != NULL)
+        text_append(out, field->default_text);
 }
 
 static struct row *new_row(struct rows *rows)
@@ -234,7 +234,7 @@ static void add_field(struct rows *rows, const struct field *field)
         return;
     append_code(&row->cells[COLUMN_FIELD], field->name);
     append_value(&row->cells[COLUMN_VALUE], field);
-    append_usual(&row->cells[COLUMN_USUAL], field);
+    append_default(&row->cells[COLUMN_DEFAULT], field);
     text_append(&row->cells[COLUMN_MEANING], field->help);
 }
 

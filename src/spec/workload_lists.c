@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/text/quote.h"
 #include "base/string_list.h"
+#include "base/text/quote.h"
 #include "model/device_id.h"
 #include "spec/schema_types.h"
 #include "spec/workload_types.h"
@@ -18,10 +18,10 @@ static int parse_ids(const struct field *field, const char *text, void *target,
                      struct berth_error *error)
 {
     (void)field;
-    if (strlen(text) > WORKLOAD_IDS_LONGEST)
+    if (strlen(text) > WORKLOAD_IDS_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
                          "wanted a text of at most %d bytes (or a list), found %zu",
-                         WORKLOAD_IDS_LONGEST, strlen(text));
+                         WORKLOAD_IDS_MAX, strlen(text));
     return device_id_list_parse(target, text, error);
 }
 
@@ -66,7 +66,7 @@ static int read_ids(const struct reading *reading, const struct field *field,
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted %s, found %s", field->name, type_ids.wanted,
                               node_describe(node).text);
-    code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MOST);
+    code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = field_read(reading, &type_id, field, node->items[i], target);
     return code;
@@ -83,10 +83,10 @@ const struct field_type workload_device_ids = {
 static int parse_directory(const struct field *field, const char *text, void *target,
                            struct berth_error *error)
 {
-    if (text[0] != '/' || strlen(text) > field->most)
+    if (text[0] != '/' || strlen(text) > field->max)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted an absolute path of at most %zu bytes, found %s",
-                         (size_t)field->most, quote(text).text);
+                         (size_t)field->max, quote(text).text);
     return field_text.parse(field, text, target, error);
 }
 
@@ -107,10 +107,10 @@ static int parse_word(const struct field *field, const char *text, void *target,
     (void)field;
     if (words->count == 0 && length == 0)
         return error_set(error, BERTH_ERROR_RANGE, "wanted a program, found an empty text");
-    if (length > WORKLOAD_WORD_LONGEST)
+    if (length > WORKLOAD_WORD_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted words of at most %d bytes, found one of %zu",
-                         WORKLOAD_WORD_LONGEST, length);
+                         "wanted words of at most %d bytes, found one of %zu", WORKLOAD_WORD_MAX,
+                         length);
     return string_list_append(words, text) < 0 ? error_set_memory(error) : 0;
 }
 
@@ -127,7 +127,7 @@ static int read_command(const struct reading *reading, const struct field *field
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a program or a list of words, found %s", field->name,
                               node_describe(node).text);
-    code = field_want_list(reading, field, node, "words", WORKLOAD_WORDS_MOST);
+    code = field_want_list(reading, field, node, "words", WORKLOAD_WORDS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = field_read(reading, &type_word, field, node->items[i], target);
     return code;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/string_list.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "base/string_list.h"
 #include "model/request.h"
 #include "spec/schema_types.h"
 
@@ -170,7 +170,7 @@ static int parse_size(const struct field *field, const char *text, void *target,
                          WORKLOAD_FRACTION_DIGITS, quote(text).text);
     if (whole > digits_before_unit(unit))
         return fail_size(text, error);
-    if (bytes < field->least)
+    if (bytes < field->min)
         return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0 bytes, found %s",
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of(bytes);
@@ -267,7 +267,7 @@ static int parse_duration(const struct field *field, const char *text, void *tar
             quote(text).text);
     if (code < 0)
         return code;
-    if (duration < (int64_t)field->least)
+    if (duration < (int64_t)field->min)
         return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0, found %s",
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of((uint64_t)duration);

@@ -13,7 +13,7 @@
 #define WORKLOAD_SIZE_DIGITS     15
 #define WORKLOAD_FRACTION_DIGITS 3
 /* The most seconds of a duration without a unit. */
-#define WORKLOAD_SECONDS_MOST 999999999
+#define WORKLOAD_SECONDS_MAX 999999999
 /* The most digits of days, and of hours where they come first. */
 #define WORKLOAD_DAYS_DIGITS  4U
 #define WORKLOAD_HOURS_DIGITS 5U
@@ -24,13 +24,13 @@ struct workload_part {
     unsigned digits;
 };
 extern const struct workload_part workload_parts[];
-/* The longest text with device ids, in bytes: it has fewer than DEVICE_ID_LIST_MOST. */
-#define WORKLOAD_IDS_LONGEST 4095
+/* The longest text with device ids, in bytes: it has fewer than DEVICE_ID_LIST_MAX. */
+#define WORKLOAD_IDS_MAX 4095
 /* The most words of a command, and the bytes of one: Linux takes no longer ones. */
-#define WORKLOAD_WORDS_MOST   4096
-#define WORKLOAD_WORD_LONGEST 131071
+#define WORKLOAD_WORDS_MAX 4096
+#define WORKLOAD_WORD_MAX  131071
 
-/* struct device_count: a whole number from 1 to REQUEST_COUNT_MOST, `all`, or a range of them from
+/* struct device_count: a whole number from 1 to REQUEST_COUNT_MAX, `all`, or a range of them from
  * the smaller to the larger; numbers without leading zeros; quotes do not matter. */
 extern const struct field_type workload_count;
 
@@ -47,22 +47,22 @@ extern const struct field_type workload_share;
  * then one digit at least is not 0. */
 extern const struct field_type workload_size;
 
-/* struct optional_number, nanoseconds: a whole number of seconds up to WORKLOAD_SECONDS_MOST
+/* struct optional_number, nanoseconds: a whole number of seconds up to WORKLOAD_SECONDS_MAX
  * without leading zeros; or parts with units in falling order, the last perhaps with a fraction of
  * up to three digits: d (4 digits), h (5), m (7), s (9), ms (12); or [D-]H:M:S with up to 4 digits
  * of days, 5 of hours without days, and 2 of all else, minutes and seconds below 60, hours behind
  * days below 24. `least` is 0 or 1: then one digit at least is not 0. */
 extern const struct field_type workload_duration;
 
-/* struct device_id_list: a list of 1 to DEVICE_ID_LIST_MOST device ids, or a text of up to
- * WORKLOAD_IDS_LONGEST bytes with ids and commas between them. An id may be there twice. */
+/* struct device_id_list: a list of 1 to DEVICE_ID_LIST_MAX device ids, or a text of up to
+ * WORKLOAD_IDS_MAX bytes with ids and commas between them. An id may be there twice. */
 extern const struct field_type workload_device_ids;
 
 /* char *: an absolute path of up to `most` bytes. */
 extern const struct field_type workload_directory;
 
-/* struct string_list: a list of 1 to WORKLOAD_WORDS_MOST words, any scalars but null, of up to
- * WORKLOAD_WORD_LONGEST bytes without zero bytes, the first of at least one; or that one alone. */
+/* struct string_list: a list of 1 to WORKLOAD_WORDS_MAX words, any scalars but null, of up to
+ * WORKLOAD_WORD_MAX bytes without zero bytes, the first of at least one; or that one alone. */
 extern const struct field_type workload_command;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/action.h"
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 
 void action_end(struct action *action)
@@ -21,7 +21,7 @@ int action_begin(struct action *action, const struct pool_address *address,
     if (code < 0)
         return code;
     action->deed = deed;
-    action->deadline = clock_now() + ACTION_PATIENCE;
+    action->deadline = clock_now() + ACTION_TIMEOUT;
     question.number = session_number(&action->session);
     code = session_send(&action->session, &question, error);
     if (code < 0)

@@ -10,7 +10,7 @@
 #include "top/control.h"
 
 /* The daemon has so long to answer. */
-#define ACTION_PATIENCE (10 * DURATION_SECOND)
+#define ACTION_TIMEOUT (10 * DURATION_SECOND)
 
 struct action {
     struct control_deed deed; /* type 0: nothing is under way */

@@ -23,8 +23,8 @@ static void set_filter(struct model *model, const char *filter)
 {
     size_t length = strlen(filter);
 
-    if (length > MODEL_FILTER_LONGEST)
-        length = utf8_boundary(filter, MODEL_FILTER_LONGEST);
+    if (length > MODEL_FILTER_MAX)
+        length = utf8_boundary(filter, MODEL_FILTER_MAX);
     memmove(model->filter, filter, length);
     memset(model->filter + length, 0, sizeof(model->filter) - length);
 }
@@ -182,7 +182,7 @@ static void type_filter(struct model *model, uint32_t character)
     text_append(&filter, model->filter);
     if (!utf8_is_control(character) && character != UTF8_REPLACEMENT)
         utf8_append(&filter, character);
-    if (!text_failed(&filter) && filter.length <= MODEL_FILTER_LONGEST)
+    if (!text_failed(&filter) && filter.length <= MODEL_FILTER_MAX)
         set_filter(model, text_string(&filter));
     text_finish(&filter);
 }

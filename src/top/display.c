@@ -20,7 +20,7 @@
 #include "base/text/utf8.h"
 
 /* What a lone Escape waits for the rest of a key's sequence, in milliseconds. */
-enum { ESCAPE_PATIENCE = 50, USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
+enum { ESCAPE_TIMEOUT = 50, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
 
 static struct {
     SCREEN *screen;
@@ -121,7 +121,7 @@ int display_open(struct berth_error *error)
     nonl();
     nodelay(stdscr, TRUE);
     keypad(stdscr, TRUE);
-    set_escdelay(ESCAPE_PATIENCE);
+    set_escdelay(ESCAPE_TIMEOUT);
     curs_set(0);
     return 0;
 }
@@ -157,8 +157,8 @@ void display_measure(size_t *ret_width, size_t *ret_height)
     struct winsize size = {0};
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0) {
-        size.ws_col = COLS > 0 ? (unsigned short)COLS : USUAL_WIDTH;
-        size.ws_row = LINES > 0 ? (unsigned short)LINES : USUAL_HEIGHT;
+        size.ws_col = COLS > 0 ? (unsigned short)COLS : DEFAULT_WIDTH;
+        size.ws_row = LINES > 0 ? (unsigned short)LINES : DEFAULT_HEIGHT;
     }
     if (is_term_resized(size.ws_row, size.ws_col))
         resizeterm(size.ws_row, size.ws_col);
@@ -180,11 +180,11 @@ static wchar_t shown_character(uint32_t character)
 static void show_cell(const struct grid_cell *cell, int x, int y)
 {
     attr_t attributes = ours.styles[cell->style] | (cell->reverse ? A_REVERSE : 0);
-    wchar_t characters[GRID_MARKS_MOST + 2] = {shown_character(cell->character)};
+    wchar_t characters[GRID_MARKS_MAX + 2] = {shown_character(cell->character)};
     size_t count = 1;
     cchar_t shown;
 
-    for (size_t i = 0; i < GRID_MARKS_MOST && cell->marks[i] != 0; i++) {
+    for (size_t i = 0; i < GRID_MARKS_MAX && cell->marks[i] != 0; i++) {
         if (wcwidth((wchar_t)cell->marks[i]) == 0)
             characters[count++] = (wchar_t)cell->marks[i];
     }

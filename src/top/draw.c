@@ -38,9 +38,9 @@ static const char *const help_lines[] = {
 size_t draw_help_first(size_t wanted, size_t height)
 {
     size_t shown = height > HELP_FRAME ? height - HELP_FRAME : 1;
-    size_t most = COUNT(help_lines) > shown ? COUNT(help_lines) - shown : 0;
+    size_t max = COUNT(help_lines) > shown ? COUNT(help_lines) - shown : 0;
 
-    return wanted > most ? most : wanted;
+    return wanted > max ? max : wanted;
 }
 
 struct quantity_text draw_clock(int64_t time)

@@ -11,7 +11,7 @@
 
 static const struct pane_column columns[] = {
     {{.heading = "DEVICE", .priority = TABLE_ALWAYS}, VIEW_COLUMN_DEVICE},
-    {{.heading = "MODEL", .priority = 40, .least = 8, .hide_unknown = true}, VIEW_COLUMN_MODEL},
+    {{.heading = "MODEL", .priority = 40, .min = 8, .hide_unknown = true}, VIEW_COLUMN_MODEL},
     {{.heading = "LOAD", .priority = 90, .right = true, .hide_unknown = true}, VIEW_COLUMN_LOAD},
     {{.heading = "HISTORY", .priority = 58, .hide_unknown = true}, VIEW_COLUMN_NONE},
     {{.heading = "MEMORY", .priority = 84, .right = true, .hide_unknown = true},
@@ -21,11 +21,11 @@ static const struct pane_column columns[] = {
     {{.heading = "POWER", .priority = 55, .right = true, .hide_unknown = true}, VIEW_COLUMN_POWER},
     {{.heading = "STATE", .priority = TABLE_ALWAYS}, VIEW_COLUMN_STATE},
     {{.heading = "LEASE", .priority = 62, .right = true, .hide_unknown = true}, VIEW_COLUMN_LEASE},
-    {{.heading = "USER", .priority = 92, .least = 5, .hide_unknown = true}, VIEW_COLUMN_USER},
+    {{.heading = "USER", .priority = 92, .min = 5, .hide_unknown = true}, VIEW_COLUMN_USER},
     {{.heading = "HELD", .priority = 70, .right = true, .hide_unknown = true}, VIEW_COLUMN_HELD},
     {{.heading = "LEFT", .priority = 72, .right = true, .hide_unknown = true}, VIEW_COLUMN_LEFT},
     {{.heading = "SHARE", .priority = 45, .hide_unknown = true}, VIEW_COLUMN_NONE},
-    {{.heading = "JOB", .priority = 86, .least = 12, .hide_unknown = true}, VIEW_COLUMN_JOB},
+    {{.heading = "JOB", .priority = 86, .min = 12, .hide_unknown = true}, VIEW_COLUMN_JOB},
 };
 
 /* "62.6/80 GiB", and a little more. */

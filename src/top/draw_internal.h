@@ -3,8 +3,8 @@
  * The parts of the picture of a pool, for draw.c. Those that allocate return 0 or
  * BERTH_ERROR_MEMORY.
  */
-#ifndef TOP_DRAW_PARTS_H
-#define TOP_DRAW_PARTS_H
+#ifndef TOP_DRAW_INTERNAL_H
+#define TOP_DRAW_INTERNAL_H
 
 #include "base/text/table.h"
 #include "top/draw.h"
@@ -17,7 +17,7 @@ struct pane_column {
     enum view_column column;
 };
 
-#define PANE_COLUMNS_MOST 16
+#define PANE_COLUMNS_MAX 16
 
 /* What all rows of a pane are drawn by. */
 struct pane_facts {

@@ -11,25 +11,25 @@
 
 static const struct pane_column lease_columns[] = {
     {{.heading = "LEASE", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_LEASE},
-    {{.heading = "USER", .priority = 95, .least = 6}, VIEW_COLUMN_USER},
+    {{.heading = "USER", .priority = 95, .min = 6}, VIEW_COLUMN_USER},
     {{.heading = "GPUS", .priority = 60, .right = true}, VIEW_COLUMN_DEVICES},
-    {{.heading = "DEVICES", .priority = 90, .least = 8}, VIEW_COLUMN_NONE},
+    {{.heading = "DEVICES", .priority = 90, .min = 8}, VIEW_COLUMN_NONE},
     {{.heading = "SHARE", .priority = 50, .hide_unknown = true}, VIEW_COLUMN_NONE},
     {{.heading = "HELD", .priority = 85, .right = true}, VIEW_COLUMN_HELD},
     {{.heading = "LEFT", .priority = 80, .right = true, .hide_unknown = true}, VIEW_COLUMN_LEFT},
     {{.heading = "IDLE", .priority = 70, .right = true}, VIEW_COLUMN_IDLE},
-    {{.heading = "JOB", .priority = 88, .least = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
+    {{.heading = "JOB", .priority = 88, .min = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
 };
 
 static const struct pane_column queue_columns[] = {
     {{.heading = "QUEUE", .priority = 40, .right = true}, VIEW_COLUMN_QUEUE},
     {{.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_CLAIM},
-    {{.heading = "USER", .priority = 95, .least = 6}, VIEW_COLUMN_USER},
+    {{.heading = "USER", .priority = 95, .min = 6}, VIEW_COLUMN_USER},
     {{.heading = "WAITING", .priority = 85, .right = true}, VIEW_COLUMN_WAITING},
     {{.heading = "STARTS", .priority = 80, .right = true}, VIEW_COLUMN_STARTS},
-    {{.heading = "WANTS", .priority = 90, .least = 8}, VIEW_COLUMN_NONE},
-    {{.heading = "JOB", .priority = 70, .least = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
-    {{.heading = "WHY", .priority = 75, .least = 16, .hide_unknown = true}, VIEW_COLUMN_NONE},
+    {{.heading = "WANTS", .priority = 90, .min = 8}, VIEW_COLUMN_NONE},
+    {{.heading = "JOB", .priority = 70, .min = 8, .hide_unknown = true}, VIEW_COLUMN_JOB},
+    {{.heading = "WHY", .priority = 75, .min = 16, .hide_unknown = true}, VIEW_COLUMN_NONE},
 };
 
 /* In a column that leases have and this row does not. */

@@ -9,9 +9,9 @@
 #include "top/draw_internal.h"
 
 enum {
-    CHART_LEAST = 22, /* columns */
+    CHART_MIN = 22, /* columns */
     CHART_GAP = 2,
-    CHART_LEAST_HEIGHT = 5,
+    CHART_HEIGHT_MIN = 5,
     LEVELS = 8, /* of a block character */
 };
 
@@ -73,12 +73,12 @@ static size_t count_devices(const struct model *model)
 /* How many charts stand side by side; at least one. */
 static size_t count_abreast(size_t devices, size_t width)
 {
-    size_t most = (width + CHART_GAP) / (CHART_LEAST + CHART_GAP);
+    size_t max = (width + CHART_GAP) / (CHART_MIN + CHART_GAP);
     size_t lines;
 
-    if (most == 0)
-        most = 1;
-    lines = (devices + most - 1) / most;
+    if (max == 0)
+        max = 1;
+    lines = (devices + max - 1) / max;
     return lines == 0 ? 1 : (devices + lines - 1) / lines;
 }
 
@@ -171,8 +171,8 @@ void draw_charts(const struct top_picture *picture, const struct model *model,
 
     if (lines == 0)
         return;
-    if (lines > band.height / CHART_LEAST_HEIGHT)
-        lines = band.height < CHART_LEAST_HEIGHT ? 1 : band.height / CHART_LEAST_HEIGHT;
+    if (lines > band.height / CHART_HEIGHT_MIN)
+        lines = band.height < CHART_HEIGHT_MIN ? 1 : band.height / CHART_HEIGHT_MIN;
     width = (grid->width + CHART_GAP) / abreast - CHART_GAP;
     height = band.height / lines;
     skipped = first_charted(list, abreast * lines);

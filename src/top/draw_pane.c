@@ -160,7 +160,7 @@ static size_t find_end(const struct grid *grid, size_t y)
 static bool draw_notes(const struct top_picture *picture, const struct pane_kind *kind,
                        const struct model_list *list, struct layout_band band, struct grid *grid)
 {
-    size_t least = find_heading(grid, band.y, kind->note_after) + NOTE_DISTANCE;
+    size_t min = find_heading(grid, band.y, kind->note_after) + NOTE_DISTANCE;
     bool failed = false;
 
     for (size_t row = 1; row < band.height && list->first + row - 1 < list->rows.count; row++) {
@@ -169,7 +169,7 @@ static bool draw_notes(const struct top_picture *picture, const struct pane_kind
 
         kind->append_note(&note, picture, &list->rows.items[list->first + row - 1]);
         x = find_end(grid, band.y + row) + 2;
-        x = x < least ? least : x;
+        x = x < min ? min : x;
         if (x < grid->width)
             grid_put(grid, x, band.y + row, grid->width - x, STYLE_WARNING, text_string(&note));
         failed |= text_failed(&note);
@@ -203,7 +203,7 @@ static int draw_rows(const struct top_picture *picture, const struct pane_kind *
     bool all = list->rows.count <= MEASURED;
     size_t from = all ? 0 : list->first;
     size_t to = all ? list->rows.count : list->first + list->page;
-    struct table_column columns[PANE_COLUMNS_MOST];
+    struct table_column columns[PANE_COLUMNS_MAX];
     struct text lines = {0};
     struct table table;
     char heading[32];

@@ -12,8 +12,8 @@ int grid_start(struct grid *grid, size_t width, size_t height, bool unicode)
 {
     struct grid_cell *cells = grid->cells;
 
-    width = width > GRID_SIDE_MOST ? GRID_SIDE_MOST : width;
-    height = height > GRID_SIDE_MOST ? GRID_SIDE_MOST : height;
+    width = width > GRID_SIDE_MAX ? GRID_SIDE_MAX : width;
+    height = height > GRID_SIDE_MAX ? GRID_SIDE_MAX : height;
     if (cells == NULL || width != grid->width || height != grid->height) {
         cells = malloc((width * height + 1) * sizeof(*cells));
         if (cells == NULL)
@@ -68,7 +68,7 @@ static struct pen pen_at(struct grid *grid, size_t x, size_t y, size_t room)
 
 static void add_mark(struct grid_cell *cell, uint32_t mark)
 {
-    for (size_t i = 0; i < GRID_MARKS_MOST; i++) {
+    for (size_t i = 0; i < GRID_MARKS_MAX; i++) {
         if (cell->marks[i] == 0) {
             cell->marks[i] = mark;
             return;
@@ -225,7 +225,7 @@ void grid_append_row(const struct grid *grid, size_t y, struct text *out)
         text_append_repeated(out, ' ', blanks);
         blanks = 0;
         utf8_append(out, cell->character);
-        for (size_t i = 0; i < GRID_MARKS_MOST && cell->marks[i] != 0; i++)
+        for (size_t i = 0; i < GRID_MARKS_MAX && cell->marks[i] != 0; i++)
             utf8_append(out, cell->marks[i]);
     }
 }

@@ -15,13 +15,13 @@
 #include "base/text/text.h"
 
 /* Marks that are kept with a character; more are left out. */
-#define GRID_MARKS_MOST 3
+#define GRID_MARKS_MAX 3
 /* A terminal with more columns or rows than this is drawn on in part. */
-#define GRID_SIDE_MOST 1000
+#define GRID_SIDE_MAX 1000
 
 struct grid_cell {
     uint32_t character; /* 0: the right half of the one before */
-    uint32_t marks[GRID_MARKS_MOST];
+    uint32_t marks[GRID_MARKS_MAX];
     enum style style;
     bool reverse;
 };
@@ -47,7 +47,7 @@ size_t grid_put_right(struct grid *grid, size_t x, size_t y, size_t room, enum s
                       const char *line);
 
 /* The same for a line of our own making, of up to `length` bytes, with style_start and style_end
- * in it: base/table.h writes such. */
+ * in it: base/text/table.h writes such. */
 void grid_put_styled(struct grid *grid, size_t x, size_t y, size_t room, const char *line,
                      size_t length);
 

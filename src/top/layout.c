@@ -2,16 +2,16 @@
 #include "top/layout.h"
 
 enum {
-    FRAME = 2,        /* rows of a pane beside its own: title and headings */
-    SEVERAL = 20,     /* rows from which on panes share the screen */
-    OTHERS = 4,       /* rows of a pane that keys do not go to, where there is too little room */
-    OTHERS_PART = 6,  /* or this part of a large screen */
-    CHARTS_LEAST = 5, /* rows that charts are worth drawing in */
-    CHART_MOST = 12,  /* of one line of them, beyond which they do not tell more */
+    FRAME = 2,       /* rows of a pane beside its own: title and headings */
+    SEVERAL = 20,    /* rows from which on panes share the screen */
+    OTHERS = 4,      /* rows of a pane that keys do not go to, where there is too little room */
+    OTHERS_PART = 6, /* or this part of a large screen */
+    CHARTS_MIN = 5,  /* rows that charts are worth drawing in */
+    CHART_MAX = 12,  /* of one line of them, beyond which they do not tell more */
     DETAIL = 2,
-    DETAIL_LEAST = 14, /* rows of a screen that has some to spare for details */
-    MAP_LEAST = 10,    /* and for a line about all devices */
-    FOOTER_LEAST = 5,  /* rows of a screen that has one to spare for the keys */
+    DETAIL_MIN = 14, /* rows of a screen that has some to spare for details */
+    MAP_MIN = 10,    /* and for a line about all devices */
+    FOOTER_MIN = 5,  /* rows of a screen that has one to spare for the keys */
 };
 
 /* Takes rows from the top of what is left. */
@@ -69,11 +69,11 @@ static struct layout decide(const struct layout_wish *wish, bool map)
     size_t heights[PANE_COUNT] = {0};
     size_t spare;
 
-    if (left.height >= FOOTER_LEAST) {
+    if (left.height >= FOOTER_MIN) {
         left.height--;
         layout.footer = (struct layout_band){.y = left.height, .height = 1};
     }
-    if (wish->detail && left.height >= DETAIL_LEAST) {
+    if (wish->detail && left.height >= DETAIL_MIN) {
         left.height -= DETAIL;
         layout.detail = (struct layout_band){.y = left.height, .height = DETAIL};
     }
@@ -83,9 +83,9 @@ static struct layout decide(const struct layout_wish *wish, bool map)
     if (map)
         layout.map = take(&left, 1);
     spare = share_out(wish, left.height, heights);
-    if (wish->charts > 0 && spare >= CHARTS_LEAST)
+    if (wish->charts > 0 && spare >= CHARTS_MIN)
         layout.charts =
-            take(&left, spare / wish->charts > CHART_MOST ? wish->charts * CHART_MOST : spare);
+            take(&left, spare / wish->charts > CHART_MAX ? wish->charts * CHART_MAX : spare);
     for (int pane = 0; pane < PANE_COUNT; pane++)
         layout.panes[pane] = take(&left, heights[pane]);
     return layout;
@@ -96,7 +96,7 @@ struct layout layout_decide(const struct layout_wish *wish)
     struct layout layout = decide(wish, false);
     size_t shown = layout.panes[PANE_DEVICES].height;
 
-    if (wish->map && wish->height >= MAP_LEAST && shown < need_of(wish, PANE_DEVICES))
+    if (wish->map && wish->height >= MAP_MIN && shown < need_of(wish, PANE_DEVICES))
         layout = decide(wish, true);
     return layout;
 }

@@ -2,8 +2,8 @@
  *
  * Leases and their devices in few words. A failed allocation is remembered by the text.
  */
-#ifndef TOP_WORDS_H
-#define TOP_WORDS_H
+#ifndef TOP_LEASE_LABELS_H
+#define TOP_LEASE_LABELS_H
 
 #include "base/text/text.h"
 #include "wire/wire.h"

@@ -232,7 +232,7 @@ static void append_row(struct text *fields, const struct model_row *row,
 bool order_row_passes(const struct model_row *row, const char *filter, const struct pool_view *view,
                       struct user_names *users, bool *ret_failed)
 {
-    char words[MODEL_FILTER_LONGEST + 1];
+    char words[MODEL_FILTER_MAX + 1];
     struct text fields = {0};
     char *rest = words;
     char *word;

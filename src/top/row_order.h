@@ -2,8 +2,8 @@
  *
  * What rows are sorted by.
  */
-#ifndef TOP_ORDER_H
-#define TOP_ORDER_H
+#ifndef TOP_ROW_ORDER_H
+#define TOP_ROW_ORDER_H
 
 #include "top/top_model.h"
 

@@ -10,9 +10,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "top/action.h"
 #include "top/display.h"
@@ -20,7 +20,7 @@
 #include "view/follower.h"
 
 /* More claims than anybody scrolls through; the header counts them all. */
-enum { CLAIMS_MOST = 5000 };
+enum { CLAIMS_MAX = 5000 };
 
 /* What happens to leases and claims is seen this soon, unless devices are to be looked at less
  * often than once a second: one pace is the pace of all news. */
@@ -359,7 +359,7 @@ int top_run(const struct top_settings *settings, struct berth_error *error)
         .inventory = settings->inventory,
         .kinds = WIRE_NEWS_ALL,
         .interval = settings->interval <= DURATION_SECOND ? SHOWN_EVERY : settings->interval,
-        .claims_most = CLAIMS_MOST,
+        .claims_max = CLAIMS_MAX,
     };
     struct top top = {.step = settings->interval, .since = clock_now()};
     sigset_t before;

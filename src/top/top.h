@@ -10,7 +10,7 @@
 
 #include "view/columns.h"
 
-#define TOP_INTERVAL_LEAST DURATION_SECOND
+#define TOP_INTERVAL_MIN DURATION_SECOND
 
 struct top_settings {
     const char *inventory;   /* NULL: none was given */

@@ -3,8 +3,8 @@
  * How busy each device has been, in equal steps of time, as far back as a screen can show. Bounded,
  * however long it goes on. Zeroed memory is an empty history. Not for use by two threads at once.
  */
-#ifndef TOP_HISTORY_H
-#define TOP_HISTORY_H
+#ifndef TOP_TOP_HISTORY_H
+#define TOP_TOP_HISTORY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,10 +7,10 @@
 #include "base/count.h"
 #include "top/row_order.h"
 
-enum { COLUMNS_MOST = 12 };
+enum { COLUMNS_MAX = 12 };
 
 /* In the order in which they stand; the first is how the pool has them. */
-static const enum view_column columns[PANE_COUNT][COLUMNS_MOST] = {
+static const enum view_column columns[PANE_COUNT][COLUMNS_MAX] = {
     [PANE_DEVICES] = {VIEW_COLUMN_DEVICE, VIEW_COLUMN_MODEL, VIEW_COLUMN_LOAD, VIEW_COLUMN_MEMORY,
                       VIEW_COLUMN_TEMPERATURE, VIEW_COLUMN_POWER, VIEW_COLUMN_STATE,
                       VIEW_COLUMN_USER, VIEW_COLUMN_HELD, VIEW_COLUMN_LEFT, VIEW_COLUMN_JOB},
@@ -24,7 +24,7 @@ static size_t count_columns(enum model_pane pane)
 {
     size_t count = 0;
 
-    while (count < COLUMNS_MOST && columns[pane][count] != VIEW_COLUMN_NONE)
+    while (count < COLUMNS_MAX && columns[pane][count] != VIEW_COLUMN_NONE)
         count++;
     return count;
 }
@@ -252,11 +252,11 @@ void model_move(struct model *model, const struct pool_view *view, long rows)
 
 void model_scroll(struct model_list *list, size_t page)
 {
-    size_t most = list->rows.count > page ? list->rows.count - page : 0;
+    size_t max = list->rows.count > page ? list->rows.count - page : 0;
 
     list->page = page;
-    if (list->first > most)
-        list->first = most;
+    if (list->first > max)
+        list->first = max;
     if (page == 0)
         return;
     if (list->selected_row < list->first)

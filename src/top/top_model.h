@@ -5,8 +5,8 @@
  * nobody has left the first row, that is it. Zeroed memory has no rows yet. No I/O but for user
  * names. Not for use by two threads at once.
  */
-#ifndef TOP_MODEL_H
-#define TOP_MODEL_H
+#ifndef TOP_TOP_MODEL_H
+#define TOP_TOP_MODEL_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ enum model_pane {
 
 #define MODEL_NOTHING SIZE_MAX
 /* The longest filter in bytes. */
-#define MODEL_FILTER_LONGEST 127
+#define MODEL_FILTER_MAX 127
 
 /* One line of a pane: places in the view, or MODEL_NOTHING. */
 struct model_row {
@@ -61,7 +61,7 @@ struct model_list {
 struct model {
     enum model_pane pane; /* that keys go to */
     struct model_list lists[PANE_COUNT];
-    char filter[MODEL_FILTER_LONGEST + 1]; /* words of which a row must have all; "": all rows */
+    char filter[MODEL_FILTER_MAX + 1]; /* words of which a row must have all; "": all rows */
 };
 
 /* Sorts each pane by its first column, which `column` replaces in those that have it. */

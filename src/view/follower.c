@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "view/follower_internal.h"
 
 /* A daemon that says nothing is asked whether it is there. */
@@ -13,7 +13,7 @@
 #define PAUSE_LAST  DURATION_SECOND
 /* Looking is at most this part of the time, unless it takes very long. */
 #define PACE_PARTS 10
-#define PACE_MOST  (2 * DURATION_SECOND)
+#define PACE_MAX   (2 * DURATION_SECOND)
 
 /* ---- The connection ---- */
 
@@ -78,11 +78,11 @@ static int ask_hello(struct follower *follower, struct berth_error *error)
 int64_t follow_pace(const struct follower *follower)
 {
     int64_t interval = follower->settings.interval;
-    int64_t least =
-        follower->look_time < PACE_MOST / PACE_PARTS ? PACE_PARTS * follower->look_time : PACE_MOST;
+    int64_t min =
+        follower->look_time < PACE_MAX / PACE_PARTS ? PACE_PARTS * follower->look_time : PACE_MAX;
 
     /* What has ended is told of only as long as the daemon lives. */
-    return follower->settings.keeps_ended || interval > least ? interval : least;
+    return follower->settings.keeps_ended || interval > min ? interval : min;
 }
 
 int follow_ask(struct follower *follower, struct berth_error *error)
@@ -318,8 +318,8 @@ int64_t follower_wait(const struct follower *follower)
     if (!is_connected(follower))
         next = follower->dial_at;
     else if (follower->asked_at != 0)
-        next = follower->asked_at + FOLLOW_PATIENCE > now ? follower->asked_at + FOLLOW_PATIENCE
-                                                          : now + DURATION_SECOND;
+        next = follower->asked_at + FOLLOW_TIMEOUT > now ? follower->asked_at + FOLLOW_TIMEOUT
+                                                         : now + DURATION_SECOND;
     return next > now ? next - now : 0;
 }
 
@@ -327,7 +327,7 @@ enum follow_state follower_state(const struct follower *follower)
 {
     if (!is_connected(follower))
         return FOLLOW_GONE;
-    return follower->asked_at != 0 && clock_now() - follower->asked_at >= FOLLOW_PATIENCE
+    return follower->asked_at != 0 && clock_now() - follower->asked_at >= FOLLOW_TIMEOUT
                ? FOLLOW_SILENT
                : FOLLOW_LIVE;
 }

@@ -14,8 +14,8 @@
  *         follower_forget_ended(&follower);
  *     }
  */
-#ifndef VIEW_FOLLOW_H
-#define VIEW_FOLLOW_H
+#ifndef VIEW_FOLLOWER_H
+#define VIEW_FOLLOWER_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ struct follow_settings {
                               WIRE_NEWS_LOAD also how often devices are looked at, at least 1 s.
                               Where looking takes long, more: see follow_pace */
     uint32_t sections;     /* that are kept up to date: bits 1 << enum wire_section; 0: all */
-    size_t claims_most;    /* of the queue that are looked at; 0: all */
+    size_t claims_max;     /* of the queue that are looked at; 0: all */
     bool keeps_ended;      /* leases that end are wanted, not only what is there */
     uint64_t epoch;        /* of a daemon of which the first `ended` leases that ended are known */
     uint64_t ended_known;  /* already; 0: nothing is */
@@ -45,10 +45,10 @@ struct follow_settings {
 /* How a follower stands with the daemon. */
 enum follow_state {
     FOLLOW_LIVE,   /* what is shown is what is */
-    FOLLOW_SILENT, /* connected, but it has not answered for FOLLOW_PATIENCE */
+    FOLLOW_SILENT, /* connected, but it has not answered for FOLLOW_TIMEOUT */
     FOLLOW_GONE,   /* not connected; it is dialled again and again */
 };
-#define FOLLOW_PATIENCE (5 * DURATION_SECOND)
+#define FOLLOW_TIMEOUT (5 * DURATION_SECOND)
 
 struct follower {
     struct follow_settings settings;
@@ -83,7 +83,7 @@ struct follower {
     bool has_view;
     uint64_t seen;         /* which look the view is of, of those that were begun */
     int64_t seen_at;       /* when the view came */
-    struct pool_view view; /* the newest that is complete; its queue may be cut (claims_most) */
+    struct pool_view view; /* the newest that is complete; its queue may be cut (claims_max) */
     struct {
         VECTOR_OF(struct wire_ended);
     } ended;       /* leases that are over, oldest first, until they are forgotten */

@@ -2,8 +2,8 @@
  *
  * What the files of a follower do for each other.
  */
-#ifndef VIEW_FOLLOW_PARTS_H
-#define VIEW_FOLLOW_PARTS_H
+#ifndef VIEW_FOLLOWER_INTERNAL_H
+#define VIEW_FOLLOWER_INTERNAL_H
 
 #include "view/follower.h"
 

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "view/follower_internal.h"
 
 /* Behind every claim. */
@@ -137,7 +137,7 @@ static int complete_look(struct follower *follower, struct berth_error *error)
 static int take_page(struct follower *follower, struct wire_message *page,
                      struct berth_error *error)
 {
-    size_t most = follower->whole ? 0 : follower->settings.claims_most;
+    size_t max = follower->whole ? 0 : follower->settings.claims_max;
     uint32_t section = page->section;
     uint64_t after = page->after;
     int news;
@@ -150,8 +150,8 @@ static int take_page(struct follower *follower, struct wire_message *page,
         return news;
     if (news > 0) {
         /* The last page has the problems, so it is asked for in any case. */
-        if (section == WIRE_SECTION_QUEUE && most != 0 && after < QUEUE_END &&
-            follower->taken.look.claims.count >= most)
+        if (section == WIRE_SECTION_QUEUE && max != 0 && after < QUEUE_END &&
+            follower->taken.look.claims.count >= max)
             after = QUEUE_END;
         return follow_ask_look(follower, section, after, error);
     }

@@ -73,6 +73,16 @@ void view_append_memory(struct text *out, const struct device *device, bool besi
     text_append(out, total.text);
 }
 
+void view_add_memory(struct table *table, const struct device *device, bool beside)
+{
+    struct text memory = {0};
+
+    view_append_memory(&memory, device, beside);
+    table->failed |= text_failed(&memory);
+    table_cell(table, memory.length == 0 ? NULL : text_string(&memory));
+    text_finish(&memory);
+}
+
 const struct wire_lease *view_find_lease(const struct pool_view *view, uint64_t id)
 {
     const struct wire_lease *lease;

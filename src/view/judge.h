@@ -2,13 +2,14 @@
  *
  * What a look at a pool means: judgements and figures that all who show one share. Pure.
  */
-#ifndef VIEW_READING_H
-#define VIEW_READING_H
+#ifndef VIEW_JUDGE_H
+#define VIEW_JUDGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text/quantity.h"
+#include "base/text/table.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "client/address.h"
@@ -68,6 +69,8 @@ struct optional_number view_memory_used(const struct device *device);
  * used, "80 GiB", or "-/80 GiB" beside devices of which it is known (`beside`). Nothing where the
  * size is unknown. */
 void view_append_memory(struct text *out, const struct device *device, bool beside);
+/* Adds a cell with that to a table. */
+void view_add_memory(struct table *table, const struct device *device, bool beside);
 
 /* Nanoseconds from one time to another, as far as they can be counted; at least 0. */
 int64_t view_span(int64_t from, int64_t to);

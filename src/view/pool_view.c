@@ -33,9 +33,9 @@ static int turn_page(const struct wire_message *page, struct pool_view_place *pl
         (page->section == place->section && page->after <= place->after))
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted the next page of the pool, found one that was there already");
-    if (++place->pages >= POOL_VIEW_PAGES_MOST)
+    if (++place->pages >= POOL_VIEW_PAGES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted at most %d pages of the pool, found more", POOL_VIEW_PAGES_MOST);
+                         "wanted at most %d pages of the pool, found more", POOL_VIEW_PAGES_MAX);
     place->section = page->section;
     place->after = page->after;
     return true;
@@ -118,10 +118,10 @@ static int add_uses(struct pool_view *view, size_t lease, const struct place *pl
 
         if (place == NULL)
             continue;
-        if (view->uses.count == POOL_VIEW_USES_MOST)
+        if (view->uses.count == POOL_VIEW_USES_MAX)
             return error_set(error, BERTH_ERROR_LIMIT,
                              "wanted at most %d devices under leases, found more",
-                             POOL_VIEW_USES_MOST);
+                             POOL_VIEW_USES_MAX);
         use = vector_append(&view->uses);
         if (use == NULL)
             return error_set_memory(error);

@@ -13,9 +13,9 @@
 #include "wire/wire.h"
 
 /* More pages than any pool fills: a daemon that sends more is not one of ours. */
-#define POOL_VIEW_PAGES_MOST 4096
+#define POOL_VIEW_PAGES_MAX 4096
 /* More devices in all leases, counted once for each, than any pool has. */
-#define POOL_VIEW_USES_MOST (1024 * 1024)
+#define POOL_VIEW_USES_MAX (1024 * 1024)
 
 /* A device under a lease. */
 struct pool_use {

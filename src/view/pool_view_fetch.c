@@ -4,15 +4,15 @@
  */
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "view/pool_view.h"
 
 enum { ATTEMPTS = 5 };
 
-static const int64_t patience = 10 * DURATION_SECOND;
+static const int64_t timeout = 10 * DURATION_SECOND;
 
 /* What the answer to our question is: 1, 0 when it is about something else, or an error. */
 static int judge(struct wire_message *message, uint64_t number, enum wire_type wanted,
@@ -32,8 +32,8 @@ static int judge(struct wire_message *message, uint64_t number, enum wire_type w
 static int ask(struct session *session, struct wire_message *question, enum wire_type wanted,
                int64_t until, struct wire_message *ret_answer, struct berth_error *error)
 {
-    int64_t usual = clock_now() + patience;
-    int64_t deadline = until < usual ? until : usual;
+    int64_t latest = clock_now() + timeout;
+    int64_t deadline = until < latest ? until : latest;
     int code;
 
     question->number = session_number(session);
@@ -45,7 +45,7 @@ static int ask(struct session *session, struct wire_message *question, enum wire
         if (left <= 0)
             return error_set(error, BERTH_ERROR_IO,
                              "wanted an answer of the pool within %s, found none",
-                             quantity_format_duration(patience).text);
+                             quantity_format_duration(timeout).text);
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
             continue;

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BUFFER_LEAST = 1024, BUFFER_MOST = 1024 * 1024 };
+enum { BUFFER_MIN = 1024, BUFFER_MAX = 1024 * 1024 };
 
 /* An allocated copy of the name in the user database; NULL: none, or no memory. */
 static char *look_up(uint32_t uid)
 {
     char *name = NULL;
 
-    for (size_t size = BUFFER_LEAST; size <= BUFFER_MOST; size *= 2) {
+    for (size_t size = BUFFER_MIN; size <= BUFFER_MAX; size *= 2) {
         struct passwd entry;
         struct passwd *found = NULL;
         char *buffer = malloc(size);

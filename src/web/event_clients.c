@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/hash.h"
+#include "base/system/clock.h"
 #include "web/events.h"
 
 /* More changes of leases at once are told by telling everything. */
-enum { CHANGES_MOST = 200 };
+enum { CHANGES_MAX = 200 };
 
 struct reader {
     struct list_link link;
@@ -90,7 +90,7 @@ static void send_all(struct readers *readers, struct shared_text *shared)
     list_for_each (link, &readers->list) {
         struct reader *reader = container_of(link, struct reader, link);
 
-        if (!reader->is_behind && connection_unsent(reader->connection) > SERVER_STREAM_MOST)
+        if (!reader->is_behind && connection_unsent(reader->connection) > SERVER_STREAM_MAX)
             reader->is_behind = true;
         if (!reader->is_behind)
             connection_send(reader->connection, shared);
@@ -268,13 +268,13 @@ static bool write_leases(struct readers *readers, struct text *out)
 {
     const struct follower *follower = readers->follower;
     struct told_leases now = {0};
-    bool good = follower->ended.count <= CHANGES_MOST && note_leases(&follower->view, &now);
+    bool good = follower->ended.count <= CHANGES_MAX && note_leases(&follower->view, &now);
 
     if (good) {
         size_t written = write_ended(readers, &now, out);
 
         good = keep_absent(&readers->leases, follower->news_count, &now) &&
-               written + write_changed(readers, &now, out) <= CHANGES_MOST;
+               written + write_changed(readers, &now, out) <= CHANGES_MAX;
     }
     vector_finish(&readers->leases);
     readers->leases = now;

@@ -3,15 +3,15 @@
  * Those who read the event stream over HTTP. Every event is written once for all of them. One who
  * is behind is told nothing until it has caught up, and then all of what is.
  */
-#ifndef WEB_READERS_H
-#define WEB_READERS_H
+#ifndef WEB_EVENT_CLIENTS_H
+#define WEB_EVENT_CLIENTS_H
 
 #include "base/list.h"
 #include "base/vector.h"
 #include "view/follower.h"
 #include "view/user_names.h"
-#include "web/recent_loads.h"
 #include "web/http_server.h"
+#include "web/recent_loads.h"
 
 /* A lease that readers know. */
 struct told_lease {

@@ -2,8 +2,8 @@
  *
  * Times of libevent's timers from ours, which are nanoseconds.
  */
-#ifndef WEB_TIMER_H
-#define WEB_TIMER_H
+#ifndef WEB_EVENT_TIMER_H
+#define WEB_EVENT_TIMER_H
 
 #include <event2/event.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
 #include "base/text/choice.h"
 #include "base/text/json.h"
 #include "base/text/quantity.h"
-#include "view/pool_json.h"
 #include "view/judge.h"
+#include "view/pool_json.h"
 
 static const struct choice state_names[] = {
     {"live", FOLLOW_LIVE},
@@ -52,8 +52,8 @@ static struct pool_view front_of(const struct pool_view *view)
 {
     struct pool_view front = *view;
 
-    if (front.look.claims.count > EVENTS_CLAIMS_MOST)
-        front.look.claims.count = EVENTS_CLAIMS_MOST;
+    if (front.look.claims.count > EVENTS_CLAIMS_MAX)
+        front.look.claims.count = EVENTS_CLAIMS_MAX;
     return front;
 }
 

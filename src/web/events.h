@@ -15,7 +15,7 @@
 #include "web/recent_loads.h"
 
 /* Of the queue in one event. */
-#define EVENTS_CLAIMS_MOST 500
+#define EVENTS_CLAIMS_MAX 500
 
 /* The whole pool: "hello". */
 void events_write_hello(const struct pool_view *view, const struct recent *recent,

@@ -109,7 +109,7 @@ static int read_length(struct span value, struct reading *reading)
 
     if (reading->has_length || !span_take_number(&value, &number) || value.length > 0)
         return 400;
-    if (number > HTTP_BODY_MOST)
+    if (number > HTTP_BODY_MAX)
         return 413;
     reading->has_length = true;
     reading->body_length = (size_t)number;
@@ -197,17 +197,17 @@ static int read_head(struct span *rest, struct reading *reading)
     int found = take_line(rest, &line);
 
     if (found == HTTP_INCOMPLETE)
-        return rest->length > HTTP_LINE_MOST ? 414 : HTTP_INCOMPLETE;
+        return rest->length > HTTP_LINE_MAX ? 414 : HTTP_INCOMPLETE;
     if (found != HTTP_COMPLETE)
         return found;
-    if (line.length > HTTP_LINE_MOST)
+    if (line.length > HTTP_LINE_MAX)
         return 414;
     found = read_first_line(line, reading);
     for (size_t count = 0; found == 0; count++) {
         found = take_line(rest, &line);
         if (found != HTTP_COMPLETE || line.length == 0)
             return found;
-        found = count == HTTP_HEADERS_MOST ? 431 : read_header(line, reading);
+        found = count == HTTP_HEADERS_MAX ? 431 : read_header(line, reading);
     }
     return found;
 }
@@ -220,10 +220,10 @@ int http_parse(const char *bytes, size_t length, struct http_request *ret_reques
     int found = read_head(&rest, &reading);
 
     if (found == HTTP_INCOMPLETE)
-        return length > HTTP_HEAD_MOST ? 431 : HTTP_INCOMPLETE;
+        return length > HTTP_HEAD_MAX ? 431 : HTTP_INCOMPLETE;
     if (found != HTTP_COMPLETE)
         return found;
-    if (length - rest.length > HTTP_HEAD_MOST)
+    if (length - rest.length > HTTP_HEAD_MAX)
         return 431;
     if (reading.is_newer && !request->has_host)
         return 400;

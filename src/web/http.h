@@ -12,10 +12,10 @@
 #include "base/text/span.h"
 #include "base/text/text.h"
 
-#define HTTP_LINE_MOST    4096        /* the request's first line */
-#define HTTP_HEAD_MOST    (16 * 1024) /* that and all headers */
-#define HTTP_HEADERS_MOST 64
-#define HTTP_BODY_MOST    4096
+#define HTTP_LINE_MAX    4096        /* the request's first line */
+#define HTTP_HEAD_MAX    (16 * 1024) /* that and all headers */
+#define HTTP_HEADERS_MAX 64
+#define HTTP_BODY_MAX    4096
 
 enum http_method {
     HTTP_GET,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "web/http_connection.h"
 #include "web/event_timer.h"
+#include "web/http_connection.h"
 
 struct shared_text *shared_text_create(struct text *text)
 {

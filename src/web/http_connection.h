@@ -3,8 +3,8 @@
  * What the files of the server know of a connection: server.c reads requests, answer.c answers
  * them.
  */
-#ifndef WEB_CONNECTION_H
-#define WEB_CONNECTION_H
+#ifndef WEB_HTTP_CONNECTION_H
+#define WEB_HTTP_CONNECTION_H
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
-#include "web/http_connection.h"
 #include "web/event_timer.h"
+#include "web/http_connection.h"
 
-static const struct server_times usual_times = {
+static const struct server_times default_times = {
     .head = 10 * DURATION_SECOND,
     .idle = 75 * DURATION_SECOND,
     .answer = 120 * DURATION_SECOND,
@@ -73,8 +73,8 @@ static void next_request(struct connection *connection)
     const char *bytes;
     int found;
 
-    if (length > HTTP_HEAD_MOST + HTTP_BODY_MOST)
-        length = HTTP_HEAD_MOST + HTTP_BODY_MOST;
+    if (length > HTTP_HEAD_MAX + HTTP_BODY_MAX)
+        length = HTTP_HEAD_MAX + HTTP_BODY_MAX;
     bytes = (const char *)evbuffer_pullup(in, (ev_ssize_t)length);
     found = bytes == NULL ? 503 : http_parse(bytes, length, &request);
     if (found == HTTP_INCOMPLETE) {
@@ -153,19 +153,19 @@ static void on_timer(evutil_socket_t none, short what, void *context)
 /* Whether one more may come from there. */
 static bool has_room(const struct server *server, const struct sockaddr *peer)
 {
-    size_t alike_most = server->settings.connections / 4 * 3;
+    size_t same_address_max = server->settings.connections / 4 * 3;
     size_t alike = 0;
 
     if (server->count >= server->settings.connections)
         return false;
-    if (server->count < alike_most)
+    if (server->count < same_address_max)
         return true;
     list_for_each (link, &server->connections) {
         struct connection *other = container_of(link, struct connection, link);
 
         alike += listen_same_host(&other->peer.any, peer);
     }
-    return alike < alike_most;
+    return alike < same_address_max;
 }
 
 static void turn_away(int descriptor)
@@ -192,7 +192,7 @@ static bool begin_connection(struct connection *connection, int descriptor)
     }
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     bufferevent_setcb(connection->buffers, on_read, on_written, on_event, connection);
-    bufferevent_setwatermark(connection->buffers, EV_READ, 0, HTTP_HEAD_MOST + HTTP_BODY_MOST + 1);
+    bufferevent_setwatermark(connection->buffers, EV_READ, 0, HTTP_HEAD_MAX + HTTP_BODY_MAX + 1);
     bufferevent_set_timeouts(connection->buffers, NULL, &stalled);
     bufferevent_enable(connection->buffers, EV_READ | EV_WRITE);
     timer_start(connection->timer, connection->server->settings.times.head);
@@ -243,19 +243,19 @@ static void on_resume(evutil_socket_t none, short what, void *context)
     evconnlistener_enable(server->listener);
 }
 
-static int64_t time_of(int64_t wanted, int64_t usual)
+static int64_t time_of(int64_t wanted, int64_t fallback)
 {
-    return wanted == 0 ? usual : wanted;
+    return wanted == 0 ? fallback : wanted;
 }
 
 static void set_times(struct server_times *times)
 {
-    times->head = time_of(times->head, usual_times.head);
-    times->idle = time_of(times->idle, usual_times.idle);
-    times->answer = time_of(times->answer, usual_times.answer);
-    times->wait = time_of(times->wait, usual_times.wait);
-    times->linger = time_of(times->linger, usual_times.linger);
-    times->stalled = time_of(times->stalled, usual_times.stalled);
+    times->head = time_of(times->head, default_times.head);
+    times->idle = time_of(times->idle, default_times.idle);
+    times->answer = time_of(times->answer, default_times.answer);
+    times->wait = time_of(times->wait, default_times.wait);
+    times->linger = time_of(times->linger, default_times.linger);
+    times->stalled = time_of(times->stalled, default_times.stalled);
 }
 
 int server_create(struct event_base *base, const struct server_settings *settings,
@@ -269,7 +269,7 @@ int server_create(struct event_base *base, const struct server_settings *setting
     *server = (struct server){.base = base, .settings = *settings};
     set_times(&server->settings.times);
     if (server->settings.connections == 0)
-        server->settings.connections = SERVER_CONNECTIONS_MOST;
+        server->settings.connections = SERVER_CONNECTIONS_MAX;
     list_init(&server->connections);
     descriptor = listen_open(&server->settings.address, error);
     if (descriptor < 0) {

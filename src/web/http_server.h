@@ -3,8 +3,8 @@
  * A small HTTP server on libevent's loop, for strangers: everything that somebody else decides has
  * a bound, and everything that somebody else takes time for has an end. One thread.
  */
-#ifndef WEB_SERVER_H
-#define WEB_SERVER_H
+#ifndef WEB_HTTP_SERVER_H
+#define WEB_HTTP_SERVER_H
 
 #include <berth/error.h>
 #include <event2/event.h>
@@ -20,9 +20,9 @@
 /* At once; one address has three quarters of them at most, so that nobody takes the last ones
  * alone.
  */
-#define SERVER_CONNECTIONS_MOST 1024
+#define SERVER_CONNECTIONS_MAX 1024
 /* Unsent bytes of a stream from which on it counts as behind. */
-#define SERVER_STREAM_MOST (256 * 1024)
+#define SERVER_STREAM_MAX (256 * 1024)
 /* And how much of it the kernel may hold besides. */
 #define SERVER_STREAM_QUEUED (64 * 1024)
 
@@ -73,7 +73,7 @@ struct server_times {
 struct server_settings {
     struct listen_address address;
     struct server_times times;
-    size_t connections;  /* that there may be at once; 0: SERVER_CONNECTIONS_MOST */
+    size_t connections;  /* that there may be at once; 0: SERVER_CONNECTIONS_MAX */
     const char *headers; /* of every answer, each ended by "\r\n" */
     server_handler *handler;
     void *context;

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 
-enum { WAITING_MOST = 256 };
+enum { WAITING_MAX = 256 };
 
 /* An address in digits; brackets are gone. */
 static bool parse_address(struct span text, struct listen_address *ret_address)
@@ -174,7 +174,7 @@ int listen_open(struct listen_address *address, struct berth_error *error)
     if (family == AF_INET6)
         setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &number, sizeof(number));
     if (bind(descriptor, &address->any, address->length) != 0 ||
-        listen(descriptor, WAITING_MOST) != 0 ||
+        listen(descriptor, WAITING_MAX) != 0 ||
         getsockname(descriptor, &address->any, &address->length) != 0) {
         number = errno;
         close(descriptor);

@@ -2,16 +2,16 @@
  *
  * Addresses that are listened on, and names that a request may be for. Pure, but for opening.
  */
-#ifndef WEB_LISTEN_H
-#define WEB_LISTEN_H
+#ifndef WEB_LISTEN_ADDRESS_H
+#define WEB_LISTEN_ADDRESS_H
 
 #include <berth/error.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "base/text/span.h"
 #include "base/string_list.h"
+#include "base/text/span.h"
 
 #define LISTEN_DEFAULT "127.0.0.1:7411"
 

@@ -9,7 +9,7 @@
 #include "view/judge.h"
 
 /* Digits of a number, its sign and its point. */
-enum { NUMBER_LONGEST = 24 };
+enum { NUMBER_MAX = 24 };
 
 enum figure_kind {
     FIGURE_LEASED,
@@ -239,7 +239,7 @@ static char *put_figure(char *at, int64_t figure, bool is_thousandths)
 
 static void append_decimal(struct text *out, uint64_t number, unsigned decimals)
 {
-    char digits[NUMBER_LONGEST + 16];
+    char digits[NUMBER_MAX + 16];
 
     text_append_bytes(out, digits, (size_t)(put_decimal(digits, number, decimals) - digits));
 }
@@ -251,15 +251,15 @@ static void write_family(const struct metrics *metrics, enum figure_kind kind, s
 {
     const struct family *family = &families[kind];
     size_t prefix = strlen(family->prefix);
-    size_t most = 0;
+    size_t max = 0;
     const struct metrics_row *row;
     char *begin;
     char *at;
 
     text_append(out, family->head);
     vector_for_each (row, &metrics->rows)
-        most += prefix + row->length + NUMBER_LONGEST + 1;
-    begin = at = text_place(out, most);
+        max += prefix + row->length + NUMBER_MAX + 1;
+    begin = at = text_place(out, max);
     if (begin == NULL)
         return;
     vector_for_each (row, &metrics->rows) {

@@ -3,8 +3,8 @@
  * How busy each device was in the last minutes, so that a page that is opened now has something to
  * draw. Pure; zeroed memory knows nothing yet.
  */
-#ifndef WEB_RECENT_H
-#define WEB_RECENT_H
+#ifndef WEB_RECENT_LOADS_H
+#define WEB_RECENT_LOADS_H
 
 #include "base/text/json.h"
 #include "base/text/quantity.h"

@@ -40,10 +40,10 @@ static int take(const char *path, const struct text *content, struct token *ret_
 
     span_take_end(&line, "\n");
     span_take_end(&line, "\r");
-    if (line.length < TOKEN_SHORTEST || line.length > TOKEN_LONGEST)
+    if (line.length < TOKEN_SHORTEST || line.length > TOKEN_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: wanted a token of %d to %d characters in one line, found %zu", path,
-                         TOKEN_SHORTEST, TOKEN_LONGEST, line.length);
+                         TOKEN_SHORTEST, TOKEN_MAX, line.length);
     for (size_t i = 0; i < line.length; i++) {
         if (line.bytes[i] <= ' ' || line.bytes[i] > '~')
             return error_set(error, BERTH_ERROR_INVALID,

@@ -13,12 +13,12 @@
 #include "web/http.h"
 
 #define TOKEN_SHORTEST 16
-#define TOKEN_LONGEST  256
+#define TOKEN_MAX      256
 #define TOKEN_COOKIE   "berth_token"
 
 /* Zeroed memory: none is wanted. */
 struct token {
-    char text[TOKEN_LONGEST + 1];
+    char text[TOKEN_MAX + 1];
     size_t length;
 };
 

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 
 /* For how long an answer is good. */
@@ -86,7 +86,7 @@ static void read_file(struct past_job *job)
         .since = job->now - (int64_t)job->question.hours * DURATION_HOUR,
         .until = job->now,
         .now = job->now,
-        .most = PAST_LEASES_MOST,
+        .max = PAST_LEASES_MAX,
     };
     struct history *history = NULL;
     int code = 0;
@@ -306,11 +306,11 @@ void past_answer(struct past *past, const char *file, const struct past_question
 static int read_hours(struct span query, uint32_t *ret_hours, struct berth_error *error)
 {
     struct text text = {0};
-    uint64_t hours = PAST_HOURS_USUAL;
+    uint64_t hours = PAST_HOURS_DEFAULT;
     int code = 0;
 
     if (http_form_find(query, "hours", &text))
-        code = quantity_parse_number(text_string(&text), 1, PAST_HOURS_MOST, &hours, error);
+        code = quantity_parse_number(text_string(&text), 1, PAST_HOURS_MAX, &hours, error);
     text_finish(&text);
     if (code < 0) {
         error_wrap(error, BERTH_ERROR_INVALID, "hours");

@@ -3,8 +3,8 @@
  * Past leases over HTTP. The file may be on a disk that takes its time, so that it is read in a
  * thread; whoever asks the same at the same time gets the same answer.
  */
-#ifndef WEB_PAST_H
-#define WEB_PAST_H
+#ifndef WEB_WEB_HISTORY_H
+#define WEB_WEB_HISTORY_H
 
 #include <berth/error.h>
 #include <event2/event.h>
@@ -14,10 +14,10 @@
 #include "history/history.h"
 #include "web/http_server.h"
 
-#define PAST_LEASES_MOST  5000
-#define PAST_HOURS_MOST   168
-#define PAST_HOURS_USUAL  24
-#define PAST_ANSWERS_KEPT 8
+#define PAST_LEASES_MAX    5000
+#define PAST_HOURS_MAX     168
+#define PAST_HOURS_DEFAULT 24
+#define PAST_ANSWERS_KEPT  8
 
 /* What is asked. */
 struct past_question {

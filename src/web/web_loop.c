@@ -8,12 +8,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
+#include "web/event_timer.h"
 #include "web/events.h"
 #include "web/web_state.h"
-#include "web/event_timer.h"
 
 static const char common_headers[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -32,8 +32,8 @@ static const int64_t idle_pace = DURATION_SECOND;
 /* For how long a scrape makes us look at loads. */
 static const int64_t scrape_time = 60 * DURATION_SECOND;
 /* For a look that somebody waits for, and for the first one, before we say that we serve. */
-static const int64_t look_patience = DURATION_SECOND / 2;
-static const int64_t first_patience = 2 * DURATION_SECOND;
+static const int64_t look_timeout = DURATION_SECOND / 2;
+static const int64_t first_timeout = 2 * DURATION_SECOND;
 static const int64_t tick_time = 5 * DURATION_SECOND;
 
 static const uint32_t idle_kinds = WIRE_NEWS_HELLO | WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE;
@@ -135,8 +135,8 @@ uint64_t web_look(struct web *web, bool whole)
     web_want(web);
     if (follower_state(&web->follower) == FOLLOW_LIVE) {
         look = follower_refresh(&web->follower, whole);
-        if (!evtimer_pending(web->patience, NULL))
-            timer_start(web->patience, look_patience);
+        if (!evtimer_pending(web->timeout, NULL))
+            timer_start(web->timeout, look_timeout);
     }
     wait_for_pool(web);
     return look;
@@ -162,7 +162,7 @@ static void on_tick(evutil_socket_t none, short what, void *context)
 }
 
 /* The pool takes its time: others are not to wait for it. */
-static void on_patience(evutil_socket_t none, short what, void *context)
+static void on_timeout(evutil_socket_t none, short what, void *context)
 {
     struct web *web = context;
 
@@ -186,7 +186,7 @@ static void on_end(evutil_socket_t signals, short what, void *context)
 static size_t raise_limit(void)
 {
     const rlim_t own = 64;
-    const rlim_t wanted = SERVER_CONNECTIONS_MOST + own;
+    const rlim_t wanted = SERVER_CONNECTIONS_MAX + own;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -197,7 +197,7 @@ static size_t raise_limit(void)
             getrlimit(RLIMIT_NOFILE, &limit);
     }
     if (limit.rlim_cur >= wanted)
-        return SERVER_CONNECTIONS_MOST;
+        return SERVER_CONNECTIONS_MAX;
     return limit.rlim_cur >= 2 * own ? limit.rlim_cur - own : limit.rlim_cur / 2;
 }
 
@@ -241,8 +241,8 @@ static int make_events(struct web *web, struct berth_error *error)
     web->readable = event_new(web->base, -1, EV_READ, on_follower, web);
     web->timer = evtimer_new(web->base, on_follower, web);
     web->tick = evtimer_new(web->base, on_tick, web);
-    web->patience = evtimer_new(web->base, on_patience, web);
-    if (web->readable == NULL || web->timer == NULL || web->tick == NULL || web->patience == NULL ||
+    web->timeout = evtimer_new(web->base, on_timeout, web);
+    if (web->readable == NULL || web->timer == NULL || web->tick == NULL || web->timeout == NULL ||
         add_hosts(web) < 0)
         return error_set_memory(error);
     web->end = event_new(web->base, web->signals, EV_READ, on_end, web);
@@ -273,7 +273,7 @@ static int begin(struct web *web, struct berth_error *error)
         .inventory = web->settings->inventory,
         .kinds = idle_kinds,
         .interval = idle_pace,
-        .claims_most = EVENTS_CLAIMS_MOST,
+        .claims_max = EVENTS_CLAIMS_MAX,
         .keeps_ended = true,
     };
     const struct server_settings server = {
@@ -318,7 +318,7 @@ static void finish(struct web *web)
     free_event(web->end);
     if (web->signals >= 0)
         close(web->signals);
-    free_event(web->patience);
+    free_event(web->timeout);
     free_event(web->tick);
     free_event(web->timer);
     free_event(web->readable);
@@ -341,7 +341,7 @@ int web_serve(const struct web_settings *settings, void (*ready)(const char *url
     if (code == 0) {
         web.readers.changed = on_readers_changed;
         web.readers.context = &web;
-        timer_start(web.patience, first_patience);
+        timer_start(web.timeout, first_timeout);
         timer_start(web.tick, tick_time);
         step(&web);
         if (web.failed.code == 0)

@@ -2,8 +2,8 @@
  *
  * berth-web as a whole: a reader of the pool's event stream that shows it over HTTP.
  */
-#ifndef WEB_WEB_H
-#define WEB_WEB_H
+#ifndef WEB_WEB_LOOP_H
+#define WEB_WEB_LOOP_H
 
 #include <berth/error.h>
 

@@ -2,19 +2,19 @@
  *
  * What berth-web keeps while it runs, for the files of this room.
  */
-#ifndef WEB_STATE_H
-#define WEB_STATE_H
+#ifndef WEB_WEB_STATE_H
+#define WEB_WEB_STATE_H
 
 #include <event2/event.h>
 
 #include "view/follower.h"
 #include "view/user_names.h"
-#include "web/job_mapping.h"
-#include "web/metrics.h"
-#include "web/web_history.h"
 #include "web/event_clients.h"
 #include "web/http_server.h"
+#include "web/job_mapping.h"
+#include "web/metrics.h"
 #include "web/token.h"
+#include "web/web_history.h"
 #include "web/web_loop.h"
 
 struct web {
@@ -24,7 +24,7 @@ struct web {
     struct event *readable; /* of the follower */
     struct event *timer;    /* likewise */
     struct event *tick;     /* readers are told the time */
-    struct event *patience; /* for looks that somebody waits for */
+    struct event *timeout;  /* for looks that somebody waits for */
     struct event *end;      /* somebody wants it to end */
     int signals;            /* that say so, a signalfd; -1: none */
     struct server *server;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/wire.h"
 
-#include "base/text/choice.h"
 #include "base/error.h"
+#include "base/text/choice.h"
 #include "base/text/quantity.h"
 #include "wire/wire_tables.h"
 
@@ -115,7 +115,7 @@ static int give_up(struct text *out, size_t start, int code, struct berth_error 
         return error_set_memory(error);
     if (code == BERTH_ERROR_LIMIT)
         return error_set(error, code, "message: wanted at most %d bytes, found %zu",
-                         WIRE_MESSAGE_MOST, length);
+                         WIRE_MESSAGE_MAX, length);
     return error_set(error, code, "message: wanted values within their limits, found one beyond");
 }
 
@@ -135,7 +135,7 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
     code = tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, out);
     if (code == 0 && text_failed(out))
         code = BERTH_ERROR_MEMORY;
-    if (code == 0 && out->length - start > WIRE_MESSAGE_MOST)
+    if (code == 0 && out->length - start > WIRE_MESSAGE_MAX)
         code = BERTH_ERROR_LIMIT;
     if (code < 0)
         return give_up(out, start, code, error);
@@ -149,9 +149,9 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
 
 static int check_header(const unsigned char *bytes, size_t length, struct berth_error *error)
 {
-    if (length > WIRE_MESSAGE_MOST)
+    if (length > WIRE_MESSAGE_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "message: wanted at most %d bytes, found %zu",
-                         WIRE_MESSAGE_MOST, length);
+                         WIRE_MESSAGE_MAX, length);
     if (length < WIRE_HEADER_SIZE)
         return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted at least %d bytes, found %zu",
                          WIRE_HEADER_SIZE, length);

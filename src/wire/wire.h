@@ -3,7 +3,7 @@
  * What clients and the daemon say to each other, as plain values and as bytes. Pure functions over
  * memory: no I/O; any thread may call them. docs/PROTOCOL.md says what each message does.
  *
- * A message is one packet of a SEQPACKET socket, at most WIRE_MESSAGE_MOST bytes:
+ * A message is one packet of a SEQPACKET socket, at most WIRE_MESSAGE_MAX bytes:
  *
  *     byte 0        u8   version: WIRE_VERSION
  *     byte 1        u8   type: enum wire_type, never 0
@@ -12,14 +12,14 @@
  *     byte 8 to 15  u64  number: chosen by the client for each thing it asks; what is said about
  *                        that thing carries the same number; 0 with WIRE_RELEASE, _CANCEL and
  *                        _STOP: no answer is wanted
- *     byte 16 on         fields, as model/tagged.h describes them
+ *     byte 16 on         fields, as codec/tagged.h describes them
  *
  * All types share one set of fields; each uses some and ignores the rest. Later versions add types
  * and tags. A client ignores types that it does not know; the daemon answers them with WIRE_REFUSED
  * and BERTH_ERROR_INVALID, since somebody waits for it.
  */
-#ifndef WIRE_MESSAGE_H
-#define WIRE_MESSAGE_H
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -34,13 +34,13 @@
 
 #define WIRE_VERSION       1
 #define WIRE_HEADER_SIZE   16
-#define WIRE_MESSAGE_MOST  (128 * 1024)
-#define WIRE_TEXT_LONGEST  4096
-#define WIRE_MASKS_MOST    16
+#define WIRE_MESSAGE_MAX   (128 * 1024)
+#define WIRE_TEXT_MAX      4096
+#define WIRE_MASKS_MAX     16
 #define WIRE_PAGE_ITEMS    1024 /* of each kind in one message at most */
 #define WIRE_GRANT_DEVICES 32   /* in one WIRE_GRANTED at most: 4 KiB for each */
 /* What a message takes at most when it is read, whatever its bytes say. */
-#define WIRE_MEMORY_MOST (2 * 1024 * 1024)
+#define WIRE_MEMORY_MAX (2 * 1024 * 1024)
 
 /* Never renumber, only append. */
 enum wire_type {
@@ -269,8 +269,9 @@ struct wire_message {
     bool more;
     int64_t granted;
     struct optional_number expires;
-    bool stay;        /* its holder may be told something later, and is to stay to hear it */
-    char *mps_root;   /* of a lease that shares by MPS: see model/mps.h; NULL: it does not */
+    bool stay;      /* its holder may be told something later, and is to stay to hear it */
+    char *mps_root; /* of a lease that shares by MPS: see model/mps_directories.h; NULL: it does not
+                     */
     uint32_t vendors; /* bits of enum vendor: what the host has */
     char *socket;
     char *pool; /* the same as long as ids go on counting */
@@ -309,13 +310,13 @@ struct wire_message {
 void wire_message_finish(struct wire_message *message);
 
 /* Appends the message as bytes. What only people read (command, text, version_text, and the texts
- * of leases and claims) is cut when it is longer than WIRE_TEXT_LONGEST. Fails with
+ * of leases and claims) is cut when it is longer than WIRE_TEXT_MAX. Fails with
  * BERTH_ERROR_LIMIT (too long), _INVALID (a value beyond its limit) or _MEMORY; the text is as
  * before then. */
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error);
 
 /* Reads one packet. The caller finishes *ret_message, which is untouched on failure. Fails with
- * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MOST) or _MEMORY. A type that this version
+ * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MAX) or _MEMORY. A type that this version
  * does not know is no failure: its fields are read as far as they are known. Nor is a state, end,
  * sharing, priority, health or section beyond those: they stay the numbers that they are. Whether
  * all is there that a type needs (a request, a token), and whether it makes sense, the caller

@@ -2,8 +2,8 @@
  *
  * The members of messages by their tags; only this room includes it.
  */
-#ifndef WIRE_TABLES_H
-#define WIRE_TABLES_H
+#ifndef WIRE_WIRE_TABLES_H
+#define WIRE_WIRE_TABLES_H
 
 #include "codec/tagged.h"
 

@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define RULES_MOST 32
-#define NAMES_MOST 64
+#define RULES_MAX 32
+#define NAMES_MAX 64
 
 enum action { ACTION_REFUSE, ACTION_GRUMBLE, ACTION_LIE, ACTION_HOLD };
 
@@ -33,8 +33,8 @@ bool is_initialised;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
-static struct rule rules[RULES_MOST];
-static struct count counts[NAMES_MOST];
+static struct rule rules[RULES_MAX];
+static struct count counts[NAMES_MAX];
 static unsigned starts;
 static unsigned held;
 static _Thread_local struct stack own_stack;
@@ -43,9 +43,9 @@ static void count_call(const char *name)
 {
     struct count *count = counts;
 
-    while (count < counts + NAMES_MOST && count->count > 0 && strcmp(count->name, name) != 0)
+    while (count < counts + NAMES_MAX && count->count > 0 && strcmp(count->name, name) != 0)
         count++;
-    if (count == counts + NAMES_MOST)
+    if (count == counts + NAMES_MAX)
         abort();
     strncpy(count->name, name, sizeof(count->name) - 1);
     count->count++;
@@ -54,7 +54,7 @@ static void count_call(const char *name)
 /* A rule that is for everybody is for every unit. */
 static struct rule *find_rule(enum action action, const char *name, int unit)
 {
-    for (struct rule *rule = rules; rule < rules + RULES_MOST; rule++) {
+    for (struct rule *rule = rules; rule < rules + RULES_MAX; rule++) {
         if (rule->times != 0 && rule->action == action && strcmp(rule->name, name) == 0 &&
             (rule->unit == CUDA_DOUBLE_ANY || rule->unit == unit))
             return rule;
@@ -179,7 +179,7 @@ static void add_rule(const struct rule *rule, const char *name)
     struct rule *place = NULL;
 
     pthread_mutex_lock(&mutex);
-    for (struct rule *other = rules; other < rules + RULES_MOST; other++) {
+    for (struct rule *other = rules; other < rules + RULES_MAX; other++) {
         if (other->times == 0)
             place = place == NULL ? other : place;
         else if (other->action == rule->action && other->unit == rule->unit &&
@@ -276,7 +276,7 @@ EXPORTED unsigned cuda_double_calls(const char *name)
     unsigned found = 0;
 
     pthread_mutex_lock(&mutex);
-    for (unsigned i = 0; i < NAMES_MOST; i++) {
+    for (unsigned i = 0; i < NAMES_MAX; i++) {
         if (counts[i].count > 0 && strcmp(counts[i].name, name) == 0)
             found = counts[i].count;
     }
@@ -311,7 +311,7 @@ EXPORTED void cuda_double_await(unsigned threads)
 EXPORTED void cuda_double_let_go(void)
 {
     pthread_mutex_lock(&mutex);
-    for (struct rule *rule = rules; rule < rules + RULES_MOST; rule++) {
+    for (struct rule *rule = rules; rule < rules + RULES_MAX; rule++) {
         if (rule->action == ACTION_HOLD)
             rule->times = 0;
     }

@@ -13,7 +13,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-#define STACK_MOST 64
+#define STACK_MAX 64
 
 /* A unit's primary context. Its address is the handle. */
 struct primary {
@@ -27,7 +27,7 @@ struct primary {
 struct stack {
     unsigned start; /* of the driver that they are of */
     unsigned depth;
-    struct primary *items[STACK_MOST];
+    struct primary *items[STACK_MAX];
 };
 
 /* A call that has begun, and so holds the lock. */

@@ -329,7 +329,7 @@ EXPORTED int cuCtxPushCurrent_v2(void *context)
 
     if (status == 0 && unit < 0)
         status = context == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
-    if (status == 0 && stack->depth == STACK_MOST)
+    if (status == 0 && stack->depth == STACK_MAX)
         abort();
     if (status == 0)
         stack->items[stack->depth++] = &primaries[unit];

@@ -46,11 +46,11 @@
 #define DONE "done\n"
 
 enum {
-    CLIENTS_MOST = 48,
-    LINE_MOST = 512,
-    PATH_MOST = 512,
-    DEVICES_MOST = 8,
-    ANSWER_MOST = 16 * 1024
+    CLIENTS_MAX = 48,
+    LINE_LENGTH_MAX = 512,
+    PATH_LENGTH_MAX = 512,
+    DEVICES_MAX = 8,
+    ANSWER_MAX = 16 * 1024
 };
 
 /* Somebody who is connected: a client of the device, or who gives a command. */
@@ -65,12 +65,12 @@ static struct control {
     const char *faults;
     const char *pipes;
     const char *logs;
-    char path[PATH_MOST]; /* of the socket */
+    char path[PATH_LENGTH_MAX]; /* of the socket */
     int listener;
-    struct peer peers[CLIENTS_MOST];
+    struct peer peers[CLIENTS_MAX];
     pid_t server; /* 0: none */
     char percentage[32];
-    char limits[DEVICES_MOST][32];
+    char limits[DEVICES_MAX][32];
     bool is_ending;
     int64_t end_at; /* 0: when the last client is gone */
 } control = {.percentage = "100.0"};
@@ -83,19 +83,19 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-static const char *variable(const char *name, const char *usual)
+static const char *variable(const char *name, const char *ordinary)
 {
     const char *value = getenv(name);
 
-    return value == NULL || *value == '\0' ? usual : value;
+    return value == NULL || *value == '\0' ? ordinary : value;
 }
 
 /* Whether the file of faults has a line that begins with these words; what follows them goes into
  * `rest`. */
-static bool has_fault(const char *words, char rest[LINE_MOST])
+static bool has_fault(const char *words, char rest[LINE_LENGTH_MAX])
 {
     FILE *file = fopen(control.faults, "re");
-    char line[LINE_MOST];
+    char line[LINE_LENGTH_MAX];
     bool found = false;
 
     while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
@@ -103,7 +103,8 @@ static bool has_fault(const char *words, char rest[LINE_MOST])
         found = strncmp(line, words, strlen(words)) == 0 &&
                 (line[strlen(words)] == '\0' || line[strlen(words)] == ' ');
         if (found)
-            snprintf(rest, LINE_MOST, "%s", line + strlen(words) + (line[strlen(words)] == ' '));
+            snprintf(rest, LINE_LENGTH_MAX, "%s",
+                     line + strlen(words) + (line[strlen(words)] == ' '));
     }
     if (file != NULL)
         fclose(file);
@@ -116,8 +117,8 @@ static void say(const char *file, const char *who, const char *format, ...)
 
 static void say(const char *file, const char *who, const char *format, ...)
 {
-    char path[PATH_MOST];
-    char words[LINE_MOST + PATH_MOST];
+    char path[PATH_LENGTH_MAX];
+    char words[LINE_LENGTH_MAX + PATH_LENGTH_MAX];
     char date[32];
     struct tm parts;
     struct timespec time;
@@ -144,13 +145,13 @@ static void say(const char *file, const char *who, const char *format, ...)
 
 static void be_server(void)
 {
-    char rest[LINE_MOST];
+    char rest[LINE_LENGTH_MAX];
 
     prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
     if (has_fault("leave-session", rest))
         setsid();
     close(control.listener);
-    for (int i = 0; i < CLIENTS_MOST; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         if (control.peers[i].socket >= 0)
             close(control.peers[i].socket);
     }
@@ -183,7 +184,7 @@ static int count_clients(void)
 {
     int count = 0;
 
-    for (int i = 0; i < CLIENTS_MOST; i++)
+    for (int i = 0; i < CLIENTS_MAX; i++)
         count += control.peers[i].socket >= 0 && control.peers[i].is_client;
     return count;
 }
@@ -195,7 +196,7 @@ static void answer(struct peer *peer, const char *format, ...)
 
 static void answer(struct peer *peer, const char *format, ...)
 {
-    char words[LINE_MOST];
+    char words[LINE_LENGTH_MAX];
     va_list arguments;
 
     va_start(arguments, format);
@@ -227,7 +228,7 @@ static void list_clients(struct peer *peer, pid_t server)
         answer(peer, "Server %d not found\n", (int)server);
         return;
     }
-    for (int i = 0; i < CLIENTS_MOST; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         if (control.peers[i].socket >= 0 && control.peers[i].is_client)
             answer(peer, "%d\n", (int)control.peers[i].pid);
     }
@@ -238,7 +239,7 @@ static void set_limit(struct peer *peer, const char *arguments)
     char *size;
     unsigned long device = strtoul(arguments, &size, 10);
 
-    if (size == arguments || *size != ' ' || device >= DEVICES_MOST)
+    if (size == arguments || *size != ' ' || device >= DEVICES_MAX)
         answer(peer, "Invalid arguments\n");
     else
         snprintf(control.limits[device], sizeof(control.limits[device]), "%s", size + 1);
@@ -246,7 +247,7 @@ static void set_limit(struct peer *peer, const char *arguments)
 
 static void quit(struct peer *peer, const char *arguments)
 {
-    char rest[LINE_MOST];
+    char rest[LINE_LENGTH_MAX];
     const char *seconds;
 
     if (has_fault("refuse-quit", rest)) {
@@ -265,7 +266,7 @@ static void quit(struct peer *peer, const char *arguments)
 
 static void obey(struct peer *peer, const char *line)
 {
-    char rest[LINE_MOST];
+    char rest[LINE_LENGTH_MAX];
     const char *words;
 
     if (has_fault("crash", rest) && after(line, rest) != NULL)
@@ -283,7 +284,7 @@ static void obey(struct peer *peer, const char *line)
         snprintf(control.percentage, sizeof(control.percentage), "%.1f", strtod(words, NULL));
         answer(peer, "%s\n", control.percentage);
     } else if ((words = after(line, "get_default_device_pinned_mem_limit")) != NULL) {
-        answer(peer, "%s\n", control.limits[strtoul(words, NULL, 10) % DEVICES_MOST]);
+        answer(peer, "%s\n", control.limits[strtoul(words, NULL, 10) % DEVICES_MAX]);
     } else if ((words = after(line, "set_default_device_pinned_mem_limit")) != NULL) {
         set_limit(peer, words);
     } else if (after(line, "shutdown_server") != NULL) {
@@ -329,7 +330,7 @@ static void accept_peer(void)
         close(socket);
         return;
     }
-    for (int i = 0; i < CLIENTS_MOST; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         if (control.peers[i].socket < 0) {
             control.peers[i] = (struct peer){.socket = socket, .pid = credentials.pid};
             return;
@@ -340,7 +341,7 @@ static void accept_peer(void)
 
 static void read_peer(struct peer *peer)
 {
-    char line[LINE_MOST];
+    char line[LINE_LENGTH_MAX];
     ssize_t length = recv(peer->socket, line, sizeof(line) - 1, 0);
 
     if (length <= 0) {
@@ -355,7 +356,7 @@ static void end(void)
 {
     end_server();
     unlink(control.path);
-    for (int i = 0; i < CLIENTS_MOST; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         if (control.peers[i].socket >= 0 && control.peers[i].waits_for_end)
             answer(&control.peers[i], DONE);
     }
@@ -366,15 +367,15 @@ static void end(void)
 static void serve(void)
 {
     for (;;) {
-        struct pollfd polled[CLIENTS_MOST + 1] = {{.fd = control.listener, .events = POLLIN}};
+        struct pollfd polled[CLIENTS_MAX + 1] = {{.fd = control.listener, .events = POLLIN}};
 
         if (control.is_ending &&
             (count_clients() == 0 || (control.end_at != 0 && now() >= control.end_at)))
             end();
-        for (int i = 0; i < CLIENTS_MOST; i++)
+        for (int i = 0; i < CLIENTS_MAX; i++)
             polled[i + 1] = (struct pollfd){.fd = control.peers[i].socket, .events = POLLIN};
-        poll(polled, CLIENTS_MOST + 1, control.is_ending ? 20 : -1);
-        for (int i = 0; i < CLIENTS_MOST; i++) {
+        poll(polled, CLIENTS_MAX + 1, control.is_ending ? 20 : -1);
+        for (int i = 0; i < CLIENTS_MAX; i++) {
             if (polled[i + 1].fd >= 0 && polled[i + 1].revents != 0)
                 read_peer(&control.peers[i]);
         }
@@ -385,7 +386,7 @@ static void serve(void)
 
 static void write_pid(void)
 {
-    char path[PATH_MOST];
+    char path[PATH_LENGTH_MAX];
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/nvidia-cuda-mps-control.pid", control.pipes);
@@ -406,7 +407,7 @@ static int listen_there(void)
     control.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(control.listener, (struct sockaddr *)&address, sizeof(address)) < 0)
         return -1;
-    return listen(control.listener, CLIENTS_MOST);
+    return listen(control.listener, CLIENTS_MAX);
 }
 
 static void leave_terminal(void)
@@ -420,9 +421,9 @@ static void leave_terminal(void)
 
 static int run_daemon(bool in_background)
 {
-    char rest[LINE_MOST];
+    char rest[LINE_LENGTH_MAX];
 
-    for (int i = 0; i < CLIENTS_MOST; i++)
+    for (int i = 0; i < CLIENTS_MAX; i++)
         control.peers[i].socket = -1;
     if (has_fault("fail", rest)) {
         fprintf(stderr, "%s\n", rest);
@@ -469,7 +470,7 @@ static int dial(void)
 static int command(const char *line)
 {
     int daemon = dial();
-    char words[ANSWER_MOST];
+    char words[ANSWER_MAX];
     size_t length = 0;
     ssize_t got;
     bool is_done;
@@ -493,7 +494,7 @@ static int command(const char *line)
 static int be_client(void)
 {
     int daemon = dial();
-    char words[LINE_MOST];
+    char words[LINE_LENGTH_MAX];
     ssize_t length;
 
     if (daemon < 0 || send(daemon, "client\n", strlen("client\n"), MSG_NOSIGNAL) < 0 ||
@@ -511,8 +512,8 @@ static int be_client(void)
 
 int main(int argc, char **argv)
 {
-    static char faults[PATH_MOST];
-    char line[LINE_MOST];
+    static char faults[PATH_LENGTH_MAX];
+    char line[LINE_LENGTH_MAX];
     int code = EXIT_SUCCESS;
 
     snprintf(faults, sizeof(faults), "%s.faults", argv[0]);

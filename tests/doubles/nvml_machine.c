@@ -29,7 +29,7 @@ static const struct {
     {"remapped", FACT_REMAPPED, 4}, /* corrected, uncorrected, pending, failed */
     {"retired-pending", FACT_RETIRED_PENDING, 1},
     {"mig", FACT_MIG, 2}, /* current and pending mode */
-    {"mig-most", FACT_MIG_MOST, 1},
+    {"mig-most", FACT_MIG_MAX, 1},
     {"gpu-instance", FACT_GPU_INSTANCE, 1},
     {"compute-instance", FACT_COMPUTE_INSTANCE, 1},
     {"pcie", FACT_PCIE, 4}, /* generation and width: most, current */

@@ -90,7 +90,7 @@ def test_request(sandbox, daemon, process, args, before):
     words = [*args, process.pid] if before else [process.pid, *args]
     program, client, claim = adopting(sandbox, daemon, *words)
     assert not claim.get("present")
-    assert claim["request"].get("all", claim["request"].get("least", 1)) == {"-n2": 2}.get(args[0], 1)
+    assert claim["request"].get("all", claim["request"].get("gpus_min", 1)) == {"-n2": 2}.get(args[0], 1)
     client.grant(claim)
     assert program.wait() == 0
 

@@ -143,7 +143,7 @@ def test_waiting(machine):
 
 def test_waiting_beyond_a_restart(machine):
     machine.start("bounds: {waiting: 3}\n")
-    machine.root.claim({"least": 4, "most": 4}, hold=wire.HOLDS["PROCESS"])
+    machine.root.claim({"gpus_min": 4, "gpus_max": 4}, hold=wire.HOLDS["PROCESS"])
     with machine.connect(MALLORY) as mallory:
         for _ in range(3):
             queue_claim(mallory, {})
@@ -193,7 +193,7 @@ def test_leases_within_leases(machine):
 def test_rules_of_later(machine):
     """Lower bounds drop nothing; higher ones hold at once."""
     machine.start()
-    machine.root.claim({"least": 4, "most": 4})
+    machine.root.claim({"gpus_min": 4, "gpus_max": 4})
     clients = [machine.connect(MALLORY) for _ in range(10)]
     for client in clients:
         queue_claim(client, {})
@@ -277,8 +277,8 @@ def test_dear_questions(machine):
     with machine.connect(MALLORY) as mallory, machine.connect(TRUDY) as trudy:
         with machine.connect(OSCAR) as oscar, machine.connect(ALICE) as alice:
             for i in range(900):
-                queue_claim(mallory, {"least": 2, "most": 2, "wanted": ["nvidia0", "nvidia1"], "name": f"n{i}"})
-                trudy.send("TEST", request={"least": 4, "most": 4, "name": f"n{i}"})
+                queue_claim(mallory, {"gpus_min": 2, "gpus_max": 2, "wanted": ["nvidia0", "nvidia1"], "name": f"n{i}"})
+                trudy.send("TEST", request={"gpus_min": 4, "gpus_max": 4, "name": f"n{i}"})
             mine = {"wanted": ["nvidia3"]}
             times = []
             for _ in range(60):
@@ -397,7 +397,7 @@ def connect_often(path):
 def claim_often(path):
     """Claims what others hold, and cancels it or not, and does not wait for any answer."""
     client = wire.connect(path, timeout=60)
-    claim = {"least": 3, "most": 3, "wanted": ["nvidia0", "nvidia1", "nvidia2"]}
+    claim = {"gpus_min": 3, "gpus_max": 3, "wanted": ["nvidia0", "nvidia1", "nvidia2"]}
     refused = granted = 0
     for i in range(TRIES // 10):
         for j in range(10):
@@ -441,7 +441,7 @@ def served_times(machine, alice, goes_on):
 
 def test_twenty_thousand_tries(machine):
     machine.start()
-    machine.root.claim({"least": 3, "most": 3})
+    machine.root.claim({"gpus_min": 3, "gpus_max": 3})
     with machine.connect(ALICE) as alice:
         served_times(machine, alice, lambda count: count < 20)
         daemon_log.wait_for(machine.log, "recorder", what="started")

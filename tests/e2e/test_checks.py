@@ -231,7 +231,7 @@ def test_many_devices_at_once(pool_of, site):
     assert pool.berth("run", "-n", "24", "true").code == 0
     site.until("begin", "epilog", count=16)
     with wire.connect(pool.socket) as client:
-        number = client.send_claim({"least": 24, "most": 24})
+        number = client.send_claim({"gpus_min": 24, "gpus_max": 24})
         until_pending(pool, 1)
         assert len(site.lines("begin")) == 16
         site.let_go("epilog")
@@ -328,7 +328,7 @@ def test_a_holder_is_told_after_the_prolog(pool_of, site):
     site.hold("prolog")
     start(pool)
     with wire.connect(pool.socket) as client:
-        number = client.send_claim({"least": 2, "most": 2, "name": "both"})
+        number = client.send_claim({"gpus_min": 2, "gpus_max": 2, "name": "both"})
         waiting = client.answer(number, ("WAITING",))
         site.until("begin", "prolog", count=2)
         [lease] = look(pool)["leases"]

@@ -101,7 +101,7 @@ def test_only_what_is_wanted(reader_of, client):
     queue, loads = reader_of(QUEUE), reader_of(LOAD)
     queue.next()
     loads.next()
-    client.claim({"least": 8, "most": 8})
+    client.claim({"gpus_min": 8, "gpus_max": 8})
     number = client.send_claim()
     client.receive(number, ("WAITING",))
     assert queue.next()["kinds"] == QUEUE
@@ -210,10 +210,10 @@ def test_a_lease_is_told_of_by_the_next_daemon(pool, reader_of):
 
 def test_counting(reader_of, client):
     reader = reader_of()
-    lease = client.claim({"least": 8, "most": 8})["id"]
+    lease = client.claim({"gpus_min": 8, "gpus_max": 8})["id"]
     waiting = client.send_claim()
     client.receive(waiting, ("WAITING",))
-    for request in ({"nonblock": True}, {"least": 9, "most": 9}, {"policy": "none"}, {"wait": 1}):
+    for request in ({"nonblock": True}, {"gpus_min": 9, "gpus_max": 9}, {"policy": "none"}, {"wait": 1}):
         with pytest.raises(wire.Refused):
             client.claim(request)
     number = client.send_claim()

@@ -73,7 +73,7 @@ def send_bad(pool, data, error=SYNTAX):
         return expect_closing(client, error)
 
 
-GOOD = wire.encode("CLAIM", 1, request={"least": 1}, token_high=5, token_low=6, command="x")
+GOOD = wire.encode("CLAIM", 1, request={"gpus_min": 1}, token_high=5, token_low=6, command="x")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_replayed_claim(served):
     """The same token is the same claim, whoever sends it: never a second lease."""
     token = secrets.randbits(128) | 1 << 64
     with wire.connect(str(served.socket)) as first, wire.connect(str(served.socket)) as second:
-        request = {"least": 4, "most": 4}
+        request = {"gpus_min": 4, "gpus_max": 4}
         queued = first.receive(first.send_claim(request, token), kinds=("WAITING",))["id"]
         for _ in range(50):
             assert second.receive(second.send_claim(request, token), kinds=("WAITING",))["id"] == queued
@@ -207,7 +207,7 @@ def test_token_of_somebody_else(sandbox, pool_of):
     with sandbox.start(["berthd", "--socket", path, "--inventory", pool.inventory]) as daemon:
         until_served(path)
         with wire.connect(str(path)) as client:
-            lease = client.claim({"least": 2, "most": 2}, token=tokens[0])
+            lease = client.claim({"gpus_min": 2, "gpus_max": 2}, token=tokens[0])
             client.receive(client.send_claim(token=tokens[1]), kinds=("WAITING",))
             support = str(Path(wire.__file__).parent)
             words = [sys.executable, "-c", REPLAY, support, path, lease["id"], *tokens]
@@ -246,7 +246,7 @@ def test_gone_in_the_midst(served):
     for _ in range(60):
         client = wire.connect(str(served.socket))
         for i in range(20):
-            client.send_claim({"least": 1 + i % 3, "most": 3})
+            client.send_claim({"gpus_min": 1 + i % 3, "gpus_max": 3})
             client.send("LOOK", section=1)
             client.send("WATCH", id=served.lease)
             client.send("TEST", request={})

@@ -40,7 +40,7 @@ def leases(machine):
 def test_lease_of_somebody_else(machine):
     """Nothing is granted within it."""
     with machine.connect(ALICE) as alice, machine.connect(MALLORY) as mallory:
-        lease = alice.claim({"least": 4, "most": 4})["id"]
+        lease = alice.claim({"gpus_min": 4, "gpus_max": 4})["id"]
         with pytest.raises(wire.Refused) as refused:
             mallory.claim({}, parent=lease)
         assert refused.value.error == wire.ERRORS["PERMISSION"]

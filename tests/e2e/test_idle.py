@@ -52,7 +52,7 @@ def test_use_takes_the_mark_away(hardware_of, site):
     site.configure("notify", idle_warning="1s")
     start(pool)
     with wire.connect(pool.socket) as client:
-        number = client.send_claim({"least": 2, "most": 2})
+        number = client.send_claim({"gpus_min": 2, "gpus_max": 2})
         grant = client.granted(number)
         until_lease(pool, grant["id"], lambda lease: lease.get("idle_warned"), "a mark")
         assert warning(client, number).get("duration", 0) == 0

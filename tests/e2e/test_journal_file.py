@@ -64,11 +64,11 @@ def scene(pool_of):
     daemon = start_daemon(pool)
     claimed = Claimed()
     with wire.connect(str(pool.socket)) as client:
-        claimed.make(client, {}, {"least": 2, "most": 2})
+        claimed.make(client, {}, {"gpus_min": 2, "gpus_max": 2})
         [first, second] = claimed.tokens
-        claimed.make(client, {"least": 3, "most": 3}, {"time": 3600 * 10**9}, {"name": "late"})
+        claimed.make(client, {"gpus_min": 3, "gpus_max": 3}, {"time": 3600 * 10**9}, {"name": "late"})
         client.release(second)
-        claimed.make(client, {}, {"least": 4, "most": 4})
+        claimed.make(client, {}, {"gpus_min": 4, "gpus_max": 4})
         daemon.kill(signal.SIGKILL)
         forget(pool, daemon)
     return pool, claimed, journals.used(journal_of(pool).read_bytes()), first
@@ -200,7 +200,7 @@ def test_compaction(pool_of):
     claimed = Claimed()
     sizes = []
     with wire.connect(str(pool.socket)) as client:
-        claimed.make(client, {"name": "kept"}, {"least": 4, "most": 4, "name": "waits"})
+        claimed.make(client, {"name": "kept"}, {"gpus_min": 4, "gpus_max": 4, "name": "waits"})
         for _ in range(120):
             for number in [client.send_claim({"wanted": [f"nvidia{i % 3 + 1}"], "nonblock": True}) for i in range(3)]:
                 with pytest.raises(wire.Refused):  # they would delay the one that waits

@@ -163,7 +163,7 @@ def test_devices_have_their_own(pool_of, mps):
     assert pool.berth("status").code == 0
     with wire.connect(pool.socket) as client:
         # Ranks may have several devices, each of them its own control daemon.
-        both = claim(client, least=2, most=2, ranks=True)
+        both = claim(client, gpus_min=2, gpus_max=2, ranks=True)
         controls = mps.controls()
         assert sorted(controls) == ["nvidia0", "nvidia1"]
         assert len({control.pid for control in controls.values()}) == 2
@@ -272,7 +272,7 @@ def test_directories_of_ones_own_for_several(pool_of, mps, sandbox):
     assert pool.berth("status").code == 0
     pipe = sandbox.directory / "pipe"
     with wire.connect(pool.socket) as client:
-        claim(client, least=2, most=2, ranks=True, mps_pipe_dir=str(pipe))
+        claim(client, gpus_min=2, gpus_max=2, ranks=True, mps_pipe_dir=str(pipe))
         controls = mps.controls()
         for device in ("nvidia0", "nvidia1"):
             assert controls[device].pipe == pipe / device

@@ -34,7 +34,7 @@ def test_free_devices(plan):
     code, answer = plan("-n", "2", slots=[slot(0, "LEASED"), slot(1), slot(2), slot(3, "SICK")])
     assert (code, answer.splitlines()[0]) == (0, "now: nvidia1,nvidia2")
     request = plan.question["request"]
-    assert (request["least"], request["nonblock"]) == (2, True)
+    assert (request["gpus_min"], request["nonblock"]) == (2, True)
 
 
 def test_who_holds_what_is_wanted(plan):

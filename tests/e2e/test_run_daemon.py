@@ -24,7 +24,7 @@ def test_claim(sandbox, daemon):
         assert claim["command"] == "echo a b --json"
         assert claim["hold"] == wire.HOLDS["PROCESS"]
         assert claim["masks"] == ["CUDA_VISIBLE_DEVICES=0,1"]
-        assert (claim["parent"], claim["request"]["least"], claim["request"]["name"]) == (3, 2, "x")
+        assert (claim["parent"], claim["request"]["gpus_min"], claim["request"]["name"]) == (3, 2, "x")
         assert claim["token_high"] or claim["token_low"]
         client.grant(claim)
         client.expect_end()  # it has become the command

@@ -80,7 +80,7 @@ def test_a_long_queue(pool_of, sandbox):
     holder = pool.hold()
     with wire.connect(str(pool.socket)) as client:
         for _ in range(520):
-            client.send_claim({"least": 1})
+            client.send_claim({"gpus_min": 1})
         until_pending(pool, 520)
         with serving(sandbox) as web, web.events() as events:
             hello = events.wait("hello")

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { WORDS_MOST = 64 };
+enum { WORDS_MAX = 64 };
 
 /* Cuts `line` into words and points argv at them, the verb's name first. Returns argc. */
 static int split(char *line, size_t size, char **argv)
@@ -21,7 +21,7 @@ static int split(char *line, size_t size, char **argv)
     int argc = 0;
 
     argv[argc++] = (char *)"verb";
-    for (char *word = line; word < end && argc < WORDS_MOST;) {
+    for (char *word = line; word < end && argc < WORDS_MAX;) {
         argv[argc++] = word;
         while (word < end && *word != '\0' && *word != '\n')
             word++;
@@ -70,7 +70,7 @@ static void try_words(parse_words *parse, int argc, char **argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *argv[WORDS_MOST + 1];
+    char *argv[WORDS_MAX + 1];
     char *line = malloc(size + 1);
     int argc;
 

@@ -31,17 +31,17 @@ static void walk(const struct cdi_registry *entries)
     size_t bytes = 0;
     char *const *node;
 
-    require(entries->count > 0 && entries->count <= CDI_ENTRIES_MOST);
+    require(entries->count > 0 && entries->count <= CDI_ENTRIES_MAX);
     vector_for_each (entry, entries) {
         walk_name(entry->name);
         for (other = entries->items; other < entry; other++)
             require(strcmp(other->name, entry->name) != 0);
         vector_for_each (node, &entry->nodes) {
-            require((*node)[0] == '/' && strlen(*node) <= CDI_TEXT_LONGEST);
+            require((*node)[0] == '/' && strlen(*node) <= CDI_TEXT_MAX);
             bytes += strlen(*node);
         }
     }
-    require(bytes <= CDI_BYTES_MOST);
+    require(bytes <= CDI_BYTES_MAX);
 }
 
 /* The device that has what the first entry has: if any entry is found, it is one that is there. */

@@ -43,7 +43,7 @@ static void walk_numbers(const struct number_list *list)
 {
     const uint32_t *number;
 
-    require(list->count <= CONFIGURED_PEOPLE_MOST);
+    require(list->count <= CONFIGURED_PEOPLE_MAX);
     vector_for_each (number, list) {
         require(*number != UINT32_MAX);
         require(number_list_has(list, *number));
@@ -71,7 +71,7 @@ static void walk_limits(const struct configuration *configuration)
     const struct device_limit *other;
 
     walk_allowance(&configuration->each_user);
-    require(configuration->limits.count <= CONFIGURED_LIMITS_MOST);
+    require(configuration->limits.count <= CONFIGURED_LIMITS_MAX);
     vector_for_each (limit, &configuration->limits) {
         require(limit->key != UINT32_MAX);
         walk_allowance(&limit->allowance);
@@ -81,9 +81,9 @@ static void walk_limits(const struct configuration *configuration)
             require(other == limit || other->key != limit->key ||
                     other->is_group != limit->is_group);
     }
-    require(bounds->connections >= 1 && bounds->connections <= BOUND_CONNECTIONS_MOST);
-    require(bounds->messages >= 1 && bounds->messages <= BOUND_MESSAGES_MOST);
-    require(bounds->waiting >= 1 && bounds->waiting <= BOUND_WAITING_MOST);
+    require(bounds->connections >= 1 && bounds->connections <= BOUND_CONNECTIONS_MAX);
+    require(bounds->messages >= 1 && bounds->messages <= BOUND_MESSAGES_MAX);
+    require(bounds->waiting >= 1 && bounds->waiting <= BOUND_WAITING_MAX);
 }
 
 static void walk_id(struct device_id id)
@@ -99,7 +99,7 @@ static void walk_devices(const struct configuration *configuration)
     const struct device_id_list *preferred = &configuration->preferred;
     const struct reserved_list *reserved = &configuration->reserved;
 
-    require(preferred->count <= DEVICE_ID_LIST_MOST && reserved->count <= DEVICE_ID_LIST_MOST);
+    require(preferred->count <= DEVICE_ID_LIST_MAX && reserved->count <= DEVICE_ID_LIST_MAX);
     for (size_t i = 0; i < preferred->count; i++) {
         walk_id(preferred->items[i]);
         for (size_t other = 0; other < i; other++)
@@ -117,7 +117,7 @@ static void walk_command(const struct string_list *words)
 {
     char **word;
 
-    require(words->count <= CONFIGURED_WORDS_MOST);
+    require(words->count <= CONFIGURED_WORDS_MAX);
     require(words->count == 0 || words->items[0][0] == '/');
     vector_for_each (word, words)
         require(is_text(*word, 4095));
@@ -130,13 +130,13 @@ static void walk_programs(const struct configuration *configuration)
 
     require(configuration->squatters == SQUATTING_AVOIDED ||
             configuration->squatters == SQUATTING_IGNORED);
-    require(configuration->squatters_except.count <= CONFIGURED_PROGRAMS_MOST);
+    require(configuration->squatters_except.count <= CONFIGURED_PROGRAMS_MAX);
     vector_for_each (name, &configuration->squatters_except)
         require(is_text(*name, 255) && strchr(*name, '/') == NULL);
     for (size_t i = 0; i < COUNT(checks); i++) {
         walk_command(&checks[i]->words);
-        require(checks[i]->deadline >= CHECK_DEADLINE_LEAST &&
-                checks[i]->deadline <= CHECK_DEADLINE_MOST);
+        require(checks[i]->deadline >= CHECK_DEADLINE_MIN &&
+                checks[i]->deadline <= CHECK_DEADLINE_MAX);
     }
     walk_command(&configuration->notify);
     require(configuration->mps_control == NULL ||

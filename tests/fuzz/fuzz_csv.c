@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char file_name[] = "fuzz.csv";
 
-enum { NAME, COUNTED, FRACTION, KIND, MOST = 1000000 };
+enum { NAME, COUNTED, FRACTION, KIND, LIMIT = 1000000 };
 
 static const struct csv_column columns[] = {
     [NAME] = {.name = "name"},
@@ -40,7 +40,7 @@ static void check_refusal(const struct berth_error *error, int code, size_t line
 static void check_row(const struct csv *csv, size_t size, size_t lines)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    uint64_t value = MOST + 1;
+    uint64_t value = LIMIT + 1;
     int code;
 
     require(csv->line >= 1 && csv->line <= lines);
@@ -50,18 +50,18 @@ static void check_row(const struct csv *csv, size_t size, size_t lines)
         require(field != NULL || columns[i].optional);
         require(field == NULL || strlen(field) <= size);
     }
-    code = csv_number(csv, COUNTED, 1, MOST, &value, &error);
+    code = csv_number(csv, COUNTED, 1, LIMIT, &value, &error);
     if (code < 0)
         check_refusal(&error, code, lines);
-    require(code < 0 ? value == MOST + 1 : value >= 1 && value <= MOST);
+    require(code < 0 ? value == LIMIT + 1 : value >= 1 && value <= LIMIT);
     if (csv_text(csv, FRACTION) == NULL)
         return;
     error = (struct berth_error)BERTH_ERROR_INIT;
-    value = MOST + 1;
-    code = csv_decimal(csv, FRACTION, 3, MOST, &value, &error);
+    value = LIMIT + 1;
+    code = csv_decimal(csv, FRACTION, 3, LIMIT, &value, &error);
     if (code < 0)
         check_refusal(&error, code, lines);
-    require(code < 0 ? value == MOST + 1 : value <= MOST);
+    require(code < 0 ? value == LIMIT + 1 : value <= LIMIT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

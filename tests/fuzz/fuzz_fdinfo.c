@@ -17,14 +17,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fdinfo fdinfo;
 
     fdinfo_parse((const char *)data, size, &fdinfo);
-    require(fdinfo.engine_count <= FDINFO_ENGINES_MOST);
+    require(fdinfo.engine_count <= FDINFO_ENGINES_MAX);
     for (size_t i = 0; i < fdinfo.engine_count; i++) {
         const struct fdinfo_engine *engine = &fdinfo.engines[i];
         size_t length = strnlen(engine->name, FDINFO_NAME_SIZE);
 
         require(length > 0 && length < FDINFO_NAME_SIZE);
         require_inert(engine->name, length);
-        require(engine->capacity >= 1 && engine->capacity <= FDINFO_CAPACITY_MOST);
+        require(engine->capacity >= 1 && engine->capacity <= FDINFO_CAPACITY_MAX);
         for (size_t j = 0; j < i; j++)
             require(strcmp(fdinfo.engines[j].name, engine->name) != 0);
     }

@@ -63,13 +63,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     require(found == HTTP_COMPLETE || found == HTTP_INCOMPLETE || (found >= 400 && found < 600));
     if (found == HTTP_INCOMPLETE)
-        require(size <= HTTP_HEAD_MOST + HTTP_BODY_MOST);
+        require(size <= HTTP_HEAD_MAX + HTTP_BODY_MAX);
     if (found >= 400)
         require(strcmp(http_status_name(found), "Error") != 0);
     if (found != HTTP_COMPLETE)
         return 0;
     require(request.length <= size && request.path.length > 0 && request.path.bytes[0] == '/');
-    require(request.body.length <= HTTP_BODY_MOST);
+    require(request.body.length <= HTTP_BODY_MAX);
     check_header(request.path, bytes, size);
     check_header(request.query, bytes, size);
     check_header(request.host, bytes, size);

@@ -20,10 +20,10 @@ static void walk_text(const char *text)
     require(text == NULL || utf8_is_valid(text, strlen(text)));
 }
 
-static void walk_figure(const struct figure *figure, int64_t most)
+static void walk_figure(const struct figure *figure, int64_t max)
 {
     if (figure->known)
-        require(figure->value >= 0 && figure->value <= most &&
+        require(figure->value >= 0 && figure->value <= max &&
                 figure->sampled_at == FIGURE_DECLARED);
 }
 
@@ -51,7 +51,7 @@ static void walk_device(const struct device *device)
                 capability.major == device->cap.major && capability.minor == device->cap.minor);
     require(!device->tiles.known ||
             (device->id.vendor == VENDOR_INTEL && device->tiles.value >= 1 &&
-             device->tiles.value <= DEVICE_TILES_MOST));
+             device->tiles.value <= DEVICE_TILES_MAX));
     walk_figure(&device->load.memory_free, INT64_MAX);
     walk_figure(&device->load.utilization, 1000);
     walk_figure(&device->load.temperature, 1000000);

@@ -30,7 +30,7 @@ static const struct {
     {"amd0", .uuid = NULL},
     {"amd1", .uuid = "GPU-2f01"},
     {"intel0", .tiles = 2},
-    {"intel4", .tiles = DEVICE_TILES_MOST},
+    {"intel4", .tiles = DEVICE_TILES_MAX},
     {"intel1", .tiles = 0},
     {"dri0", .tiles = 0},
 };

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/bitset.h"
-#include "base/text/suggest.h"
 #include "base/text/quantity.h"
+#include "base/text/suggest.h"
 #include "base/text/text.h"
 #include "support/require.h"
 
-enum { UNTOUCHED = 4711, MOST_BITS = 4096 };
+enum { UNTOUCHED = 4711, BITS_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,17 +82,17 @@ static void check_duration(const char *string)
 
 static void check_decimal(const char *string)
 {
-    const uint64_t most = INT64_MAX;
+    const uint64_t max = INT64_MAX;
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t value = UNTOUCHED;
     uint64_t again;
 
-    if (!check_error(quantity_parse_decimal(string, 6, most, &value, &error), &error)) {
+    if (!check_error(quantity_parse_decimal(string, 6, max, &value, &error), &error)) {
         require(value == UNTOUCHED);
         return;
     }
-    require(value <= most);
-    require(quantity_parse_decimal(quantity_format_decimal((int64_t)value, 6).text, 6, most, &again,
+    require(value <= max);
+    require(quantity_parse_decimal(quantity_format_decimal((int64_t)value, 6).text, 6, max, &again,
                                    NULL) == 0);
     require(again == value);
 }
@@ -104,13 +104,13 @@ static void check_ranges(const char *string)
     struct bitset again;
     struct text text = {0};
 
-    if (!check_error(bitset_parse_ranges(string, MOST_BITS, &set, &error), &error)) {
+    if (!check_error(bitset_parse_ranges(string, BITS_MAX, &set, &error), &error)) {
         require(set.size == UNTOUCHED && set.words == NULL);
         return;
     }
-    require(set.size <= MOST_BITS);
+    require(set.size <= BITS_MAX);
     bitset_format_ranges(&set, &text);
-    require(bitset_parse_ranges(text_string(&text), MOST_BITS, &again, NULL) == 0);
+    require(bitset_parse_ranges(text_string(&text), BITS_MAX, &again, NULL) == 0);
     require(again.size == set.size && bitset_equals(&again, &set));
     text_finish(&text);
     bitset_finish(&again);

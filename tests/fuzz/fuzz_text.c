@@ -111,8 +111,8 @@ static void require_lines(const char *printed, size_t width)
 static void try_table(const char *string, size_t width)
 {
     static const struct table_column columns[] = {
-        {.heading = "ALWAYS", .least = 1, .priority = TABLE_ALWAYS},
-        {.heading = "RIGHT", .right = true, .least = 3, .priority = 1},
+        {.heading = "ALWAYS", .min = 1, .priority = TABLE_ALWAYS},
+        {.heading = "RIGHT", .right = true, .min = 3, .priority = 1},
         {.heading = "WHOLE", .hide_unknown = true, .priority = 2},
     };
     struct terminal terminal = {.width = width, .unicode = width % 2 == 0};

@@ -48,11 +48,11 @@ static void try_decode(const uint8_t *data, size_t size)
 
     if (code < 0) {
         require_message(&error, code);
-        require(code == (size > WIRE_MESSAGE_MOST ? BERTH_ERROR_LIMIT : BERTH_ERROR_SYNTAX));
+        require(code == (size > WIRE_MESSAGE_MAX ? BERTH_ERROR_LIMIT : BERTH_ERROR_SYNTAX));
         return;
     }
     require(error.message[0] == '\0');
-    require(wire_message_memory(&message) <= WIRE_MEMORY_MOST);
+    require(wire_message_memory(&message) <= WIRE_MEMORY_MAX);
     try_words(&message);
     try_again(&message, size);
     wire_message_finish(&message);

@@ -52,12 +52,12 @@ static void walk_request(const struct request *request)
     require(request->scheduling != SCHEDULING_UNSAID || request->ranks);
     require(!request->nonblock && !request->cpus.known && !request->host_memory.known);
     require(request->vendor_rule != VENDOR_RULE_ONE);
-    walk_text(request->name, REQUEST_TEXT_LONGEST);
-    walk_text(request->model, REQUEST_TEXT_LONGEST);
-    walk_text(request->policy, REQUEST_TEXT_LONGEST);
-    walk_text(request->affinity, REQUEST_TEXT_LONGEST);
-    walk_text(request->mps_pipe_dir, REQUEST_DIRECTORY_LONGEST);
-    walk_text(request->mps_log_dir, REQUEST_DIRECTORY_LONGEST);
+    walk_text(request->name, REQUEST_TEXT_MAX);
+    walk_text(request->model, REQUEST_TEXT_MAX);
+    walk_text(request->policy, REQUEST_TEXT_MAX);
+    walk_text(request->affinity, REQUEST_TEXT_MAX);
+    walk_text(request->mps_pipe_dir, REQUEST_DIRECTORY_MAX);
+    walk_text(request->mps_log_dir, REQUEST_DIRECTORY_MAX);
     request_describe(request, &words);
     require_lines(&words);
     text_finish(&words);
@@ -68,12 +68,11 @@ static void walk_options(const struct request_options *options)
     char **string;
 
     require(options->master_port <= UINT16_MAX);
-    walk_text(options->interface, INTERFACE_LONGEST);
-    require(options->command.count <= WORKLOAD_WORDS_MOST);
+    walk_text(options->interface, INTERFACE_MAX);
+    require(options->command.count <= WORKLOAD_WORDS_MAX);
     require(options->command.count == 0 || options->command.items[0][0] != '\0');
     vector_for_each (string, &options->command)
-        require(strlen(*string) <= WORKLOAD_WORD_LONGEST &&
-                utf8_is_valid(*string, strlen(*string)));
+        require(strlen(*string) <= WORKLOAD_WORD_MAX && utf8_is_valid(*string, strlen(*string)));
     vector_for_each (string, &options->notes) {
         require_inert(*string, strlen(*string));
         require_place(*string);

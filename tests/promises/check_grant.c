@@ -57,7 +57,7 @@ static void check_room(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event)
 {
     struct occupancy occupancy;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
 
     model_occupancy(&run->model, claim->scope, &(struct moment){.at = run->model.now}, &occupancy);
     model_room(&run->model, claim->scope, claim->asking, &occupancy, room);
@@ -86,16 +86,16 @@ static void check_replicas(struct run *run, const struct model_claim *claim,
     uint32_t replicas = replicas_of(asking);
     uint32_t size = event->slot_count / replicas;
     slot_set all = UINT32_MAX;
-    uint32_t least;
-    uint32_t most;
+    uint32_t min;
+    uint32_t max;
 
-    model_bounds(&run->model, claim->scope, asking, &all, &least, &most);
-    if (event->replicas != replicas || event->slot_count != replicas * size || size < least ||
-        size > most) {
+    model_bounds(&run->model, claim->scope, asking, &all, &min, &max);
+    if (event->replicas != replicas || event->slot_count != replicas * size || size < min ||
+        size > max) {
         run_blame(run, 3,
                   "lease %" PRIu64 " has %" PRIu32 " slots for %" PRIu32
                   " replicas, wanted %" PRIu32 " to %" PRIu32 " for each of %" PRIu32,
-                  event->lease, event->slot_count, event->replicas, least, most, replicas);
+                  event->lease, event->slot_count, event->replicas, min, max, replicas);
         return;
     }
     for (uint32_t i = 0; i < event->slot_count; i++) {
@@ -127,7 +127,7 @@ static void check_size(struct run *run, const struct model_claim *claim,
     uint32_t size = event->slot_count / replicas_of(claim->asking);
     struct model_groups groups;
     struct occupancy occupancy;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set slots;
     uint32_t largest;
 
@@ -211,7 +211,7 @@ static bool is_by_slot(const struct run *run, const struct asking *asking)
 
     if (policy != NULL)
         return strcmp(policy, "first") == 0;
-    return asking->sharing == SHARING_EXCLUSIVE && asking->gpus.most == 1 && !asking->gpus.all;
+    return asking->sharing == SHARING_EXCLUSIVE && asking->gpus.max == 1 && !asking->gpus.all;
 }
 
 void check_choice(struct run *run, const struct model_claim *claim,
@@ -276,7 +276,7 @@ void check_gift(struct run *run, const struct model_claim *claim, const struct e
 void check_grant(struct run *run, const struct model_claim *claim, const struct engine_event *event)
 {
     check_fault(run, event);
-    if (event->slot_count == 0 || event->slot_count > LEASE_SLOTS_MOST) {
+    if (event->slot_count == 0 || event->slot_count > LEASE_SLOTS_MAX) {
         run_blame(run, 3, "lease %" PRIu64 " has %" PRIu32 " slots", event->lease,
                   event->slot_count);
         return;

@@ -13,7 +13,7 @@ static slot_set slots_of(const struct bitset *set)
     slot_set slots = 0;
 
     bitset_for_each (slot, set)
-        slots |= slot < SLOTS_MOST ? (slot_set)1 << slot : 0;
+        slots |= slot < SLOTS_MAX ? (slot_set)1 << slot : 0;
     return slots;
 }
 
@@ -62,7 +62,7 @@ static void check_preference(struct run *run, const struct model_claim *claim, s
 /* The room at the start. Where the claim waits for opportunistic leases alone, that is what there
  * will be when those go that were given notice. */
 static slot_set room_for_set(const struct run *run, const struct model_claim *claim,
-                             uint32_t room[SLOTS_MOST])
+                             uint32_t room[SLOTS_MAX])
 {
     struct occupancy occupancy;
     slot_set slots;
@@ -82,7 +82,7 @@ static void check_set(struct run *run, const struct model_claim *claim)
 {
     const struct asking *asking = claim->asking;
     uint32_t replicas = asking->scheduling == SCHEDULING_BEST_EFFORT ? 1 : asking->replicas;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set slots;
     uint32_t size;
 
@@ -221,7 +221,7 @@ static void check_waiting(struct run *run, struct model_claim *claim, struct mod
 static void check_scope(struct run *run, uint64_t scope, struct bitset *set)
 {
     static struct model_groups groups;
-    const struct model_claim *order[CLAIMS_MOST];
+    const struct model_claim *order[CLAIMS_MAX];
     size_t count = model_order(&run->model, scope, order);
 
     groups.count = 0;
@@ -241,7 +241,7 @@ void check_queue(struct run *run)
 
     if (run->model.claim_count == 0)
         return;
-    if (bitset_init(&set, engine_slots_most(run->engine)) < 0)
+    if (bitset_init(&set, engine_slots_max(run->engine)) < 0)
         need_memory(NULL);
     for (size_t i = 0; i < run->model.claim_count && run->verdict.promise == 0; i++) {
         bool seen = false;

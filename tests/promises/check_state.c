@@ -129,7 +129,7 @@ void check_impossible(struct run *run)
 struct looking {
     struct run *run;
     size_t next;
-    const struct model_claim *order[CLAIMS_MOST];
+    const struct model_claim *order[CLAIMS_MAX];
     size_t count;
 };
 

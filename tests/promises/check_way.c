@@ -13,7 +13,7 @@ static uint32_t placeable(const struct run *run, const struct model_claim *claim
                           const struct moment *moment)
 {
     struct occupancy occupancy;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set slots;
 
     model_occupancy(&run->model, claim->scope, moment, &occupancy);
@@ -81,7 +81,7 @@ static uint64_t oldest_needed(const struct run *run, const struct model_claim *c
 {
     const struct model *model = &run->model;
     slot_set accepted = model_accepts(model, claim->scope, claim->asking);
-    bool left_out[LEASES_MOST] = {false};
+    bool left_out[LEASES_MAX] = {false};
 
     for (size_t i = 0; i < model->lease_count; i++)
         left_out[i] =
@@ -109,7 +109,7 @@ static void check_notices_needed(struct run *run, const struct model_claim *clai
 
     for (size_t i = 0; i < model->lease_count; i++) {
         const struct model_lease *lease = &model->leases[i];
-        bool left_out[LEASES_MOST] = {false};
+        bool left_out[LEASES_MAX] = {false};
 
         if (!was_given_notice_now(run, lease->id) || lease->scope != claim->scope)
             continue;
@@ -153,7 +153,7 @@ static bool is_alike(const struct run *run, const struct model_claim *claim, slo
             return false;
     }
     return asking->sharing == SHARING_EXCLUSIVE && !asking->gpus.all &&
-           asking->gpus.least == asking->gpus.most && asking_claims(asking) == asking->replicas &&
+           asking->gpus.min == asking->gpus.max && asking_claims(asking) == asking->replicas &&
            !asking->min_free.known && model_accepts(&run->model, claim->scope, asking) == accepted;
 }
 
@@ -161,7 +161,7 @@ static uint32_t count_room(const struct run *run, const struct model_claim *clai
                            const struct moment *moment)
 {
     struct occupancy occupancy;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
 
     model_occupancy(&run->model, claim->scope, moment, &occupancy);
     return (uint32_t)__builtin_popcount(
@@ -185,7 +185,7 @@ static void check_alike(struct run *run, const struct model_claim *const order[]
             return;
     }
     for (size_t i = 0; i < count; i++) {
-        uint32_t size = order[i]->asking->gpus.least;
+        uint32_t size = order[i]->asking->gpus.min;
 
         if (wanted + size > count_room(run, order[0], &without_helpers))
             break;
@@ -200,7 +200,7 @@ static void check_alike(struct run *run, const struct model_claim *const order[]
 
 static void check_scope(struct run *run, uint64_t scope)
 {
-    const struct model_claim *order[CLAIMS_MOST];
+    const struct model_claim *order[CLAIMS_MAX];
     size_t count = model_order(&run->model, scope, order);
     const struct model_claim *only = NULL;
     size_t ordinary = 0;

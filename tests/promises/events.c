@@ -11,7 +11,7 @@
 
 struct run_request *run_request_of(struct run *run, uint64_t number)
 {
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].operation != 0 && run->requests[i].number == number)
             return &run->requests[i];
     }
@@ -52,7 +52,7 @@ static void tell_request(struct run *run, const struct engine_event *event)
         run_blame(run, 9, "a request became known that nobody made");
         return;
     }
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].operation == operation)
             run->requests[i].number = event->request;
     }

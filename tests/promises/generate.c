@@ -4,7 +4,7 @@
 #include "base/count.h"
 #include "support/units.h"
 
-enum { WAITING_MOST = 14, HELD_MOST = 40 };
+enum { WAITING_MAX = 14, HELD_MAX = 40 };
 
 static const struct model_lease *any_lease(struct generator *generator, const struct run *run)
 {
@@ -19,15 +19,15 @@ static void choose_gift(struct generator *generator, struct run *run, uint64_t s
 {
     const struct asking *asking = &operation->asking;
     slot_set slots = model_accepts(&run->model, scope, asking);
-    uint32_t least = 0;
-    uint32_t most = 0;
+    uint32_t min = 0;
+    uint32_t max = 0;
 
-    model_bounds(&run->model, scope, asking, &slots, &least, &most);
-    most = least + below(generator, most - least + 1);
-    for (uint32_t i = 0; i < 4 * SLOTS_MOST && operation->slots != slots &&
-                         (uint32_t)__builtin_popcount(operation->slots) < most;
+    model_bounds(&run->model, scope, asking, &slots, &min, &max);
+    max = min + below(generator, max - min + 1);
+    for (uint32_t i = 0; i < 4 * SLOTS_MAX && operation->slots != slots &&
+                         (uint32_t)__builtin_popcount(operation->slots) < max;
          i++) {
-        unsigned slot = below(generator, SLOTS_MOST);
+        unsigned slot = below(generator, SLOTS_MAX);
 
         if ((slots >> slot & 1) != 0 &&
             (operation->slots == 0 ||
@@ -81,7 +81,7 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
         operation->known = !one_in(generator, 4);
         operation->amount = 1 + below(generator, 100);
     }
-    if (generator->flavour.gifts && run->model.claim_count < WAITING_MOST && one_in(generator, 5)) {
+    if (generator->flavour.gifts && run->model.claim_count < WAITING_MAX && one_in(generator, 5)) {
         operation->kind = OPERATION_RETURN;
         operation->what = generator->flavour.faults && !one_in(generator, 3);
         operation->known = one_in(generator, 3);
@@ -120,7 +120,7 @@ static void choose_waiting(struct generator *generator, struct run *run,
 static void choose_request(struct generator *generator, struct run *run,
                            struct operation *operation)
 {
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         const struct run_request *request = &run->requests[i];
 
         if (request->handle != NULL && one_in(generator, 2)) {
@@ -237,7 +237,7 @@ static void choose_other(struct generator *generator, struct run *run, struct op
 void generate_operation(struct generator *generator, struct run *run, uint32_t number,
                         struct operation *ret_operation)
 {
-    bool crowded = run->model.claim_count >= WAITING_MOST || run->model.lease_count >= HELD_MOST;
+    bool crowded = run->model.claim_count >= WAITING_MAX || run->model.lease_count >= HELD_MAX;
     uint32_t kind = below(generator, 10);
 
     /* Where nothing else comes of it, a moment passes. */

@@ -7,10 +7,10 @@ static void choose_count(struct generator *generator, struct asking *asking)
 {
     const struct flavour *flavour = &generator->flavour;
 
-    asking->gpus.least = one_in(generator, 2) ? 1 : 1 + below(generator, flavour->widest);
-    asking->gpus.most = asking->gpus.least;
+    asking->gpus.min = one_in(generator, 2) ? 1 : 1 + below(generator, flavour->widest);
+    asking->gpus.max = asking->gpus.min;
     if (one_in(generator, 5))
-        asking->gpus.most += below(generator, 3);
+        asking->gpus.max += below(generator, 3);
     asking->replicas = 1;
     if (flavour->replicas && one_in(generator, 3)) {
         asking->replicas = 1 + below(generator, 3);
@@ -81,9 +81,9 @@ static void choose_sharing(struct generator *generator, struct asking *asking)
         asking->log = 1 + below(generator, 2);
     if (asking->vendor_rule == VENDOR_RULE_EXACT)
         asking->vendor = VENDOR_NVIDIA;
-    if (asking->gpus.all || asking->gpus.most > 1) {
+    if (asking->gpus.all || asking->gpus.max > 1) {
         if (one_in(generator, 2))
-            asking->gpus = (struct device_count){.least = 1, .most = 1};
+            asking->gpus = (struct device_count){.min = 1, .max = 1};
         else
             asking->ranks = true;
     }
@@ -110,7 +110,7 @@ static void choose_party(struct generator *generator, struct asking *asking)
     if (asking->sharing != SHARING_MPS || one_in(generator, 3))
         asking->uid += below(generator, USERS);
     asking->group_count = generator->flavour.limits || generator->flavour.people
-                              ? below(generator, PARTY_GROUPS_MOST + 1)
+                              ? below(generator, PARTY_GROUPS_MAX + 1)
                               : 0;
     for (uint32_t i = 0; i < asking->group_count; i++)
         asking->groups[i] = 1 + (below(generator, GROUPS - 1) + i) % GROUPS;
@@ -137,7 +137,7 @@ void generate_asking(struct generator *generator, const struct plan *plan,
         /* Mostly what fits in there. */
         if (!one_in(generator, 4) && parent->asking->sharing != SHARING_EXCLUSIVE) {
             ret_asking->sharing = parent->asking->sharing;
-            ret_asking->gpus = (struct device_count){.least = 1, .most = 1};
+            ret_asking->gpus = (struct device_count){.min = 1, .max = 1};
             ret_asking->share = optional_number_of(100000);
             ret_asking->memory = (struct optional_number){0};
             if (one_in(generator, 2) && parent->asking->memory.known)
@@ -148,6 +148,6 @@ void generate_asking(struct generator *generator, const struct plan *plan,
             ret_asking->vendor_rule = VENDOR_RULE_ONE;
         }
         if (one_in(generator, 2) && !ret_asking->gpus.all)
-            ret_asking->gpus = (struct device_count){.least = 1, .most = 1};
+            ret_asking->gpus = (struct device_count){.min = 1, .max = 1};
     }
 }

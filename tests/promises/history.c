@@ -151,7 +151,7 @@ static void describe_slots(const char *lead, slot_set slots, struct text *out)
 {
     const char *separator = lead;
 
-    for (unsigned slot = 0; slot < SLOTS_MOST; slot++) {
+    for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
         if ((slots >> slot & 1) != 0) {
             text_append_format(out, "%s%u", separator, slot);
             separator = ",";

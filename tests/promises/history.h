@@ -16,10 +16,10 @@
 #include "engine/event.h"
 
 enum {
-    SLOTS_MOST = 16,       /* of a made-up machine, later ones included */
-    PARTY_GROUPS_MOST = 2, /* of one party */
-    USERS = 4,             /* uids 1000 and up */
-    GROUPS = 3,            /* gids 1, 2, 3 */
+    SLOTS_MAX = 16,       /* of a made-up machine, later ones included */
+    PARTY_GROUPS_MAX = 2, /* of one party */
+    USERS = 4,            /* uids 1000 and up */
+    GROUPS = 3,           /* gids 1, 2, 3 */
     FIRST_UID = 1000,
 };
 
@@ -52,7 +52,7 @@ struct rules_plan {
 };
 
 struct plan {
-    struct device_plan devices[SLOTS_MOST];
+    struct device_plan devices[SLOTS_MAX];
     unsigned planned; /* of which ids exist */
     unsigned initial; /* that are there from the start: the first ones */
     unsigned hosts;
@@ -96,7 +96,7 @@ struct asking {
     const char *policy;
     const char *affinity;
     uint32_t uid;
-    uint32_t groups[PARTY_GROUPS_MOST];
+    uint32_t groups[PARTY_GROUPS_MAX];
     uint32_t group_count;
     struct reference parent; /* the lease that it is made within */
 };

@@ -12,11 +12,11 @@
 #include "promises/history.h"
 
 enum {
-    LEASES_MOST = 128,
-    CLAIMS_MOST = 64,
-    LEASE_SLOTS_MOST = 64,
-    ASKINGS_MOST = 512,
-    MODEL_GROUPS_MOST = 32,
+    LEASES_MAX = 128,
+    CLAIMS_MAX = 64,
+    LEASE_SLOTS_MAX = 64,
+    ASKINGS_MAX = 512,
+    MODEL_GROUPS_MAX = 32,
 };
 
 struct model_device {
@@ -45,7 +45,7 @@ struct model_lease {
     uint64_t scope;
     const struct asking *asking;
     struct reference origin;
-    uint32_t slots[LEASE_SLOTS_MOST];
+    uint32_t slots[LEASE_SLOTS_MAX];
     uint32_t slot_count;
     enum lease_state state;
     int64_t arrived; /* as a claim */
@@ -76,15 +76,15 @@ struct model_claim {
 struct model {
     const struct plan *plan;
     int64_t now;
-    struct model_device devices[SLOTS_MOST];
-    struct model_lease leases[LEASES_MOST]; /* lowest id first */
+    struct model_device devices[SLOTS_MAX];
+    struct model_lease leases[LEASES_MAX]; /* lowest id first */
     size_t lease_count;
-    struct model_claim claims[CLAIMS_MOST]; /* lowest id first */
+    struct model_claim claims[CLAIMS_MAX]; /* lowest id first */
     size_t claim_count;
     uint64_t user_limits[USERS];
     uint64_t group_limits[GROUPS];
     struct rules_plan rules;
-    uint32_t shares[ASKINGS_MOST]; /* by number: what it takes of each device; 0: not made yet */
+    uint32_t shares[ASKINGS_MAX]; /* by number: what it takes of each device; 0: not made yet */
 };
 
 void model_init(struct model *model, const struct plan *plan);
@@ -115,7 +115,7 @@ struct occupancy {
         enum sharing sharing;
         const struct asking *last; /* of its tenants */
         bool mixed;                /* two modes, two users of MPS or two pairs of directories */
-    } slots[SLOTS_MOST];
+    } slots[SLOTS_MAX];
 };
 
 /* A time to look at. */
@@ -163,25 +163,25 @@ bool model_is_one_mps(const struct asking *one, const struct asking *other);
 /* How many replicas of the claim each slot has room for: `room` by slot. Returns the slots that
  * have room for at least one. */
 slot_set model_room(const struct model *model, uint64_t scope, const struct asking *asking,
-                    const struct occupancy *occupancy, uint32_t room[SLOTS_MOST]);
+                    const struct occupancy *occupancy, uint32_t room[SLOTS_MAX]);
 
 /* The same with every accepted device usable, empty and with all its memory free. */
 slot_set model_room_at_best(const struct model *model, uint64_t scope, const struct asking *asking,
-                            uint32_t room[SLOTS_MOST]);
+                            uint32_t room[SLOTS_MAX]);
 
 /* The bounds of a replica's size; those of `all` are the number of its devices, and only they are
  * left in *slots. */
 void model_bounds(const struct model *model, uint64_t scope, const struct asking *asking,
-                  slot_set *slots, uint32_t *ret_least, uint32_t *ret_most);
+                  slot_set *slots, uint32_t *ret_min, uint32_t *ret_max);
 
 /* Whether all replicas fit, with so many devices each out of `slots`. */
 bool model_fits(const struct model *model, const struct asking *asking, slot_set slots,
-                const uint32_t room[SLOTS_MOST], uint32_t size);
+                const uint32_t room[SLOTS_MAX], uint32_t size);
 
 /* The largest size with which the claim is placeable in `slots` and within the limits; 0: it is
  * not. */
 uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
-                       slot_set slots, const uint32_t room[SLOTS_MOST], bool within_limits);
+                       slot_set slots, const uint32_t room[SLOTS_MAX], bool within_limits);
 
 /* What becomes of giving these slots to a request: 0, BERTH_ERROR_INVALID or _BUSY. */
 int model_judge_gift(const struct model *model, uint64_t scope, const struct asking *asking,
@@ -216,16 +216,16 @@ bool model_before(const struct model *model, const struct model_claim *one,
                   const struct model_claim *other);
 /* The waiting claims of a scope in order. Returns how many. */
 size_t model_order(const struct model *model, uint64_t scope,
-                   const struct model_claim *ret_claims[CLAIMS_MOST]);
+                   const struct model_claim *ret_claims[CLAIMS_MAX]);
 
 struct model_group {
     slot_set region;
-    const struct model_claim *firsts[CLAIMS_MOST];
+    const struct model_claim *firsts[CLAIMS_MAX];
     size_t first_count;
 };
 
 struct model_groups {
-    struct model_group groups[MODEL_GROUPS_MOST];
+    struct model_group groups[MODEL_GROUPS_MAX];
     size_t count;
 };
 
@@ -242,7 +242,7 @@ void model_groups_before(const struct model *model, const struct model_claim *cl
 int64_t model_start(const struct model *model, const struct model_claim *claim);
 /* The room that it would have then. */
 slot_set model_room_at(const struct model *model, const struct model_claim *claim, int64_t at,
-                       uint32_t room[SLOTS_MOST]);
+                       uint32_t room[SLOTS_MAX]);
 
 /* What the groups bar for the claim, with the starts and sets that the engine said. */
 slot_set model_bars(const struct model *model, const struct model_groups *groups,

@@ -99,11 +99,11 @@ bool model_has_limit(const struct model *model, uint64_t scope, const struct ask
 static uint32_t smallest(const struct model *model, uint64_t scope, const struct asking *asking)
 {
     slot_set slots = UINT32_MAX;
-    uint32_t least;
-    uint32_t most;
+    uint32_t min;
+    uint32_t max;
 
-    model_bounds(model, scope, asking, &slots, &least, &most);
-    return least;
+    model_bounds(model, scope, asking, &slots, &min, &max);
+    return min;
 }
 
 bool model_held_by_limit(const struct model *model, uint64_t scope, const struct asking *asking)
@@ -113,18 +113,18 @@ bool model_held_by_limit(const struct model *model, uint64_t scope, const struct
 
 bool model_impossible(const struct model *model, uint64_t scope, const struct asking *asking)
 {
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set slots = model_room_at_best(model, scope, asking, room);
-    uint64_t least = cost(model, asking, smallest(model, scope, asking));
+    uint64_t min = cost(model, asking, smallest(model, scope, asking));
 
     if (model_largest(model, scope, asking, slots, room, false) == 0)
         return true;
     if (scope != 0)
         return false;
-    if (!leaves(limit_of_user(model, asking->uid), 0, least))
+    if (!leaves(limit_of_user(model, asking->uid), 0, min))
         return true;
     for (uint32_t i = 0; i < asking->group_count; i++) {
-        if (!leaves(limit_of_group(model, asking->groups[i]), 0, least))
+        if (!leaves(limit_of_group(model, asking->groups[i]), 0, min))
             return true;
     }
     return false;

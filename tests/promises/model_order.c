@@ -50,7 +50,7 @@ bool model_before(const struct model *model, const struct model_claim *one,
 }
 
 size_t model_order(const struct model *model, uint64_t scope,
-                   const struct model_claim *ret_claims[CLAIMS_MOST])
+                   const struct model_claim *ret_claims[CLAIMS_MAX])
 {
     size_t count = 0;
 
@@ -100,7 +100,7 @@ bool model_groups_add(const struct model *model, struct model_groups *groups,
         joined->region |= accepted;
         return false;
     }
-    if (groups->count == MODEL_GROUPS_MOST)
+    if (groups->count == MODEL_GROUPS_MAX)
         abort();
     joined = &groups->groups[groups->count++];
     joined->region = accepted;
@@ -112,7 +112,7 @@ bool model_groups_add(const struct model *model, struct model_groups *groups,
 void model_groups_before(const struct model *model, const struct model_claim *claim,
                          struct model_groups *ret_groups)
 {
-    const struct model_claim *order[CLAIMS_MOST];
+    const struct model_claim *order[CLAIMS_MAX];
     size_t count = model_order(model, claim->scope, order);
 
     ret_groups->count = 0;
@@ -129,7 +129,7 @@ void model_groups_before(const struct model *model, const struct model_claim *cl
 /* ---- Reservations ---- */
 
 slot_set model_room_at(const struct model *model, const struct model_claim *claim, int64_t at,
-                       uint32_t room[SLOTS_MOST])
+                       uint32_t room[SLOTS_MAX])
 {
     struct occupancy occupancy;
 
@@ -141,7 +141,7 @@ slot_set model_room_at(const struct model *model, const struct model_claim *clai
 
 static bool placeable_at(const struct model *model, const struct model_claim *claim, int64_t at)
 {
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set slots = model_room_at(model, claim, at, room);
 
     return model_largest(model, claim->scope, claim->asking, slots, room, false) > 0;
@@ -226,7 +226,7 @@ uint32_t model_may_start(const struct model *model, const struct model_groups *g
                          const struct model_claim *claim, slot_set *ret_allowed)
 {
     struct occupancy occupancy;
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
 
     if (model_held_by_limit(model, claim->scope, claim->asking))
         return 0;

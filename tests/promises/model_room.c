@@ -87,9 +87,9 @@ static struct part part_of(const struct model *model, uint64_t scope, unsigned s
     return part;
 }
 
-static bool is_at_least(struct optional_number figure, struct optional_number least)
+static bool is_at_least(struct optional_number figure, struct optional_number min)
 {
-    return !least.known || (figure.known && figure.value >= least.value);
+    return !min.known || (figure.known && figure.value >= min.value);
 }
 
 static bool device_fits(const struct device_plan *device, const struct asking *asking)
@@ -274,12 +274,12 @@ static uint32_t room_beside(const struct model *model, uint64_t scope, const str
 }
 
 slot_set model_room(const struct model *model, uint64_t scope, const struct asking *asking,
-                    const struct occupancy *occupancy, uint32_t room[SLOTS_MOST])
+                    const struct occupancy *occupancy, uint32_t room[SLOTS_MAX])
 {
     slot_set accepted = model_accepts(model, scope, asking);
     slot_set found = 0;
 
-    for (unsigned slot = 0; slot < SLOTS_MOST; slot++) {
+    for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
         const struct model_device *device = &model->devices[slot];
 
         room[slot] = 0;
@@ -297,41 +297,41 @@ slot_set model_room(const struct model *model, uint64_t scope, const struct aski
 }
 
 slot_set model_room_at_best(const struct model *model, uint64_t scope, const struct asking *asking,
-                            uint32_t room[SLOTS_MOST])
+                            uint32_t room[SLOTS_MAX])
 {
     const struct occupancy empty = {0};
     slot_set accepted = model_accepts(model, scope, asking);
 
-    for (unsigned slot = 0; slot < SLOTS_MOST; slot++)
+    for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
         room[slot] =
             (accepted >> slot & 1) == 0 ? 0 : room_beside(model, scope, asking, slot, &empty);
     return accepted;
 }
 
 void model_bounds(const struct model *model, uint64_t scope, const struct asking *asking,
-                  slot_set *slots, uint32_t *ret_least, uint32_t *ret_most)
+                  slot_set *slots, uint32_t *ret_min, uint32_t *ret_max)
 {
     slot_set accepted;
 
-    *ret_least = asking->gpus.least;
-    *ret_most = asking->gpus.most;
+    *ret_min = asking->gpus.min;
+    *ret_max = asking->gpus.max;
     if (!asking->gpus.all)
         return;
     accepted = model_accepts(model, scope, asking);
     *slots &= accepted;
-    *ret_least = *ret_most = accepted == 0 ? 1 : (uint32_t)__builtin_popcount(accepted);
+    *ret_min = *ret_max = accepted == 0 ? 1 : (uint32_t)__builtin_popcount(accepted);
 }
 
 /* How many replicas of this size fit on these devices: r of them when the devices have r x size
  * places, no device counting more than r. (Deal the places out device by device, going round the
  * replicas: no replica gets a device twice.) At most `most` are asked for. */
-static uint32_t replicas_on(slot_set slots, const uint32_t room[SLOTS_MOST], uint32_t size,
-                            uint32_t most)
+static uint32_t replicas_on(slot_set slots, const uint32_t room[SLOTS_MAX], uint32_t size,
+                            uint32_t max)
 {
-    for (uint32_t replicas = most; replicas > 0; replicas--) {
+    for (uint32_t replicas = max; replicas > 0; replicas--) {
         uint64_t places = 0;
 
-        for (unsigned slot = 0; slot < SLOTS_MOST; slot++) {
+        for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
             if ((slots >> slot & 1) != 0)
                 places += room[slot] < replicas ? room[slot] : replicas;
         }
@@ -342,7 +342,7 @@ static uint32_t replicas_on(slot_set slots, const uint32_t room[SLOTS_MOST], uin
 }
 
 bool model_fits(const struct model *model, const struct asking *asking, slot_set slots,
-                const uint32_t room[SLOTS_MOST], uint32_t size)
+                const uint32_t room[SLOTS_MAX], uint32_t size)
 {
     uint32_t wanted = asking->scheduling == SCHEDULING_BEST_EFFORT ? 1 : asking->replicas;
     uint32_t placed = 0;
@@ -359,13 +359,13 @@ bool model_fits(const struct model *model, const struct asking *asking, slot_set
 }
 
 uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
-                       slot_set slots, const uint32_t room[SLOTS_MOST], bool within_limits)
+                       slot_set slots, const uint32_t room[SLOTS_MAX], bool within_limits)
 {
-    uint32_t least;
-    uint32_t most;
+    uint32_t min;
+    uint32_t max;
 
-    model_bounds(model, scope, asking, &slots, &least, &most);
-    for (uint32_t size = most < SLOTS_MOST ? most : SLOTS_MOST; size >= least && size > 0; size--) {
+    model_bounds(model, scope, asking, &slots, &min, &max);
+    for (uint32_t size = max < SLOTS_MAX ? max : SLOTS_MAX; size >= min && size > 0; size--) {
         if ((!within_limits || model_within_limits(model, scope, asking, size)) &&
             model_fits(model, asking, slots, room, size))
             return size;
@@ -386,12 +386,12 @@ int model_judge_gift(const struct model *model, uint64_t scope, const struct ask
     slot_set accepted = model_accepts(model, scope, asking);
     struct occupancy occupancy;
     slot_set all = UINT32_MAX;
-    uint32_t least;
-    uint32_t most;
+    uint32_t min;
+    uint32_t max;
 
-    model_bounds(model, scope, asking, &all, &least, &most);
+    model_bounds(model, scope, asking, &all, &min, &max);
     if ((asking->replicas > 1 && asking->scheduling != SCHEDULING_BEST_EFFORT) ||
-        (slots & ~accepted) != 0 || count < least || count > most)
+        (slots & ~accepted) != 0 || count < min || count > max)
         return BERTH_ERROR_INVALID;
     if ((slots & ~companions(model, (unsigned)__builtin_ctz(slots),
                              asking->vendor_rule == VENDOR_RULE_MIXED)) != 0)

@@ -20,7 +20,7 @@ static uint32_t count_tenants(const struct asking *asking, uint64_t size, uint64
     uint64_t free_wanted = asking->min_free.known ? asking->min_free.value : 0;
     uint32_t tenants = 0;
 
-    while (tenants < LEASES_MOST && beside <= size && size - beside >= each &&
+    while (tenants < LEASES_MAX && beside <= size && size - beside >= each &&
            size - beside >= free_wanted) {
         beside += each;
         tenants++;
@@ -50,7 +50,7 @@ uint32_t model_sample_room(const struct model_device *device, const struct askin
 /* Whether what it names is used as it is, not something below it for each device. */
 static bool is_used_as_it_is(const struct asking *asking)
 {
-    return !asking->gpus.all && asking->gpus.most == 1 && asking->replicas == 1;
+    return !asking->gpus.all && asking->gpus.max == 1 && asking->replicas == 1;
 }
 
 bool model_is_one_mps(const struct asking *one, const struct asking *other)

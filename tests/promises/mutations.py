@@ -22,7 +22,7 @@ FLAGS = (
     "-std=gnu17 -O1 -D_GNU_SOURCE -fno-strict-aliasing -w -Isrc -Iinclude -Itests"
     ' -DBERTH_VERSION="mutated" -DBERTH_BINDIR="nowhere"'
 ).split()
-ROOMS = ("src/base", "src/model", "src/engine", "tests/promises")
+ROOMS = ("src/base", "src/model", "src/codec", "src/engine", "tests/promises")
 SECONDS = 600
 REPORT = re.compile(r"^promise (\d+): (.*)$", re.MULTILINE)
 
@@ -41,7 +41,7 @@ def objects_of(root):
     sources = [
         path.relative_to(root)
         for room in ROOMS
-        for path in sorted((root / room).glob("*.c"))
+        for path in sorted((root / room).rglob("*.c"))
         if path.name != "test_model.c"
     ]
     objects = {source: root / "objects" / str(source).replace("/", "-") for source in sources}
@@ -81,13 +81,14 @@ def run(program):
 def build(root, objects, name, file, text):
     """Links the test with a changed file; a header is looked for before the real one."""
     place = root / "mutated" / name
-    (place / "engine").mkdir(parents=True)
-    (place / "engine" / file).write_text(text, encoding="utf-8")
+    mutated = place / "engine" / file
+    mutated.parent.mkdir(parents=True)
+    mutated.write_text(text, encoding="utf-8")
     changed = {}
     for source in objects:
         if source == Path("src/engine") / file:
-            changed[source] = compile_one(root, place / "engine" / file, place / "object.o")
-        elif file.endswith(".h") and source.parent == Path("src/engine"):
+            changed[source] = compile_one(root, mutated, place / "object.o")
+        elif file.endswith(".h") and source.is_relative_to("src/engine"):
             out = place / f"{source.stem}.o"
             changed[source] = compile_one(root, source, out, f"-I{place}")
     return link(root, {**objects, **changed}, name)

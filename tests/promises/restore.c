@@ -164,7 +164,7 @@ static struct engine *make_again(struct run *run)
 /* Handles belong to an engine; what is not in use is forgotten with them. */
 static void close_all(struct run *run)
 {
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].handle != NULL)
             run_close(run, &run->requests[i]);
     }

@@ -29,7 +29,7 @@ struct engine_settings run_settings(const struct plan *plan, const struct rules_
         .mps_tenants = rules->mps_tenants,
         .age_step = rules->age_step,
         .grace = rules->grace,
-        .slots_most = SLOTS_MOST,
+        .slots_max = SLOTS_MAX,
         .affinity_by_user = plan->affinity_by_user,
     };
 
@@ -64,7 +64,7 @@ void run_finish(struct run *run)
 {
     /* Nothing of what closing leads to is looked at any more. */
     run->verdict.promise = -1;
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].handle != NULL)
             engine_request_close(run->engine, run->requests[i].handle);
     }

@@ -8,7 +8,7 @@
 #include "promises/model.h"
 #include "support/random.h"
 
-enum { REQUESTS_MOST = 512, NOTICES_MOST = LEASES_MOST };
+enum { REQUESTS_MAX = 512, NOTICES_MAX = LEASES_MAX };
 
 /* The first promise that was broken, and how. */
 struct verdict {
@@ -66,7 +66,7 @@ struct run {
     struct model before; /* the model at the beginning of the step, where a check wants it */
     struct verdict verdict;
     struct tally *tally;
-    struct run_request requests[REQUESTS_MOST];
+    struct run_request requests[REQUESTS_MAX];
     uint64_t last_id;
     struct text journal;   /* all events so far, encoded */
     struct text held_back; /* events of a claim of a quiet run, encoded */
@@ -86,7 +86,7 @@ struct run {
     slot_set expected_allowed;
     uint64_t told_lease; /* by an event, of the claim that is being made */
     uint64_t told_claim;
-    uint64_t notices[NOTICES_MOST]; /* leases that were given notice in this step */
+    uint64_t notices[NOTICES_MAX]; /* leases that were given notice in this step */
     size_t notice_count;
     bool granted_since; /* a notice: it may have been for that claim */
     int64_t until;      /* how far the time may go in this step */

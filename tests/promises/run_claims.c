@@ -12,7 +12,7 @@
 
 static struct run_request *request_place(struct run *run)
 {
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].operation == 0)
             return &run->requests[i];
     }
@@ -195,8 +195,8 @@ static void pick_once(struct run *run, struct run_request *asker)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int wanted = predict(run, asker);
-    uint32_t slots[LEASE_SLOTS_MOST];
-    int found = engine_pick(run->engine, asker->handle, slots, LEASE_SLOTS_MOST, &error);
+    uint32_t slots[LEASE_SLOTS_MAX];
+    int found = engine_pick(run->engine, asker->handle, slots, LEASE_SLOTS_MAX, &error);
     uint32_t replicas =
         (uint32_t)(asker->asking->scheduling == SCHEDULING_BEST_EFFORT ? 1
                                                                        : asker->asking->replicas);
@@ -205,8 +205,8 @@ static void pick_once(struct run *run, struct run_request *asker)
     if (found > 0 && (uint32_t)found != replicas * run->expected_size)
         run_blame(run, 12, "pick gives %d slots, wanted %" PRIu32, found,
                   replicas * run->expected_size);
-    for (int i = 0; i < found && i < LEASE_SLOTS_MOST; i++) {
-        if (slots[i] >= SLOTS_MOST || (run->expected_allowed >> slots[i] & 1) == 0)
+    for (int i = 0; i < found && i < LEASE_SLOTS_MAX; i++) {
+        if (slots[i] >= SLOTS_MAX || (run->expected_allowed >> slots[i] & 1) == 0)
             run_blame(run, 12, "pick gives slot %" PRIu32 ", which is not to be had", slots[i]);
     }
     run->tally->picks++;
@@ -218,13 +218,13 @@ static void give_once(struct run *run, struct run_request *asker)
     struct berth_error error = BERTH_ERROR_INIT;
     int wanted = model_judge_gift(&run->model, asker->scope, asker->asking, run->operation->slots);
     bool could_claim = predict(run, asker) == CLAIM_GRANTED;
-    uint32_t slots[SLOTS_MOST];
+    uint32_t slots[SLOTS_MAX];
     size_t count = 0;
     uint64_t lease = 0;
     int found;
 
     /* In any order: highest first. */
-    for (uint32_t slot = SLOTS_MOST; slot-- > 0;) {
+    for (uint32_t slot = SLOTS_MAX; slot-- > 0;) {
         if ((run->operation->slots >> slot & 1) != 0)
             slots[count++] = slot;
     }
@@ -278,7 +278,7 @@ static bool is_claimable(struct run *run, uint64_t lease)
 
 void run_again(struct run *run, const struct operation *operation)
 {
-    for (size_t i = 0; i < REQUESTS_MOST; i++) {
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
         struct run_request *request = &run->requests[i];
 
         if (request->operation != operation->reference.operation || request->handle == NULL)

@@ -55,14 +55,14 @@ void run_load(const struct run *run, struct engine *engine, uint32_t slot)
 
 static void do_limit(struct run *run, const struct operation *operation)
 {
-    uint64_t most = operation->known ? (uint64_t)operation->amount : UINT64_MAX;
+    uint64_t max = operation->known ? (uint64_t)operation->amount : UINT64_MAX;
 
     if (operation->kind == OPERATION_LIMIT_USER) {
-        run->model.user_limits[operation->what - FIRST_UID] = most;
-        engine_limit_user(run->engine, operation->what, most, NULL);
+        run->model.user_limits[operation->what - FIRST_UID] = max;
+        engine_limit_user(run->engine, operation->what, max, NULL);
     } else {
-        run->model.group_limits[operation->what - 1] = most;
-        engine_limit_group(run->engine, operation->what, most, NULL);
+        run->model.group_limits[operation->what - 1] = max;
+        engine_limit_group(run->engine, operation->what, max, NULL);
     }
 }
 

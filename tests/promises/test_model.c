@@ -39,8 +39,8 @@ static struct asking *ask(struct scene *scene, uint32_t devices)
     struct asking *asking = &scene->askings[scene->asking_count++];
 
     assert_true(scene->asking_count <= ASKINGS);
-    *asking = (struct asking){
-        .gpus = {.least = devices, .most = devices}, .replicas = 1, .uid = FIRST_UID};
+    *asking =
+        (struct asking){.gpus = {.min = devices, .max = devices}, .replicas = 1, .uid = FIRST_UID};
     return asking;
 }
 
@@ -68,7 +68,7 @@ static struct model_lease *hold(struct scene *scene, const struct asking *asking
 
     *lease = (struct model_lease){
         .id = ++scene->last_id, .asking = asking, .expires = expires, .force_at = TIME_NEVER};
-    for (uint32_t slot = 0; slot < SLOTS_MOST; slot++) {
+    for (uint32_t slot = 0; slot < SLOTS_MAX; slot++) {
         if ((slots >> slot & 1) != 0)
             lease->slots[lease->slot_count++] = slot;
     }
@@ -89,16 +89,16 @@ static struct model_claim *wait_for(struct scene *scene, const struct asking *as
 /* Where a claim would be placed then: on devices that are taken now, if there are enough. */
 static slot_set choose_set(struct scene *scene, const struct model_claim *claim, int64_t at)
 {
-    uint32_t room[SLOTS_MOST];
+    uint32_t room[SLOTS_MAX];
     slot_set then = model_room_at(&scene->model, claim, at, room);
     struct occupancy now;
     slot_set set = 0;
 
     model_occupancy(&scene->model, 0, &(struct moment){.at = scene->model.now}, &now);
     for (int free_now = 0; free_now <= 1; free_now++) {
-        for (unsigned slot = 0; slot < SLOTS_MOST; slot++) {
+        for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
             if ((then >> slot & 1) != 0 && (now.slots[slot].tenants == 0) == free_now &&
-                (uint32_t)__builtin_popcount(set) < claim->asking->gpus.least)
+                (uint32_t)__builtin_popcount(set) < claim->asking->gpus.min)
                 set |= (slot_set)1 << slot;
         }
     }
@@ -109,7 +109,7 @@ static slot_set choose_set(struct scene *scene, const struct model_claim *claim,
 static void reserve(struct scene *scene)
 {
     static struct model_groups groups;
-    const struct model_claim *order[CLAIMS_MOST];
+    const struct model_claim *order[CLAIMS_MAX];
     size_t count = model_order(&scene->model, 0, order);
 
     groups.count = 0;
@@ -229,7 +229,7 @@ static void groups_become_one(void **state)
     hold(&scene, ask(&scene, 1), 1 << 2, TIME_NEVER);
     asking = ask(&scene, 1);
     asking->wanted = 1 << 0 | 1 << 3;
-    asking->gpus.least = asking->gpus.most = 2;
+    asking->gpus.min = asking->gpus.max = 2;
     wait_for(&scene, asking); /* starts at 100 */
     asking = ask(&scene, 1);
     asking->wanted = 1 << 2;
@@ -426,7 +426,7 @@ static void shares_fill_a_device(void **state)
     hold(&scene, half, 1, TIME_NEVER);
     assert_int_equal(outcome(&scene, half, NULL), CLAIM_WAITS);
     half->replicas = 2;
-    half->gpus.least = half->gpus.most = 2;
+    half->gpus.min = half->gpus.max = 2;
     assert_int_equal(outcome(&scene, half, NULL), BERTH_ERROR_IMPOSSIBLE);
 }
 
@@ -455,12 +455,12 @@ static void leases_have_devices_within(void **state)
 
 /* Whether so many more replicas of this size fit, by trying every set for each. */
 static bool fits_by_trying(const struct model *model, const struct asking *asking, slot_set slots,
-                           const uint32_t room[SLOTS_MOST], uint32_t size, uint32_t replicas)
+                           const uint32_t room[SLOTS_MAX], uint32_t size, uint32_t replicas)
 {
     if (replicas == 0)
         return true;
     for (slot_set set = 1; set < (slot_set)1 << model->plan->planned; set++) {
-        uint32_t left[SLOTS_MOST];
+        uint32_t left[SLOTS_MAX];
         bool good = (set & ~slots) == 0 && (uint32_t)__builtin_popcount(set) == size;
         unsigned lowest = (unsigned)__builtin_ctz(set);
 
@@ -487,7 +487,7 @@ static void counting_agrees_with_trying(void **state)
         struct asking asking = {.replicas = 1 + (uint32_t)test_random_below(&random, 3)};
         slot_set slots = (slot_set)test_random_below(&random, 32);
         uint32_t size = 1 + (uint32_t)test_random_below(&random, 3);
-        uint32_t room[SLOTS_MOST] = {0};
+        uint32_t room[SLOTS_MAX] = {0};
         bool wanted;
 
         if (test_random_below(&random, 3) == 0)

@@ -19,7 +19,7 @@
 #include "promises/shrink.h"
 #include "support/steps.h"
 
-enum { STEPS = 250000, STEPS_MOST = 5000000, STEPS_OF_ONE = 250, FIRST_SEED = 1000 };
+enum { STEPS = 250000, STEPS_MAX = 5000000, STEPS_OF_ONE = 250, FIRST_SEED = 1000 };
 
 static unsigned long part = 1;
 static unsigned long parts = 1;
@@ -124,7 +124,7 @@ static void run_seed(uint64_t seed, struct tally *tally)
 static void promises_hold(void **state)
 {
     const char *only = getenv("BERTH_PROMISES_SEED");
-    unsigned long steps = test_steps_up_to(STEPS, STEPS_MOST);
+    unsigned long steps = test_steps_up_to(STEPS, STEPS_MAX);
     struct tally tally = {0};
     unsigned long histories = 0;
 

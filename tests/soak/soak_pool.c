@@ -14,7 +14,7 @@
 
 /* So many seconds without a turn of anybody, or until the last thread is back: somebody was
  * forgotten. */
-enum { PATIENCE = 20 };
+enum { TIMEOUT = 20 };
 
 static struct timespec in_seconds(double seconds)
 {
@@ -49,7 +49,7 @@ static bool watch(struct hammer *hammer, pthread_t any, double seconds)
         if (is_back(any, step))
             return false;
         still = atomic_load(&hammer->turns) == before ? still + step : 0;
-        if (still > PATIENCE)
+        if (still > TIMEOUT)
             return false;
         seconds -= step;
     }
@@ -59,7 +59,7 @@ static bool watch(struct hammer *hammer, pthread_t any, double seconds)
 /* Has the threads end. Returns how many did not: they wait for a wake-up that was lost. */
 static size_t end(struct hammer *hammer, const pthread_t *threads, size_t count)
 {
-    struct timespec last = in_seconds(PATIENCE);
+    struct timespec last = in_seconds(TIMEOUT);
     size_t lost = 0;
 
     atomic_store(&hammer->ends, true);

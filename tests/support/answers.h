@@ -9,9 +9,9 @@
 
 #include "support/questions.h"
 
-static inline void set_count(struct question *question, uint32_t least, uint32_t most)
+static inline void set_count(struct question *question, uint32_t min, uint32_t max)
 {
-    question->request.gpus = (struct device_count){.least = least, .most = most};
+    question->request.gpus = (struct device_count){.min = min, .max = max};
 }
 
 static inline void avoid(struct question *question, const char *ids)

@@ -18,7 +18,7 @@
 #define CAPTURED_OUTPUT "stdout"
 #define CAPTURED_ERRORS "stderr"
 
-enum { CAPTURED_WORDS_MOST = 16 };
+enum { CAPTURED_WORDS_MAX = 16 };
 
 /* Makes a standard stream's descriptor write to a new file. Returns what it was. */
 static inline int captured_redirect(int descriptor, const char *path)
@@ -43,12 +43,12 @@ static inline void captured_restore(int descriptor, int kept)
 static inline int captured_run(const char *const *words, void (*before)(void *context),
                                void (*after)(void *context), void *context)
 {
-    char *argv[CAPTURED_WORDS_MOST + 2] = {(char *)"berth"};
+    char *argv[CAPTURED_WORDS_MAX + 2] = {(char *)"berth"};
     int output, errors, code;
     int argc = 1;
 
     for (; words[argc - 1] != NULL; argc++) {
-        assert_true(argc <= CAPTURED_WORDS_MOST);
+        assert_true(argc <= CAPTURED_WORDS_MAX);
         argv[argc] = (char *)words[argc - 1];
     }
     fflush(stdout);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's driver behind its table (context/driver.h), on the machine of cuda_world.h.
+ * CUDA's driver behind its table (context/context_driver.h), on the machine of cuda_world.h.
  */
 #ifndef TESTS_CUDA_DRIVER_H
 #define TESTS_CUDA_DRIVER_H

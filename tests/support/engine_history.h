@@ -30,7 +30,7 @@ static inline void history_machine(struct machine *machine)
 static const struct engine_settings history_settings = {
     .age_step = 40,
     .grace = 10,
-    .slots_most = 70,
+    .slots_max = 70,
     .affinity_by_user = true,
 };
 

@@ -114,7 +114,7 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
         struct bitset slots_;                                                           \
         struct text words_ = {0};                                                       \
         int64_t start_ = 0;                                                             \
-        assert_int_equal(bitset_init(&slots_, engine_slots_most((world)->engine)), 0);  \
+        assert_int_equal(bitset_init(&slots_, engine_slots_max((world)->engine)), 0);   \
         assert_true(engine_reservation((world)->engine, (claim), &slots_, &start_));    \
         bitset_for_each (slot_, &slots_)                                                \
             text_append_format(&words_, "%s%zu", words_.length == 0 ? "" : ",", slot_); \
@@ -124,13 +124,13 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
         bitset_finish(&slots_);                                                         \
     } while (0)
 
-#define check_not_reserved(world, claim)                                               \
-    do {                                                                               \
-        struct bitset slots_;                                                          \
-        int64_t start_ = 0;                                                            \
-        assert_int_equal(bitset_init(&slots_, engine_slots_most((world)->engine)), 0); \
-        assert_false(engine_reservation((world)->engine, (claim), &slots_, &start_));  \
-        bitset_finish(&slots_);                                                        \
+#define check_not_reserved(world, claim)                                              \
+    do {                                                                              \
+        struct bitset slots_;                                                         \
+        int64_t start_ = 0;                                                           \
+        assert_int_equal(bitset_init(&slots_, engine_slots_max((world)->engine)), 0); \
+        assert_false(engine_reservation((world)->engine, (claim), &slots_, &start_)); \
+        bitset_finish(&slots_);                                                       \
     } while (0)
 
 /* How many devices a user or a group may hold, in thousandths; no event says so. */

@@ -132,7 +132,7 @@ static inline struct engine *world_twin(const struct world *world)
         assert_non_null(place);
         *place = (struct host){.cpus = host->cpus, .memory = host->memory};
     }
-    settings.slots_most = engine_slots_most(world->engine);
+    settings.slots_max = engine_slots_max(world->engine);
     assert_int_equal(engine_create(&copy, &settings, &twin, NULL), 0);
     return twin;
 }

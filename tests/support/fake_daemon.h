@@ -175,9 +175,9 @@ static inline void fake_answer(int to, const struct wire_message *question, cons
     if (fake_is("garbage"))
         send(to, "garbage, and more of it", 23, MSG_NOSIGNAL);
     else if (fake_is("long")) {
-        char *bytes = calloc(1, WIRE_MESSAGE_MOST + 1);
+        char *bytes = calloc(1, WIRE_MESSAGE_MAX + 1);
 
-        send(to, bytes, WIRE_MESSAGE_MOST + 1, MSG_NOSIGNAL);
+        send(to, bytes, WIRE_MESSAGE_MAX + 1, MSG_NOSIGNAL);
         free(bytes);
     } else {
         if (fake_is("other answer"))
@@ -193,7 +193,7 @@ static inline void fake_answer(int to, const struct wire_message *question, cons
 
 static inline void fake_serve_one(int connection, const char *directory)
 {
-    unsigned char *packet = malloc(WIRE_MESSAGE_MOST);
+    unsigned char *packet = malloc(WIRE_MESSAGE_MAX);
     struct wire_message closing = {
         .type = WIRE_CLOSING, .error = (uint32_t)-BERTH_ERROR_LIMIT, .text = (char *)"too many"};
     ssize_t length;
@@ -206,7 +206,7 @@ static inline void fake_serve_one(int connection, const char *directory)
             poll(&question, 1, -1);
         fake_say(connection, &closing);
     } else {
-        while ((length = recv(connection, packet, WIRE_MESSAGE_MOST, 0)) > 0) {
+        while ((length = recv(connection, packet, WIRE_MESSAGE_MAX, 0)) > 0) {
             struct wire_message question;
 
             fake_require(wire_decode(packet, (size_t)length, &question, NULL) == 0);
@@ -319,9 +319,9 @@ static inline int fake_enter(void **state)
     program[length] = '\0';
     dial_settings = (struct dial_settings){
         .program = program,
-        .refusal_patience = DURATION_SECOND,
-        .start_patience = 20 * DURATION_SECOND,
-        .again_patience = 20 * DURATION_SECOND,
+        .refusal_timeout = DURATION_SECOND,
+        .start_timeout = 20 * DURATION_SECOND,
+        .again_timeout = 20 * DURATION_SECOND,
     };
     setenv("BERTH_TEST_DAEMON", "good", 1);
     fake_adopt(true);

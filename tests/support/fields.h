@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tagged fields made by hand from what model/tagged.h says of the bytes.
+ * Tagged fields made by hand from what codec/tagged.h says of the bytes.
  */
 #ifndef TESTS_FIELDS_H
 #define TESTS_FIELDS_H

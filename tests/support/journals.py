@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's journal as bytes (src/engine/journal.h): where its records are, and changing them."""
+"""The daemon's journal as bytes (src/engine/journal/journal.h): where its records are, and changing them."""
 import struct
 
 FORMAT = 0xB1

@@ -2,7 +2,7 @@
  *
  * A pattern of spec/pattern.h and what the parser says that it stands for.
  *
- *     judge-pattern whole|elastic LEAST MOST <TEXTS
+ *     judge-pattern whole|elastic LEAST LIMIT <TEXTS
  *
  * Prints the pattern, and then, for each line that it reads, a line: 1 when the parser takes it and
  * the value is in bounds, else 0.
@@ -17,31 +17,31 @@
 #include "model/request.h"
 #include "spec/pattern.h"
 
-static bool takes_whole(const char *text, uint64_t least, uint64_t most)
+static bool takes_whole(const char *text, uint64_t min, uint64_t max)
 {
     uint64_t number;
 
-    return quantity_parse_number(text, least, most, &number, NULL) == 0;
+    return quantity_parse_number(text, min, max, &number, NULL) == 0;
 }
 
-static bool takes_elastic(const char *text, uint64_t least, uint64_t most)
+static bool takes_elastic(const char *text, uint64_t min, uint64_t max)
 {
     struct device_count count;
 
     return device_count_parse(text, &count, NULL) == 0 && strchr(text, '-') != NULL &&
-           count.least >= least && count.most <= most;
+           count.min >= min && count.max <= max;
 }
 
 static const struct kind {
     const char *name;
-    void (*append)(struct text *out, uint64_t least, uint64_t most);
-    bool (*takes)(const char *text, uint64_t least, uint64_t most);
+    void (*append)(struct text *out, uint64_t min, uint64_t max);
+    bool (*takes)(const char *text, uint64_t min, uint64_t max);
 } kinds[] = {
     {"whole", pattern_append_whole, takes_whole},
     {"elastic", pattern_append_elastic, takes_elastic},
 };
 
-static void judge(const struct kind *kind, uint64_t least, uint64_t most)
+static void judge(const struct kind *kind, uint64_t min, uint64_t max)
 {
     struct text pattern = {0};
     char *line = NULL;
@@ -49,14 +49,14 @@ static void judge(const struct kind *kind, uint64_t least, uint64_t most)
     ssize_t length;
 
     text_append(&pattern, PATTERN_BEGIN);
-    kind->append(&pattern, least, most);
+    kind->append(&pattern, min, max);
     text_append(&pattern, PATTERN_END);
     puts(text_string(&pattern));
     text_finish(&pattern);
     while ((length = getline(&line, &capacity, stdin)) > 0) {
         if (line[length - 1] == '\n')
             line[length - 1] = '\0';
-        puts(kind->takes(line, least, most) ? "1" : "0");
+        puts(kind->takes(line, min, max) ? "1" : "0");
     }
     free(line);
 }

@@ -12,7 +12,7 @@
 #include "engine/policy/policies.h"
 #include "support/machines.h"
 
-enum { POLICY_WORLD_MOST = 200 };
+enum { POLICY_WORLD_MAX = 200 };
 
 /* Runs `policy` over the policies that compare slots. */
 #define for_each_comparing(policy)                                                 \
@@ -26,7 +26,7 @@ enum { POLICY_WORLD_MOST = 200 };
 
 struct policy_world {
     struct machine machine;
-    struct policy_slot slots[POLICY_WORLD_MOST];
+    struct policy_slot slots[POLICY_WORLD_MAX];
     bool slots_unknown; /* ask without them */
     bool ranked;        /* some of them have a rank */
     struct bitset candidates;
@@ -41,7 +41,7 @@ static inline void policy_world_init(struct policy_world *world, size_t count)
 {
     struct bitset *sets[] = {&world->candidates, &world->required, &world->avoided, &world->chosen};
 
-    assert_true(count <= POLICY_WORLD_MOST);
+    assert_true(count <= POLICY_WORLD_MAX);
     *world = (struct policy_world){0};
     for (uint32_t i = 0; i < count; i++)
         machine_add(&world->machine, (struct device_id){

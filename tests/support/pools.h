@@ -18,7 +18,7 @@
 #define SECOND      INT64_C(1000000000)
 
 /* How long something may take that is sure to happen. */
-#define PATIENCE (60 * SECOND)
+#define TIMEOUT (60 * SECOND)
 
 static inline int64_t monotonic_now(void)
 {
@@ -29,14 +29,14 @@ static inline int64_t monotonic_now(void)
 }
 
 /* Waits until the condition holds; the test fails when it does not in time. */
-#define await(condition)                                \
-    do {                                                \
-        int64_t await_end = monotonic_now() + PATIENCE; \
-                                                        \
-        while (!(condition)) {                          \
-            assert_true(monotonic_now() < await_end);   \
-            sched_yield();                              \
-        }                                               \
+#define await(condition)                               \
+    do {                                               \
+        int64_t await_end = monotonic_now() + TIMEOUT; \
+                                                       \
+        while (!(condition)) {                         \
+            assert_true(monotonic_now() < await_end);  \
+            sched_yield();                             \
+        }                                              \
     } while (0)
 
 /* That a call succeeds; its message is shown when it does not. */
@@ -58,14 +58,14 @@ static inline struct berth_device synth(enum berth_vendor vendor, uint32_t index
 /* A pool of `count` devices of NVIDIA, with options that may be NULL. */
 static inline struct berth_pool *pool_with(size_t count, const struct berth_pool_options *options)
 {
-    enum { MOST = 16 };
-    static const char *const names[MOST] = {"synth-0", "synth-1", "synth-2", "synth-3",
-                                            "synth-4", "synth-5", "synth-6", "synth-7"};
-    struct berth_device devices[MOST];
+    enum { LIMIT = 16 };
+    static const char *const names[LIMIT] = {"synth-0", "synth-1", "synth-2", "synth-3",
+                                             "synth-4", "synth-5", "synth-6", "synth-7"};
+    struct berth_device devices[LIMIT];
     struct berth_error error = BERTH_ERROR_INIT;
     struct berth_pool *pool = NULL;
 
-    assert_true(count <= MOST);
+    assert_true(count <= LIMIT);
     for (size_t i = 0; i < count; i++) {
         devices[i] = synth(BERTH_NVIDIA, (uint32_t)i);
         devices[i].name = names[i];

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/findings.h"
 #include "hardware/proc/device_users.h"
+#include "hardware/sysfs/sysroot.h"
 
 /* The machine that is recorded in the working directory. */
 static inline struct root process_tree_root(void)

@@ -35,10 +35,10 @@ struct rated_nodes {
 /* One node as it is shown, with what it points to. */
 struct rated_view {
     struct policy_node node;
-    uint32_t slots[POLICY_NODE_MOST];
-    uint32_t left[POLICY_NODE_MOST];
-    uint32_t held[POLICY_NODE_MOST];
-    uint8_t order[POLICY_NODE_MOST];
+    uint32_t slots[POLICY_NODE_MAX];
+    uint32_t left[POLICY_NODE_MAX];
+    uint32_t held[POLICY_NODE_MAX];
+    uint8_t order[POLICY_NODE_MAX];
 };
 
 static inline void rated_init(struct rated_nodes *nodes)

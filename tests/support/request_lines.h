@@ -10,11 +10,11 @@
 #include "cli/options.h"
 #include "spec/request_options.h"
 
-enum { REQUEST_WORDS_MOST = 12 };
+enum { REQUEST_WORDS_MAX = 12 };
 
 /* The words of one command line, up to the first NULL, without argv[0]. */
 struct request_words {
-    const char *words[REQUEST_WORDS_MOST];
+    const char *words[REQUEST_WORDS_MAX];
 };
 
 /* Initialises the options, parses the words and completes the request. The caller finishes the
@@ -23,12 +23,12 @@ static inline int request_words_read(const struct request_words *line,
                                      struct request_options *ret_options, struct berth_error *error)
 {
     const struct option_binding binding = {&request_option_set, ret_options};
-    char *argv[REQUEST_WORDS_MOST + 2] = {(char *)"verb"};
+    char *argv[REQUEST_WORDS_MAX + 2] = {(char *)"verb"};
     int argc = 1;
     int operand;
     int code;
 
-    while (argc <= REQUEST_WORDS_MOST && line->words[argc - 1] != NULL) {
+    while (argc <= REQUEST_WORDS_MAX && line->words[argc - 1] != NULL) {
         argv[argc] = (char *)line->words[argc - 1];
         argc++;
     }

@@ -17,7 +17,7 @@
 static inline void request_fill(struct request *request)
 {
     *request = (struct request){
-        .gpus = {.least = 2, .most = 4, .all = true},
+        .gpus = {.min = 2, .max = 4, .all = true},
         .replicas = 3,
         .vendor_rule = VENDOR_RULE_EXACT,
         .vendor = VENDOR_DRI,
@@ -58,7 +58,7 @@ static inline struct optional_number random_optional(struct test_random *random)
 /* NULL, "" or up to the longest text, of any bytes but zero. */
 static inline char *random_text(struct test_random *random)
 {
-    char text[REQUEST_TEXT_LONGEST + 1];
+    char text[REQUEST_TEXT_MAX + 1];
     size_t length;
 
     if (test_random_below(random, 2) == 0)
@@ -78,7 +78,7 @@ static inline void random_ids(struct test_random *random, struct device_id_list 
         assert_non_null(id);
         *id = (struct device_id){
             .vendor = (enum vendor)test_random_below(random, VENDOR_DRI + 1),
-            .index = (uint32_t)test_random_below(random, DEVICE_INDEX_MOST + 1),
+            .index = (uint32_t)test_random_below(random, DEVICE_INDEX_MAX + 1),
             .mig = test_random_below(random, 2) == 0 ? DEVICE_NO_MIG
                                                      : (uint32_t)test_random_below(random, 7),
         };

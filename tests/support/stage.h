@@ -17,7 +17,7 @@
 #include "launch/supervise.h"
 #include "support/puppet.h"
 
-#define STAGE_LONGEST (30 * DURATION_SECOND)
+#define STAGE_MAX (30 * DURATION_SECOND)
 
 static inline int64_t now(void)
 {
@@ -103,7 +103,7 @@ static inline size_t times_said(const struct stage *stage, const char *words)
 
 static inline void until_said(struct stage *stage, const char *words, size_t times)
 {
-    int64_t deadline = now() + STAGE_LONGEST;
+    int64_t deadline = now() + STAGE_MAX;
 
     while (times_said(stage, words) < times)
         stage_turn(stage, deadline);
@@ -111,7 +111,7 @@ static inline void until_said(struct stage *stage, const char *words, size_t tim
 
 static inline void until_done(struct stage *stage)
 {
-    int64_t deadline = now() + STAGE_LONGEST;
+    int64_t deadline = now() + STAGE_MAX;
 
     while (!supervisor_is_done(stage->supervisor))
         stage_turn(stage, deadline);
@@ -120,7 +120,7 @@ static inline void until_done(struct stage *stage)
 /* That no puppet is left: each holds its voice. */
 static inline void until_silent(struct stage *stage)
 {
-    int64_t deadline = now() + STAGE_LONGEST;
+    int64_t deadline = now() + STAGE_MAX;
 
     close(PUPPET_VOICE);
     while (!stage->is_silent)

@@ -17,11 +17,11 @@ static inline unsigned long test_steps(unsigned long standard)
 }
 
 /* The same with an upper bound, for a test whose steps take long: `most` is enough of a soak. */
-static inline unsigned long test_steps_up_to(unsigned long standard, unsigned long most)
+static inline unsigned long test_steps_up_to(unsigned long standard, unsigned long max)
 {
     unsigned long steps = test_steps(standard);
 
-    return steps < most ? steps : most;
+    return steps < max ? steps : max;
 }
 
 #endif

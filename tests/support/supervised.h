@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "hardware/supervisor/supervisor.h"
 #include "probe/probe.h"
 
@@ -179,7 +179,7 @@ static int amd_read(struct vendor_context *context, const struct found *wanted, 
 static const struct vendor_table test_nvidia = {
     .vendor = VENDOR_NVIDIA,
     .lane = LANE_NVIDIA,
-    .patience = 30 * MILLISECOND,
+    .timeout = 30 * MILLISECOND,
     .list = nvidia_list,
     .read = nvidia_read,
     .links = nvidia_links,
@@ -188,7 +188,7 @@ static const struct vendor_table test_nvidia = {
 static const struct vendor_table test_amd = {
     .vendor = VENDOR_AMD,
     .lane = LANE_SYSFS,
-    .patience = 30 * MILLISECOND,
+    .timeout = 30 * MILLISECOND,
     .list = amd_list,
     .read = amd_read,
 };

@@ -11,8 +11,8 @@
 
 #include "base/count.h"
 #include "base/string_list.h"
-#include "model/device.h"
 #include "codec/tagged.h"
+#include "model/device.h"
 #include "support/machines.h"
 
 struct part {
@@ -52,7 +52,7 @@ enum { PART_COUNT = 1, PART_TEXT = 3 };
 
 static const struct tagged_field part_fields[] = {
     [PART_COUNT] = {TAGGED_NUMBER(part, count, 9), .by_default = 2},
-    [PART_TEXT] = {TAGGED_MEMBER(part, text, text), .most = 4, .required = true},
+    [PART_TEXT] = {TAGGED_MEMBER(part, text, text), .max = 4, .required = true},
 };
 
 static const struct tagged_table part_table = {
@@ -93,20 +93,19 @@ static const struct tagged_field whole_fields[] = {
     [TAG_TIME] = {TAGGED_NUMBER(whole, time, UINT64_MAX)},
     [TAG_PRESET] = {TAGGED_NUMBER(whole, preset, UINT32_MAX), .by_default = 7,
                     .default_types = FIRST_TYPE},
-    [TAG_MAYBE] = {TAGGED_MEMBER(whole, maybe, maybe), .most = 500},
-    [TAG_CAP] = {TAGGED_MEMBER(whole, cap, capability), .most = UINT32_MAX},
-    [TAG_TEXT] = {TAGGED_MEMBER(whole, text, text), .most = 8},
-    [TAG_WORDS] = {TAGGED_MEMBER(whole, words, words), .most = 5},
-    [TAG_LIST] = {TAGGED_MEMBER(whole, list, list), .most = 3,
-                  TAGGED_COUNTED_BY(whole, list_count)},
-    [TAG_IDS] = {TAGGED_MEMBER(whole, ids, ids), .most = 2},
-    [TAG_MAYBE_IDS] = {TAGGED_MEMBER(whole, maybe_ids, maybe_ids), .most = 2},
+    [TAG_MAYBE] = {TAGGED_MEMBER(whole, maybe, maybe), .max = 500},
+    [TAG_CAP] = {TAGGED_MEMBER(whole, cap, capability), .max = UINT32_MAX},
+    [TAG_TEXT] = {TAGGED_MEMBER(whole, text, text), .max = 8},
+    [TAG_WORDS] = {TAGGED_MEMBER(whole, words, words), .max = 5},
+    [TAG_LIST] = {TAGGED_MEMBER(whole, list, list), .max = 3, TAGGED_COUNTED_BY(whole, list_count)},
+    [TAG_IDS] = {TAGGED_MEMBER(whole, ids, ids), .max = 2},
+    [TAG_MAYBE_IDS] = {TAGGED_MEMBER(whole, maybe_ids, maybe_ids), .max = 2},
     [TAG_BELOW] = {TAGGED_MEMBER(whole, below, inner), .inner = &part_table},
     [TAG_ID] = {TAGGED_MEMBER(whole, id, id)},
     [TAG_PCI] = {TAGGED_MEMBER(whole, pci, pci)},
     [TAG_FIGURE] = {TAGGED_MEMBER(whole, figure, figure)},
-    [TAG_STRINGS] = {TAGGED_MEMBER(whole, strings, strings), .most = 2},
-    [TAG_ITEMS] = {TAGGED_MEMBER(whole, items, items), .most = 2, .inner = &part_table},
+    [TAG_STRINGS] = {TAGGED_MEMBER(whole, strings, strings), .max = 2},
+    [TAG_ITEMS] = {TAGGED_MEMBER(whole, items, items), .max = 2, .inner = &part_table},
 };
 _Static_assert(COUNT(whole_fields) == 64, "the most that a table may have");
 

@@ -12,9 +12,9 @@
 
 struct graph {
     uint32_t count;
-    int32_t values[TOPOLOGY_MOST * TOPOLOGY_MOST];
-    uint8_t units[TOPOLOGY_MOST];
-    uint8_t order[TOPOLOGY_MOST];
+    int32_t values[TOPOLOGY_MAX * TOPOLOGY_MAX];
+    uint8_t units[TOPOLOGY_MAX];
+    uint8_t order[TOPOLOGY_MAX];
     uint32_t order_count;
 };
 
@@ -23,7 +23,7 @@ static struct topology_scratch *scratch;
 static inline int set_up(void **state)
 {
     (void)state;
-    scratch = topology_scratch_create(TOPOLOGY_MOST);
+    scratch = topology_scratch_create(TOPOLOGY_MAX);
     return scratch == NULL ? -1 : 0;
 }
 
@@ -102,7 +102,7 @@ static inline struct topology_answer ask(const struct topology_question *questio
     assert_int_equal(size_of(answer.chosen), question->wanted);
     assert_int_equal(answer.chosen & ~question->candidates, 0);
     assert_int_equal(question->required & ~answer.chosen, 0);
-    assert_true(answer.steps <= topology_steps_most);
+    assert_true(answer.steps <= topology_steps_max);
     return answer;
 }
 
@@ -123,11 +123,11 @@ static inline void make_graph(struct graph *graph, struct test_random *random, u
     }
 }
 
-static inline uint64_t some_of(struct test_random *random, uint64_t set, uint32_t most)
+static inline uint64_t some_of(struct test_random *random, uint64_t set, uint32_t max)
 {
     uint64_t some = set & test_random_next(random);
 
-    while (size_of(some) > most)
+    while (size_of(some) > max)
         some &= some - 1;
     return some;
 }

@@ -2,7 +2,7 @@
 """A client of the pool in another language (docs/PROTOCOL.md).
 
     with wire.connect(path) as pool:
-        grant = pool.claim({"least": 2, "most": 2})
+        grant = pool.claim({"gpus_min": 2, "gpus_max": 2})
         ...
         pool.release(grant["id"], exit_code=0)
 

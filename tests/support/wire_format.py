@@ -220,8 +220,8 @@ STRINGS = (write_strings, read_strings)
 # ---- Tables: the name of a field, its tag and how it is written and read ----
 
 REQUEST = {
-    "least": (1, NUMBER),
-    "most": (2, NUMBER),
+    "gpus_min": (1, NUMBER),
+    "gpus_max": (2, NUMBER),
     "all": (3, FLAG),
     "replicas": (4, NUMBER),
     "wanted": (5, IDS),

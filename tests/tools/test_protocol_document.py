@@ -9,23 +9,23 @@ import wire_format
 
 # The heading of a table, or its first column: the header and the enum or list that it copies.
 FIELD_TABLES = {
-    "message": ("src/wire/tables.h", "wire_tag", "WIRE_TAG_"),
-    "request": ("src/model/request_tags.h", "request_tag", "REQUEST_TAG_"),
-    "device": ("src/model/device_tags.h", "device_tag", "DEVICE_TAG_"),
-    "process": ("src/model/device_tags.h", "process_tag", "PROCESS_TAG_"),
-    "problem": ("src/model/device_tags.h", "problem_tag", "PROBLEM_TAG_"),
-    "slot": ("src/wire/tables.h", "wire_slot_tag", "WIRE_SLOT_"),
-    "lease": ("src/wire/tables.h", "wire_lease_tag", "WIRE_LEASE_"),
-    "claim": ("src/wire/tables.h", "wire_claim_tag", "WIRE_CLAIM_"),
-    "lease that is over": ("src/wire/tables.h", "wire_ended_tag", "WIRE_ENDED_"),
-    "tally": ("src/wire/tables.h", "wire_tally_tag", "WIRE_TALLY_"),
+    "message": ("src/wire/wire_tables.h", "wire_tag", "WIRE_TAG_"),
+    "request": ("src/codec/request_tags.h", "request_tag", "REQUEST_TAG_"),
+    "device": ("src/codec/device_tags.h", "device_tag", "DEVICE_TAG_"),
+    "process": ("src/codec/device_tags.h", "process_tag", "PROCESS_TAG_"),
+    "problem": ("src/codec/device_tags.h", "problem_tag", "PROBLEM_TAG_"),
+    "slot": ("src/wire/wire_tables.h", "wire_slot_tag", "WIRE_SLOT_"),
+    "lease": ("src/wire/wire_tables.h", "wire_lease_tag", "WIRE_LEASE_"),
+    "claim": ("src/wire/wire_tables.h", "wire_claim_tag", "WIRE_CLAIM_"),
+    "lease that is over": ("src/wire/wire_tables.h", "wire_ended_tag", "WIRE_ENDED_"),
+    "tally": ("src/wire/wire_tables.h", "wire_tally_tag", "WIRE_TALLY_"),
 }
 NUMBER_TABLES = {
-    "type": ("src/wire/message.h", "wire_type", "WIRE_"),
-    "hold": ("src/wire/message.h", "wire_hold", "WIRE_HOLD_"),
-    "end": ("src/wire/message.h", "wire_end", "WIRE_END_"),
-    "state": ("src/wire/message.h", "wire_state", "WIRE_STATE_"),
-    "section": ("src/wire/message.h", "wire_section", "WIRE_SECTION_"),
+    "type": ("src/wire/wire.h", "wire_type", "WIRE_"),
+    "hold": ("src/wire/wire.h", "wire_hold", "WIRE_HOLD_"),
+    "end": ("src/wire/wire.h", "wire_end", "WIRE_END_"),
+    "state": ("src/wire/wire.h", "wire_state", "WIRE_STATE_"),
+    "section": ("src/wire/wire.h", "wire_section", "WIRE_SECTION_"),
     "vendor": ("src/model/vendor.h", "vendor", "VENDOR_"),
     "vendor rule": ("src/model/request.h", "vendor_rule", "VENDOR_RULE_"),
     "sharing": ("src/model/request.h", "sharing", "SHARING_"),
@@ -35,12 +35,12 @@ NUMBER_TABLES = {
     "kind of device": ("src/model/device.h", "device_kind", "DEVICE_KIND_"),
 }
 LIMIT_HEADERS = (
-    "src/wire/message.h",
+    "src/wire/wire.h",
     "src/model/request.h",
     "src/model/device_id.h",
-    "src/model/device_tags.h",
-    "src/model/process.h",
-    "src/model/report.h",
+    "src/codec/device_tags.h",
+    "src/model/device_process.h",
+    "src/model/machine_report.h",
 )
 CLIENT_TABLES = {
     "message": wire_format.MESSAGE,
@@ -175,7 +175,7 @@ def test_example(document):
         "number": 42,
         "token_high": 0x0123456789ABCDEF,
         "token_low": 0xFEDCBA9876543210,
-        "request": {"least": 2, "most": 2, "model": "A100"},
+        "request": {"gpus_min": 2, "gpus_max": 2, "model": "A100"},
         "hold": wire.HOLDS["PROCESS"],
         "command": "python train.py",
     }

@@ -62,13 +62,13 @@ def test_claim_and_release(converse):
         ],
         [wire.encode("DONE", 2, id=5)],
     )
-    grant = client.claim({"least": 3, "most": 3}, token=7 << 64 | 9, hold=wire.HOLDS["PROCESS"])
+    grant = client.claim({"gpus_min": 3, "gpus_max": 3}, token=7 << 64 | 9, hold=wire.HOLDS["PROCESS"])
     assert grant["devices"] == DEVICES
     assert client.receive(1)["type"] == "WAITING"
     assert client.release(5, exit_code=0)["id"] == 5
     claim, release = daemon.received
     assert (claim["type"], claim["token_high"], claim["token_low"], claim["hold"]) == ("CLAIM", 7, 9, 1)
-    assert claim["request"] == {"least": 3, "most": 3}
+    assert claim["request"] == {"gpus_min": 3, "gpus_max": 3}
     assert (release["type"], release["id"], release["exit_code"]) == ("RELEASE", 5, 0)
 
 

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"

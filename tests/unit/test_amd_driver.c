@@ -2,8 +2,8 @@
  *
  * What amdgpu says of a device: load, health and who uses it; and that one that sleeps is left so.
  */
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "support/amd_machine.h"
 
 #define GPU   "/sys/devices/pci0000:00/0000:03:00.0"

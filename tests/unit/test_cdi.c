@@ -224,14 +224,14 @@ static void there_is_a_limit(void **state)
     char name[32];
 
     (void)state;
-    for (unsigned i = 0; i < CDI_ENTRIES_MOST; i++) {
+    for (unsigned i = 0; i < CDI_ENTRIES_MAX; i++) {
         snprintf(name, sizeof(name), "a.com/gpu=%u", i);
         add(&file, name);
     }
     assert_int_equal(cdi_registry_take(&registry, &file, 0), 0);
     add(&file, "a.com/gpu=more");
     assert_int_equal(cdi_registry_take(&registry, &file, 0), BERTH_ERROR_LIMIT);
-    assert_int_equal(registry.count, CDI_ENTRIES_MOST);
+    assert_int_equal(registry.count, CDI_ENTRIES_MAX);
     cdi_registry_finish(&file);
     cdi_registry_finish(&registry);
 }

@@ -11,8 +11,8 @@
 
 #include "base/count.h"
 #include "base/system/file.h"
-#include "cli/devices/cdi_arguments.h"
 #include "cli/cdi_files.h"
+#include "cli/devices/cdi_arguments.h"
 #include "support/assert_error.h"
 #include "support/captured.h"
 #include "support/failing_allocator.h"
@@ -195,7 +195,7 @@ static void too_many_entries(void **state)
     (void)state;
     make_directories();
     text_append(&text, "cdiVersion: 0.5.0\nkind: a.com/gpu\ndevices:\n");
-    for (int i = 0; i < CDI_ENTRIES_MOST; i++)
+    for (int i = 0; i < CDI_ENTRIES_MAX; i++)
         text_append_format(&text, "- {name: %d, containerEdits: {env: [A=b]}}\n", i);
     offer("one/a.yaml", "b.com/gpu", "0", "/dev/b");
     write_file("two/a.yaml", text_string(&text));
@@ -205,7 +205,7 @@ static void too_many_entries(void **state)
         struct cdi_registry registry = {0};
 
         assert_int_equal(cdi_files_read(false, &registry, NULL), 0);
-        assert_int_equal(registry.count, CDI_ENTRIES_MOST);
+        assert_int_equal(registry.count, CDI_ENTRIES_MAX);
         cdi_registry_finish(&registry);
     }
 }

@@ -182,13 +182,13 @@ static void too_much(void **state)
 
     (void)state;
     text_append(&text, HEAD "devices: [{name: ");
-    text_append_repeated(&text, 'a', CDI_TEXT_LONGEST + 1);
+    text_append_repeated(&text, 'a', CDI_TEXT_MAX + 1);
     text_append(&text, "}]");
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
                   "f:3:18: name: wanted a text of at most 4095 bytes, found 4096");
     text_clear(&text);
     text_append(&text, HEAD "devices:\n");
-    for (int i = 0; i <= CDI_ENTRIES_MOST; i++)
+    for (int i = 0; i <= CDI_ENTRIES_MAX; i++)
         text_append(&text, "- a\n");
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
                   "f:4:1: devices: wanted at most 4096, found 4097");
@@ -197,11 +197,11 @@ static void too_much(void **state)
     text_append(&text, HEAD "containerEdits: {deviceNodes: [");
     for (int i = 0; i < 8; i++) {
         text_append(&text, "{path: /");
-        text_append_repeated(&text, 'a', CDI_TEXT_LONGEST - 1);
+        text_append_repeated(&text, 'a', CDI_TEXT_MAX - 1);
         text_append(&text, "},");
     }
     text_append(&text, "]}\ndevices:\n");
-    for (int i = 0; i < CDI_ENTRIES_MOST; i++)
+    for (int i = 0; i < CDI_ENTRIES_MAX; i++)
         text_append_format(&text, "- {name: %d, containerEdits: {env: []}}\n", i);
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
                   "f: wanted at most 16777216 bytes of device files, found more");

@@ -123,7 +123,7 @@ static void packets_that_are_too_long_are_refused(void **state)
 
     (void)state;
     pair_init(&pair);
-    assert_int_equal(channel_send(&pair.one, header, CHANNEL_PACKET_MOST + 1), BERTH_ERROR_LIMIT);
+    assert_int_equal(channel_send(&pair.one, header, CHANNEL_PACKET_MAX + 1), BERTH_ERROR_LIMIT);
     assert_int_equal(write(pair.one.descriptor, header, sizeof(header)), sizeof(header));
     check_nothing(&pair.other, BERTH_ERROR_LIMIT);
     check_nothing(&pair.other, BERTH_ERROR_LIMIT);

@@ -78,7 +78,7 @@ static void check_refused(const char *bytes, size_t length, int code, const char
     assert_int_equal(configuration.grace, 4711);
 }
 
-static void check_usual(struct configuration *configuration)
+static void check_defaults(struct configuration *configuration)
 {
     assert_null(configuration->policy.name);
     assert_int_equal(configuration->grace, 10 * DURATION_SECOND);
@@ -111,12 +111,11 @@ static void check_usual(struct configuration *configuration)
     configuration_finish(configuration);
 }
 
-static void check_limit(const struct device_limit *limit, uint32_t key, bool is_group,
-                        uint64_t most)
+static void check_limit(const struct device_limit *limit, uint32_t key, bool is_group, uint64_t max)
 {
     assert_int_equal(limit->key, key);
     assert_int_equal(limit->is_group, is_group);
-    assert_true(limit->allowance.devices == most);
+    assert_true(limit->allowance.devices == max);
 }
 
 /* Whether the numbers are these, with blanks between them. */
@@ -277,7 +276,7 @@ static void what_is_left_out_is_as_usual(void **state)
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct configuration configuration = parse(texts[i]);
 
-        check_usual(&configuration);
+        check_defaults(&configuration);
     }
 }
 
@@ -380,9 +379,9 @@ static void zero_bytes_are_refused(void **state)
 /* `times` items between `before` and `after`, each "prefixN, " or, with a value, "prefixN: value,
  * "; the list of one fewer is good. */
 static void check_too_many(const char *before, const char *item, const char *value,
-                           const char *after, unsigned most, const char *message)
+                           const char *after, unsigned max, const char *message)
 {
-    for (unsigned times = most; times <= most + 1; times++) {
+    for (unsigned times = max; times <= max + 1; times++) {
         struct text text = {0};
         struct configuration configuration;
 
@@ -391,7 +390,7 @@ static void check_too_many(const char *before, const char *item, const char *val
             text_append_format(&text, "%s%u%s, ", item, i, value);
         text_append(&text, after);
         assert_false(text_failed(&text));
-        if (times > most) {
+        if (times > max) {
             check_refused(text_string(&text), text.length, BERTH_ERROR_LIMIT, message);
         } else {
             configuration = parse(text_string(&text));
@@ -404,19 +403,19 @@ static void check_too_many(const char *before, const char *item, const char *val
 static void lists_that_are_too_long_are_refused(void **state)
 {
     (void)state;
-    check_too_many("high: [", "", "", "]", CONFIGURED_PEOPLE_MOST,
+    check_too_many("high: [", "", "", "]", CONFIGURED_PEOPLE_MAX,
                    "1:7: high: wanted at most 10000 users, found 10001");
-    check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PEOPLE_MOST,
+    check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PEOPLE_MAX,
                    "1:18: groups: wanted at most 10000 groups, found 10001");
-    check_too_many("limits: {users: {", "", ": 1", "}}", CONFIGURED_LIMITS_MOST,
+    check_too_many("limits: {users: {", "", ": 1", "}}", CONFIGURED_LIMITS_MAX,
                    "1:88908: users: wanted at most 10000 limits, found more");
-    check_too_many("preferred: [", "nvidia", "", "]", DEVICE_ID_LIST_MOST,
+    check_too_many("preferred: [", "nvidia", "", "]", DEVICE_ID_LIST_MAX,
                    "1:12: preferred: wanted at most 4096 device ids, found 4097");
-    check_too_many("reserved: {", "nvidia", ": {}", "}", DEVICE_ID_LIST_MOST,
+    check_too_many("reserved: {", "nvidia", ": {}", "}", DEVICE_ID_LIST_MAX,
                    "1:11: reserved: wanted at most 4096 device ids, found 4097");
-    check_too_many("squatters_except: [", "program", "", "]", CONFIGURED_PROGRAMS_MOST,
+    check_too_many("squatters_except: [", "program", "", "]", CONFIGURED_PROGRAMS_MAX,
                    "1:19: squatters_except: wanted at most 1000 names of programs, found 1001");
-    check_too_many("notify: [", "/", "", "]", CONFIGURED_WORDS_MOST,
+    check_too_many("notify: [", "/", "", "]", CONFIGURED_WORDS_MAX,
                    "1:9: notify: wanted at most 1000 words, found 1001");
 }
 
@@ -466,11 +465,11 @@ static void a_file_that_is_not_there_says_nothing(void **state)
 
     (void)state;
     assert_int_equal(configuration_read("none.yaml", &configuration, &error), 0);
-    check_usual(&configuration);
+    check_defaults(&configuration);
     assert_int_equal(configuration_read("no/such/directory.yaml", &configuration, &error), 0);
-    check_usual(&configuration);
+    check_defaults(&configuration);
     assert_int_equal(configuration_read(NULL, &configuration, &error), 0);
-    check_usual(&configuration);
+    check_defaults(&configuration);
     assert_string_equal(error.message, "");
     assert_int_equal(error.code, 0);
 }

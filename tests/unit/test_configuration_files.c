@@ -139,8 +139,8 @@ static void describe_lists(const struct configuration *configuration, struct tex
     }
 }
 
-static void describe(const struct configuration *configuration, const struct configuration *usual,
-                     struct text *out)
+static void describe(const struct configuration *configuration,
+                     const struct configuration *ordinary, struct text *out)
 {
     if (configuration->policy.name != NULL) {
         begin(out, "policy");
@@ -150,7 +150,7 @@ static void describe(const struct configuration *configuration, const struct con
     for (size_t i = 0; i < COUNT(durations); i++) {
         int64_t value = *(const int64_t *)member_of(configuration, &durations[i]);
 
-        if (value == *(const int64_t *)member_of(usual, &durations[i]))
+        if (value == *(const int64_t *)member_of(ordinary, &durations[i]))
             continue;
         begin(out, durations[i].name);
         text_append_format(out, " %s", quantity_format_duration(value).text);
@@ -158,7 +158,7 @@ static void describe(const struct configuration *configuration, const struct con
     for (size_t i = 0; i < COUNT(numbers); i++) {
         uint32_t value = *(const uint32_t *)member_of(configuration, &numbers[i]);
 
-        if (value == *(const uint32_t *)member_of(usual, &numbers[i]))
+        if (value == *(const uint32_t *)member_of(ordinary, &numbers[i]))
             continue;
         begin(out, numbers[i].name);
         text_append_format(out, " %u", value);
@@ -184,13 +184,13 @@ static void check_good(const char *path)
     struct berth_error error = BERTH_ERROR_INIT;
     char *wanted = read_wanted(name);
     struct configuration configuration;
-    struct configuration usual;
+    struct configuration ordinary;
     struct text found = {0};
 
-    assert_int_equal(configuration_read(NULL, &usual, NULL), 0);
+    assert_int_equal(configuration_read(NULL, &ordinary, NULL), 0);
     if (configuration_read(name, &configuration, &error) < 0)
         fail_msg("%s", error.message);
-    describe(&configuration, &usual, &found);
+    describe(&configuration, &ordinary, &found);
     if (strcmp(text_string(&found), wanted) != 0)
         fail_msg("%s: wanted \"%s\", found \"%s\"", path, wanted, text_string(&found));
     configuration_finish(&configuration);

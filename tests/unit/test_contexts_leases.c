@@ -18,7 +18,7 @@ static struct berth_lease claim(struct cuda_pool *world, const char *gpus)
 
     assert_works(berth_request_create(&request, &world->error), &world->error);
     assert_works(berth_request_set(request, "gpus", gpus, &world->error), &world->error);
-    assert_works(berth_claim(world->pool, request, PATIENCE, &lease, &world->error), &world->error);
+    assert_works(berth_claim(world->pool, request, TIMEOUT, &lease, &world->error), &world->error);
     berth_request_destroy(request);
     return lease;
 }

@@ -78,7 +78,7 @@ static struct berth_lease claim(struct world *world)
 {
     struct berth_lease lease;
 
-    assert_works(berth_claim(world->pool, NULL, PATIENCE, &lease, &world->error), &world->error);
+    assert_works(berth_claim(world->pool, NULL, TIMEOUT, &lease, &world->error), &world->error);
     return lease;
 }
 
@@ -215,7 +215,7 @@ static void *work(void *data)
         size_t wrong = 1;
 
         if (crowd->set.id == 0 &&
-            (berth_claim(crowd->pool, NULL, PATIENCE, &lease, NULL) < 0 ||
+            (berth_claim(crowd->pool, NULL, TIMEOUT, &lease, NULL) < 0 ||
              berth_contexts_of_lease(crowd->pool, lease, &on_the_cpu, &set, NULL) < 0))
             atomic_fetch_add(&crowd->wrong, 1);
         if (berth_contexts_next(crowd->pool, set, &context, NULL) == 0)

@@ -394,8 +394,8 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
 
 static void answers_that_cannot_be_are_not_believed(void **state)
 {
-    static const int64_t counts[] = {-1, INT32_MIN, CUDA_DEVICES_MOST + 1, INT32_MAX};
-    static const int64_t numbers[] = {-1, INT32_MIN, CUDA_DEVICES_MOST, INT32_MAX};
+    static const int64_t counts[] = {-1, INT32_MIN, CUDA_DEVICES_MAX + 1, INT32_MAX};
+    static const int64_t numbers[] = {-1, INT32_MIN, CUDA_DEVICES_MAX, INT32_MAX};
     struct cuda_world *world = *state;
     struct driver *driver = cuda_driver_start(world);
     struct context_target target = cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0:7:0.0");
@@ -418,7 +418,7 @@ static void answers_that_cannot_be_are_not_believed(void **state)
         assert_string_equal(error.message, message);
     }
     /* More devices than there are: those beyond fail, and the right one is found. */
-    world->cuda.lie("cuDeviceGetCount", CUDA_DOUBLE_ANY, CUDA_DEVICES_MOST, 1);
+    world->cuda.lie("cuDeviceGetCount", CUDA_DOUBLE_ANY, CUDA_DEVICES_MAX, 1);
     assert_int_equal(find(driver, target, 0, &error), 1);
     /* A UUID of zeros is none; a text without an end is no address. */
     world->cuda.lie("cuDeviceGetUuid_v2", CUDA_DOUBLE_ANY, 0, CUDA_DOUBLE_ALWAYS);

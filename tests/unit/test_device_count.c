@@ -19,8 +19,8 @@ static const struct device_count untouched = {47, 11, false};
 
 static void check_equal(struct device_count found, struct device_count wanted)
 {
-    assert_int_equal(found.least, wanted.least);
-    assert_int_equal(found.most, wanted.most);
+    assert_int_equal(found.min, wanted.min);
+    assert_int_equal(found.max, wanted.max);
     assert_int_equal(found.all, wanted.all);
 }
 
@@ -33,10 +33,10 @@ static void counts_are_read(void **state)
         {"1", {1, 1, false}},
         {"8", {8, 8, false}},
         {"008", {8, 8, false}},
-        {"1000000", {REQUEST_COUNT_MOST, REQUEST_COUNT_MOST, false}},
+        {"1000000", {REQUEST_COUNT_MAX, REQUEST_COUNT_MAX, false}},
         {"2-4", {2, 4, false}},
         {"2-2", {2, 2, false}},
-        {"1-1000000", {1, REQUEST_COUNT_MOST, false}},
+        {"1-1000000", {1, REQUEST_COUNT_MAX, false}},
         {"02-04", {2, 4, false}},
         {"all", {0, 0, true}},
     };
@@ -115,16 +115,16 @@ static void random_counts_come_back(void **state)
 
     (void)state;
     for (unsigned long step = test_steps(20000); step > 0; step--) {
-        uint64_t least = test_random_any_length(&random) % (2 * REQUEST_COUNT_MOST);
-        uint64_t most = test_random_any_length(&random) % (2 * REQUEST_COUNT_MOST);
+        uint64_t min = test_random_any_length(&random) % (2 * REQUEST_COUNT_MAX);
+        uint64_t max = test_random_any_length(&random) % (2 * REQUEST_COUNT_MAX);
         struct device_count count = untouched;
-        bool good = least >= 1 && least <= most && most <= REQUEST_COUNT_MOST;
+        bool good = min >= 1 && min <= max && max <= REQUEST_COUNT_MAX;
         char text[48];
 
-        snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, least, most);
+        snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, min, max);
         assert_int_equal(device_count_parse(text, &count, NULL), good ? 0 : BERTH_ERROR_RANGE);
         if (good)
-            check_equal(count, (struct device_count){(uint32_t)least, (uint32_t)most, false});
+            check_equal(count, (struct device_count){(uint32_t)min, (uint32_t)max, false});
         else
             check_equal(count, untouched);
     }

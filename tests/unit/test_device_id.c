@@ -29,8 +29,8 @@ static const struct {
     {"intel0", {VENDOR_INTEL, 0, DEVICE_NO_MIG}},
     {"apple0", {VENDOR_APPLE, 0, DEVICE_NO_MIG}},
     {"dri2", {VENDOR_DRI, 2, DEVICE_NO_MIG}},
-    {"amd999999", {VENDOR_AMD, DEVICE_INDEX_MOST, DEVICE_NO_MIG}},
-    {"nvidia999999.999999", {VENDOR_NVIDIA, DEVICE_INDEX_MOST, DEVICE_INDEX_MOST}},
+    {"amd999999", {VENDOR_AMD, DEVICE_INDEX_MAX, DEVICE_NO_MIG}},
+    {"nvidia999999.999999", {VENDOR_NVIDIA, DEVICE_INDEX_MAX, DEVICE_INDEX_MAX}},
 };
 
 static void ids_are_written(void **state)
@@ -267,14 +267,14 @@ static void a_list_has_an_end(void **state)
     char id[32];
 
     (void)state;
-    for (unsigned i = 0; i < DEVICE_ID_LIST_MOST; i++) {
+    for (unsigned i = 0; i < DEVICE_ID_LIST_MAX; i++) {
         snprintf(id, sizeof(id), "amd%u", i);
         assert_int_equal(device_id_list_parse(&list, id, NULL), 0);
     }
     assert_int_equal(device_id_list_parse(&list, id, NULL), 0); /* it is there already */
     assert_fails(device_id_list_parse(&list, "dri0", &error), BERTH_ERROR_LIMIT, &error,
                  "wanted at most 4096 device ids, found more");
-    assert_int_equal(list.count, DEVICE_ID_LIST_MOST);
+    assert_int_equal(list.count, DEVICE_ID_LIST_MAX);
     vector_finish(&list);
 }
 

@@ -5,6 +5,7 @@
 #include "support/unit.h"
 
 #include "cli/devices/devices_output.h"
+#include "cli/machine_source.h"
 
 #include <string.h>
 
@@ -265,7 +266,7 @@ static void problems_are_a_line_each(void **state)
     struct text out = {0};
 
     (void)state;
-    devices_write_problems(&of_various.problems, "berth: ", &out);
+    machine_source_write_problems(&of_various.problems, "berth: ", &out);
     assert_string_equal(text_string(&out), "berth: nvidia: nvidia1: no answer within 1s\n"
                                            "berth: amd\xef\xbf\xbd: a\xef\xbf\xbdmessage\n");
     text_finish(&out);
@@ -415,7 +416,7 @@ static void without_memory_the_text_says_so(void **state)
 
             failing_allocator_start(n);
             devices_write_table(&picture, &out);
-            devices_write_problems(&reports[i]->problems, "", &out);
+            machine_source_write_problems(&reports[i]->problems, "", &out);
             refused = failing_allocator_stop();
             user_names_finish(&users);
             /* A user's name that cannot be looked up is a question mark. */

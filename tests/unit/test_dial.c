@@ -202,7 +202,7 @@ static void a_socket_that_is_not_ours_is_never_replaced(void **state)
 {
     struct pool_address address = foreign_address(state);
 
-    dial_settings.refusal_patience = DURATION_SECOND / 50;
+    dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
                           ": wanted a running daemon, found no socket");
     address.machine = true;
@@ -239,7 +239,7 @@ static void one_that_comes_back_is_waited_for(void **state)
     struct replacing replacing = {&address, -1};
     pthread_t thread;
 
-    dial_settings.refusal_patience = 20 * DURATION_SECOND;
+    dial_settings.refusal_timeout = 20 * DURATION_SECOND;
     address.machine = true;
     listen_at(address.directory, false);
     assert_int_equal(pthread_create(&thread, NULL, replace_socket, &replacing), 0);
@@ -259,7 +259,7 @@ static void a_full_daemon_is_waited_for_in_vain(void **state)
     listening = listen_at(address.directory, true);
     assert_int_equal(listen(listening, 0), 0);
     assert_int_equal(unix_connect(address.socket, &waiting), 0);
-    dial_settings.refusal_patience = DURATION_SECOND / 50;
+    dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.socket,
                           ": the daemon takes no more connections");
     address.own = false;

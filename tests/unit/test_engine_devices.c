@@ -80,7 +80,7 @@ static void a_device_that_comes_back_with_other_facts_is_judged_by_them(void **s
 
 static void there_is_no_room_for_more_devices_than_were_foreseen(void **state)
 {
-    struct engine_settings settings = {.slots_most = 2};
+    struct engine_settings settings = {.slots_max = 2};
     struct device device = {.id = id_of("nvidia2"), .name = copy_of("one too many")};
     struct berth_error error = {0};
     struct world world;
@@ -88,7 +88,7 @@ static void there_is_no_room_for_more_devices_than_were_foreseen(void **state)
 
     (void)state;
     world_init_settings(&world, "nvidia0", &settings);
-    assert_int_equal(engine_slots_most(world.engine), 2);
+    assert_int_equal(engine_slots_max(world.engine), 2);
     assert_int_equal(device_added(&world, "nvidia1"), 1);
     world_forget(&world);
     assert_int_equal(engine_device_add(world.engine, &device, &slot, &error), BERTH_ERROR_LIMIT);
@@ -107,13 +107,13 @@ static void there_is_room_for_some_more_unless_said(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    assert_true(engine_slots_most(world.engine) > 2);
+    assert_true(engine_slots_max(world.engine) > 2);
     world_finish(&world);
 }
 
 static void an_engine_of_more_devices_than_slots_is_refused(void **state)
 {
-    struct engine_settings settings = {.slots_most = 1};
+    struct engine_settings settings = {.slots_max = 1};
     struct berth_error error = {0};
     struct machine machine = {0};
     struct engine *engine = NULL;

@@ -15,7 +15,7 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-enum { HOSTS_MOST = 24, DEVICES_OF_HOST = 8, REQUESTS = 12, LEASES_MOST = 400, STEPS = 400 };
+enum { HOSTS_MAX = 24, DEVICES_OF_HOST = 8, REQUESTS = 12, LEASES_MAX = 400, STEPS = 400 };
 
 /* A policy that goes by everything it is shown, in no way that makes sense. */
 static uint64_t mix(uint64_t one, uint64_t other)
@@ -45,12 +45,12 @@ static const struct policy hashed = {.name = "hashed", .rate = rate, .steady = t
 struct twins {
     struct engine *engines[2]; /* one keeps, the other asks */
     struct engine_request *requests[2][REQUESTS];
-    uint64_t leases[LEASES_MOST]; /* the same in both */
+    uint64_t leases[LEASES_MAX]; /* the same in both */
     size_t lease_count;
     struct {
         size_t request;
         uint32_t host;
-    } works[LEASES_MOST];
+    } works[LEASES_MAX];
     size_t work_count;
     size_t host_count;
 };
@@ -85,15 +85,14 @@ static void make_request(struct test_random *random, size_t device_count,
     request_init(ret_request);
     switch (test_random_below(random, 4)) {
     case 0:
-        ret_request->gpus = (struct device_count){.least = 0, .most = 0};
+        ret_request->gpus = (struct device_count){.min = 0, .max = 0};
         break;
     case 1:
         ret_request->sharing = SHARING_TIME_SLICE;
         ret_request->share = optional_number_of(100000 * (1 + test_random_below(random, 9)));
         break;
     default:
-        ret_request->gpus.least = ret_request->gpus.most =
-            1 + (uint32_t)test_random_below(random, 4);
+        ret_request->gpus.min = ret_request->gpus.max = 1 + (uint32_t)test_random_below(random, 4);
         break;
     }
     ret_request->cpus = optional_number_of(1000 * (1 + test_random_below(random, 12)));
@@ -141,7 +140,7 @@ static void begin(struct twins *twins, uint64_t seed)
         struct machine machine = {0};
         size_t device_count;
 
-        twins->host_count = 1 + test_random_below(&random, HOSTS_MOST);
+        twins->host_count = 1 + test_random_below(&random, HOSTS_MAX);
         make_machine(&random, twins->host_count, &machine);
         device_count = machine.devices.count;
         assert_int_equal(engine_create(&machine, &settings, &twins->engines[i], NULL), 0);
@@ -195,7 +194,7 @@ static void try_both(struct twins *twins, size_t request)
         return;
     assert_int_equal(leases[0], leases[1]);
     check_same_lease(twins, leases[0]);
-    assert_true(twins->lease_count < LEASES_MOST);
+    assert_true(twins->lease_count < LEASES_MAX);
     twins->leases[twins->lease_count++] = leases[0];
 }
 
@@ -211,14 +210,14 @@ static void occupy_both(struct twins *twins, size_t request)
     if (codes[0] != CLAIM_GRANTED)
         return;
     assert_int_equal(hosts[0], hosts[1]);
-    assert_true(twins->work_count < LEASES_MOST);
+    assert_true(twins->work_count < LEASES_MAX);
     twins->works[twins->work_count].request = request;
     twins->works[twins->work_count++].host = hosts[0];
 }
 
 static void ask_both(struct twins *twins, size_t request)
 {
-    if (engine_request_what(twins->requests[0][request])->gpus.most == 0)
+    if (engine_request_what(twins->requests[0][request])->gpus.max == 0)
         occupy_both(twins, request);
     else
         try_both(twins, request);

@@ -238,7 +238,7 @@ static void a_pool_that_is_fixed_takes_in_nothing_new(void **state)
 static void a_device_without_room_does_not_keep_others_out(void **state)
 {
     struct report report = report_of("nvidia0,nvidia1,nvidia2", ALL_LISTED);
-    const struct engine_settings settings = {.slots_most = 2};
+    const struct engine_settings settings = {.slots_max = 2};
     const struct report_taker taker = {0};
     struct machine machine = {0};
     struct berth_error error = BERTH_ERROR_INIT;

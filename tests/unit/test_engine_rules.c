@@ -17,22 +17,22 @@ static void rule(struct world *world, const struct engine_settings *settings)
 
 static void the_policy_is_that_of_requests_that_name_none(void **state)
 {
-    struct engine_request *usual, *named;
+    struct engine_request *ordinary, *named;
     struct world world;
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
-    usual = world_request(&world, NULL);
+    ordinary = world_request(&world, NULL);
     named = world_request(&world, "policy=first");
-    released(&world, granted(&world, usual));
+    released(&world, granted(&world, ordinary));
     rule(&world, &(struct engine_settings){.policy = &policy_round_robin});
-    assert_int_equal(lease_in(&world, granted(&world, usual)).slots[0], 1);
+    assert_int_equal(lease_in(&world, granted(&world, ordinary)).slots[0], 1);
     assert_int_equal(lease_in(&world, granted(&world, named)).slots[0], 0);
     released(&world, 2);
     released(&world, 3);
     assert_int_equal(lease_in(&world, granted_to(&world, NULL)).slots[0], 2);
     rule(&world, &(struct engine_settings){0});
-    assert_int_equal(lease_in(&world, granted(&world, usual)).slots[0], 0);
+    assert_int_equal(lease_in(&world, granted(&world, ordinary)).slots[0], 0);
     world_finish(&world);
 }
 
@@ -205,15 +205,15 @@ static void more_tenants_make_possible(void **state)
 
 static void size_and_affinity_stay(void **state)
 {
-    struct engine_settings settings = {.slots_most = 70, .affinity_by_user = true};
+    struct engine_settings settings = {.slots_max = 70, .affinity_by_user = true};
     struct world world;
 
     (void)state;
     world_init_settings(&world, "nvidia0,nvidia1", &settings);
     assert_int_equal(
-        engine_set_rules(world.engine, &(struct engine_settings){.slots_most = 9, .grace = 3}), 0);
+        engine_set_rules(world.engine, &(struct engine_settings){.slots_max = 9, .grace = 3}), 0);
     assert_int_equal(engine_set_rules(world.engine, NULL), 0);
-    assert_int_equal(engine_slots_most(world.engine), 70);
+    assert_int_equal(engine_slots_max(world.engine), 70);
     granted_to(&world, "uid=5 device=nvidia1");
     released(&world, 1);
     assert_int_equal(lease_in(&world, granted_to(&world, "uid=5")).slots[0], 1);

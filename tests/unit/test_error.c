@@ -11,7 +11,7 @@
 #include "base/text/utf8.h"
 #include "support/assert_error.h"
 
-enum { LONGEST_MESSAGE = BERTH_ERROR_MESSAGE_SIZE - 1 };
+enum { MESSAGE_MAX = BERTH_ERROR_MESSAGE_SIZE - 1 };
 
 static void codes_have_descriptions(void **state)
 {
@@ -132,18 +132,18 @@ static void messages_cannot_steer_a_terminal(void **state)
 static void a_message_that_just_fits_stays(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    char message[LONGEST_MESSAGE + 2];
+    char message[MESSAGE_MAX + 2];
 
     (void)state;
     memset(message, 'a', sizeof(message));
-    message[LONGEST_MESSAGE] = '\0';
+    message[MESSAGE_MAX] = '\0';
     error_set(&error, BERTH_ERROR_IO, "%s", message);
     assert_string_equal(error.message, message);
-    message[LONGEST_MESSAGE] = 'a';
-    message[LONGEST_MESSAGE + 1] = '\0';
+    message[MESSAGE_MAX] = 'a';
+    message[MESSAGE_MAX + 1] = '\0';
     error_set(&error, BERTH_ERROR_IO, "%s", message);
-    assert_int_equal(strlen(error.message), LONGEST_MESSAGE);
-    assert_string_equal(error.message + LONGEST_MESSAGE - 4, "a...");
+    assert_int_equal(strlen(error.message), MESSAGE_MAX);
+    assert_string_equal(error.message + MESSAGE_MAX - 4, "a...");
 }
 
 /* Shifts characters of every length over the place where the message is cut. */
@@ -161,11 +161,11 @@ static void a_cut_leaves_characters_whole(void **state)
             size_t length;
 
             memset(message, 'a', lead);
-            while (strlen(message) <= LONGEST_MESSAGE)
+            while (strlen(message) <= MESSAGE_MAX)
                 strcat(message, characters[i]);
             error_set(&error, BERTH_ERROR_IO, "%s", message);
             length = strlen(error.message);
-            assert_true(length <= LONGEST_MESSAGE && length + width > LONGEST_MESSAGE);
+            assert_true(length <= MESSAGE_MAX && length + width > MESSAGE_MAX);
             assert_true(utf8_is_valid(error.message, length));
             assert_null(strchr(error.message, '?'));
             assert_memory_equal(error.message, message, length - 3);
@@ -177,22 +177,22 @@ static void a_cut_leaves_characters_whole(void **state)
 static void wrapping_a_long_message_keeps_the_head(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    char tail[LONGEST_MESSAGE + 1], head[4 * BERTH_ERROR_MESSAGE_SIZE];
+    char tail[MESSAGE_MAX + 1], head[4 * BERTH_ERROR_MESSAGE_SIZE];
 
     (void)state;
     memset(tail, 't', sizeof(tail));
-    tail[LONGEST_MESSAGE] = '\0';
+    tail[MESSAGE_MAX] = '\0';
     memset(head, 'h', sizeof(head));
     head[sizeof(head) - 1] = '\0';
     error_set(&error, BERTH_ERROR_IO, "%s", tail);
     error_wrap(&error, BERTH_ERROR_IO, "machine.yaml");
     assert_memory_equal(error.message, "machine.yaml: tttt", 18);
-    assert_string_equal(error.message + LONGEST_MESSAGE - 4, "t...");
+    assert_string_equal(error.message + MESSAGE_MAX - 4, "t...");
     error_wrap(&error, BERTH_ERROR_IO, "%s", head);
-    assert_memory_equal(error.message, head, LONGEST_MESSAGE - 3);
-    assert_string_equal(error.message + LONGEST_MESSAGE - 4, "h...");
+    assert_memory_equal(error.message, head, MESSAGE_MAX - 3);
+    assert_string_equal(error.message + MESSAGE_MAX - 4, "h...");
     error_set_errno(&error, EIO, "%s", head);
-    assert_string_equal(error.message + LONGEST_MESSAGE - 4, "h...");
+    assert_string_equal(error.message + MESSAGE_MAX - 4, "h...");
 }
 
 static void what_cannot_be_formatted_leaves_the_format(void **state)

@@ -286,7 +286,7 @@ static void there_is_a_bound_to_engines_and_regions(void **state)
     for (int i = 0; i < 1000; i++)
         text_append_format(&text, "drm-engine-e%d: 1 ns\ndrm-resident-vram%d: 1\n", i, i);
     fdinfo = parse_bytes(text.bytes, text.length);
-    assert_int_equal(fdinfo.engine_count, FDINFO_ENGINES_MOST);
+    assert_int_equal(fdinfo.engine_count, FDINFO_ENGINES_MAX);
     assert_int_equal(fdinfo.memory.value, 32);
     text_finish(&text);
 }

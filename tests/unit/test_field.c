@@ -47,7 +47,7 @@ static const struct choice colour_names[] = {
 
 static const struct field part_fields[] = {
     {"name", &field_text, .offset = offsetof(struct part, name), .required = true},
-    {"teeth", &field_number32, .offset = offsetof(struct part, teeth), .most = UINT32_MAX},
+    {"teeth", &field_number32, .offset = offsetof(struct part, teeth), .max = UINT32_MAX},
 };
 
 static const struct record part_record = {
@@ -65,14 +65,14 @@ static void *append_part(void *list)
 
 static const struct field crate_fields[] = {
     {"label", &field_text, .offset = CRATE(label), .required = true},
-    {"mark", &field_text, .offset = CRATE(mark), .most = 4},
-    {"pieces", &field_number, .offset = CRATE(pieces), .least = 2, .most = 10},
-    {"floor", &field_number32, .offset = CRATE(floor), .most = 99},
+    {"mark", &field_text, .offset = CRATE(mark), .max = 4},
+    {"pieces", &field_number, .offset = CRATE(pieces), .min = 2, .max = 10},
+    {"floor", &field_number32, .offset = CRATE(floor), .max = 99},
     {"weight", &field_size, .offset = CRATE(weight)},
-    {"volume", &field_size, .offset = CRATE(volume), .least = 1024, .most = 4096},
+    {"volume", &field_size, .offset = CRATE(volume), .min = 1024, .max = 4096},
     {"colour", &field_choice, .offset = CRATE(colour), .choices = colour_names},
     {"sealed", &field_boolean, .offset = CRATE(sealed)},
-    {"owners", &field_texts, .offset = CRATE(owners), .most = 6},
+    {"owners", &field_texts, .offset = CRATE(owners), .max = 6},
     {"spare", &field_record, .offset = CRATE(spare), .record = &part_record},
     {"parts", &field_records, .offset = CRATE(parts), .record = &part_record,
      .append = append_part},

@@ -30,8 +30,8 @@ static void a_plain_request_takes_any_device(void **state)
     struct device device = good_device();
     struct device unknown = {.id = {VENDOR_DRI, 3, DEVICE_NO_MIG}};
 
-    assert_int_equal(filter_device(*state, &device, &filter_usual_terms), FILTER_PASSES);
-    assert_int_equal(filter_device(*state, &unknown, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(*state, &device, &filter_default_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(*state, &unknown, &filter_default_terms), FILTER_PASSES);
 }
 
 static void a_partitioned_device_is_never_taken(void **state)
@@ -40,9 +40,9 @@ static void a_partitioned_device_is_never_taken(void **state)
     struct device device = good_device();
 
     device.partitioned = true;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PARTITIONED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PARTITIONED);
     assert_int_equal(device_id_list_parse(&request->wanted, "nvidia0", NULL), 0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PARTITIONED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PARTITIONED);
 }
 
 static void only_the_wanted_are_taken(void **state)
@@ -51,13 +51,13 @@ static void only_the_wanted_are_taken(void **state)
     struct device device = good_device();
 
     assert_int_equal(device_id_list_parse(&request->wanted, "nvidia1,nvidia0.3", NULL), 0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_NOT_WANTED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_NOT_WANTED);
     device.id.mig = 3;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     device.id = id_of("nvidia1");
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     device.id = id_of("amd1");
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_NOT_WANTED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_NOT_WANTED);
 }
 
 static void avoiding_is_no_filter(void **state)
@@ -66,7 +66,7 @@ static void avoiding_is_no_filter(void **state)
     struct device device = good_device();
 
     assert_int_equal(device_id_list_parse(&request->avoided, "nvidia0", NULL), 0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 static void the_vendor_counts_where_it_is_exact(void **state)
@@ -75,13 +75,13 @@ static void the_vendor_counts_where_it_is_exact(void **state)
     struct device device = good_device();
 
     request->vendor = VENDOR_AMD;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->vendor_rule = VENDOR_RULE_MIXED;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->vendor_rule = VENDOR_RULE_EXACT;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_VENDOR);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_VENDOR);
     request->vendor = VENDOR_NVIDIA;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 static void the_model_is_a_part_of_the_name_in_any_case(void **state)
@@ -110,12 +110,12 @@ static void the_model_is_a_part_of_the_name_in_any_case(void **state)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         request->model = copy_of(cases[i].model);
-        assert_int_equal(filter_device(request, &device, &filter_usual_terms), cases[i].verdict);
+        assert_int_equal(filter_device(request, &device, &filter_default_terms), cases[i].verdict);
         request_finish(request);
     }
     request->model = copy_of("A100");
     device.name = NULL;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MODEL);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MODEL);
 }
 
 static void total_memory_is_a_fixed_fact(void **state)
@@ -124,15 +124,15 @@ static void total_memory_is_a_fixed_fact(void **state)
     struct device device = good_device();
 
     request->min_memory = optional_number_of(80 * GIB);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->min_memory = optional_number_of(80 * GIB + 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
     /* Unknown is not 0: it does not pass even for 0 bytes, whatever stands there. */
     device.memory_total.known = false;
     request->min_memory = optional_number_of(0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
     device.memory_total = optional_number_of(0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 static void free_memory_may_change(void **state)
@@ -141,16 +141,16 @@ static void free_memory_may_change(void **state)
     struct device device = good_device();
 
     request->min_free = optional_number_of(40 * GIB);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->min_free = optional_number_of(40 * GIB + 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     device.load.memory_free.known = false;
     request->min_free = optional_number_of(0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     device.load.memory_free = figure_sampled(0, 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     device.load.memory_free = figure_sampled(-1, 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
 }
 
 /* More than the device has can never be free, and no waiting helps. */
@@ -161,14 +161,14 @@ static void more_free_than_there_is_is_a_fixed_fact(void **state)
 
     device.load.memory_free.known = false;
     request->min_free = optional_number_of(80 * GIB);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     request->min_free = optional_number_of(80 * GIB + 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
     device.memory_total.known = false;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     request->min_free = optional_number_of(UINT64_MAX);
     device.load.memory_free = figure_sampled(INT64_MAX, 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
 }
 
 static void capability_is_a_fixed_fact(void **state)
@@ -177,14 +177,14 @@ static void capability_is_a_fixed_fact(void **state)
     struct device device = good_device();
 
     request->min_cap = (struct capability){true, 8, 0};
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->min_cap = (struct capability){true, 8, 1};
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_CAPABILITY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_CAPABILITY);
     request->min_cap = (struct capability){true, 0, 0};
     device.cap.known = false;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_CAPABILITY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_CAPABILITY);
     request->min_cap = (struct capability){false, 9, 0};
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 static void only_nvidia_is_shared_by_mps(void **state)
@@ -195,11 +195,11 @@ static void only_nvidia_is_shared_by_mps(void **state)
     request->sharing = SHARING_MPS;
     for (enum vendor vendor = VENDOR_NVIDIA; vendor <= VENDOR_DRI; vendor++) {
         device.id.vendor = vendor;
-        assert_int_equal(filter_device(request, &device, &filter_usual_terms),
+        assert_int_equal(filter_device(request, &device, &filter_default_terms),
                          vendor == VENDOR_NVIDIA ? FILTER_PASSES : FILTER_NO_MPS);
     }
     request->sharing = SHARING_TIME_SLICE;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 static void memory_to_reserve_must_be_there(void **state)
@@ -209,13 +209,13 @@ static void memory_to_reserve_must_be_there(void **state)
 
     request->sharing = SHARING_TIME_SLICE;
     request->memory = optional_number_of(80 * GIB);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->memory = optional_number_of(80 * GIB + 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms),
+    assert_int_equal(filter_device(request, &device, &filter_default_terms),
                      FILTER_TOO_SMALL_TO_SHARE);
     request->memory = optional_number_of(1);
     device.memory_total.known = false;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms),
+    assert_int_equal(filter_device(request, &device, &filter_default_terms),
                      FILTER_TOO_SMALL_TO_SHARE);
 }
 
@@ -251,9 +251,9 @@ static void the_sick_may_recover(void **state)
     struct device device = good_device();
 
     device.health = HEALTH_SICK;
-    assert_int_equal(filter_device(*state, &device, &filter_usual_terms), FILTER_SICK);
+    assert_int_equal(filter_device(*state, &device, &filter_default_terms), FILTER_SICK);
     device.health = HEALTH_UNKNOWN;
-    assert_int_equal(filter_device(*state, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(*state, &device, &filter_default_terms), FILTER_PASSES);
 }
 
 /* All reasons at once; each is taken away when it has been seen. What no waiting helps against
@@ -271,28 +271,28 @@ static void the_first_reason_counts(void **state)
     request->sharing = SHARING_MPS;
     request->memory = optional_number_of(2);
 
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PARTITIONED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PARTITIONED);
     device.partitioned = false;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_NOT_WANTED);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_NOT_WANTED);
     assert_int_equal(device_id_list_parse(&request->wanted, "amd0", NULL), 0);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_VENDOR);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_VENDOR);
     request->vendor_rule = VENDOR_RULE_ONE;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MODEL);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MODEL);
     device.name = copy_of("A100");
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
     device.memory_total = optional_number_of(1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_CAPABILITY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_CAPABILITY);
     device.cap = request->min_cap;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_NO_MPS);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_NO_MPS);
     request->sharing = SHARING_TIME_SLICE;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms),
+    assert_int_equal(filter_device(request, &device, &filter_default_terms),
                      FILTER_TOO_SMALL_TO_SHARE);
     device.memory_total = optional_number_of(2);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_SICK);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_SICK);
     device.health = HEALTH_OK;
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_LOW_ON_MEMORY);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     device.load.memory_free = figure_sampled(1, 1);
-    assert_int_equal(filter_device(request, &device, &filter_usual_terms), FILTER_PASSES);
+    assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     device_finish(&device);
 }
 
@@ -460,7 +460,7 @@ static void tenants_are_what_share_memory_and_mode_allow(void **state)
         request->share = (struct optional_number){cases[i].share > 0, cases[i].share};
         request->memory = (struct optional_number){cases[i].memory > 0, cases[i].memory};
         assert_int_equal(request_validate(request, NULL), 0);
-        assert_int_equal(filter_tenants(request, &device, &filter_usual_terms), cases[i].tenants);
+        assert_int_equal(filter_tenants(request, &device, &filter_default_terms), cases[i].tenants);
     }
 }
 
@@ -472,9 +472,9 @@ static void an_unknown_size_holds_no_reservation(void **state)
     device.memory_total.known = false;
     request->sharing = SHARING_MPS;
     request->share = optional_number_of(500000);
-    assert_int_equal(filter_tenants(request, &device, &filter_usual_terms), 2);
+    assert_int_equal(filter_tenants(request, &device, &filter_default_terms), 2);
     request->memory = optional_number_of(1);
-    assert_int_equal(filter_tenants(request, &device, &filter_usual_terms), 0);
+    assert_int_equal(filter_tenants(request, &device, &filter_default_terms), 0);
 }
 
 /* As many tenants fit as add up within the device, and one more would not or is one too many. */
@@ -497,7 +497,7 @@ static void random_tenants_fill_the_device(void **state)
         share = request->share.known ? share : 0;
         memory = request->memory.known ? memory : 0;
         device.memory_total = optional_number_of(total);
-        tenants = filter_tenants(request, &device, &filter_usual_terms);
+        tenants = filter_tenants(request, &device, &filter_default_terms);
         assert_true(tenants * share <= SHARE_WHOLE && tenants * memory <= total);
         assert_true((tenants + 1) * share > SHARE_WHOLE || (tenants + 1) * memory > total ||
                     tenants == (is_mps ? 8 : 4));

@@ -44,7 +44,7 @@ static void end(struct stage *stage)
 /* The next question, which is of this type. */
 static struct wire_message hear(struct stage *stage, enum wire_type type)
 {
-    static unsigned char bytes[WIRE_MESSAGE_MOST];
+    static unsigned char bytes[WIRE_MESSAGE_MAX];
     ssize_t length = recv(stage->daemon, bytes, sizeof(bytes), MSG_DONTWAIT);
     struct wire_message message;
 
@@ -242,7 +242,7 @@ static void what_changes_while_it_looks_is_looked_at_again(void **state)
 static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 {
     struct stage *stage = begin((struct follow_settings){
-        .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_most = 1});
+        .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_max = 1});
     struct wire_histogram waited = {.counts = {[1] = 2}};
     struct wire_tally tally = {.busy = 3, .waited = &waited};
     struct wire_message first;
@@ -288,7 +288,7 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 
 static void a_long_queue_is_cut(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .claims_most = 2});
+    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
     uint64_t follow = introduce(stage);
     struct pool_view first = busy();
     struct pool_view last = view_of(0);
@@ -506,7 +506,7 @@ static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
     follower->heard_at = follower->seen_at + 3 * DURATION_SECOND;
     passed = follower_time(follower) - 1000 * DURATION_SECOND;
     assert_true(passed >= 10 * DURATION_SECOND && passed < DURATION_HOUR);
-    follower->asked_at = clock_now() - FOLLOW_PATIENCE;
+    follower->asked_at = clock_now() - FOLLOW_TIMEOUT;
     assert_int_equal(follower_time(follower), 1003 * DURATION_SECOND);
     end(stage);
 }
@@ -540,7 +540,7 @@ static void it_says_when_it_is_to_be_called(void **state)
     assert_int_equal(step(stage), 0);
     hear(stage, WIRE_HELLO);
     assert_int_equal(follower_state(&stage->follower), FOLLOW_LIVE);
-    stage->follower.asked_at -= FOLLOW_PATIENCE;
+    stage->follower.asked_at -= FOLLOW_TIMEOUT;
     assert_int_equal(follower_state(&stage->follower), FOLLOW_SILENT);
     assert_int_equal(step(stage), 0);
     assert_true(hears_nothing(stage));

@@ -29,7 +29,7 @@ static void a_probe_that_fails_again_and_again_is_left_alone_longer(void **state
 static void a_first_look_does_not_outlast_who_waits_for_it(void **state)
 {
     (void)state;
-    assert_true(HARDWARE_START_PATIENCE <= 8 * DURATION_SECOND);
+    assert_true(HARDWARE_START_TIMEOUT <= 8 * DURATION_SECOND);
 }
 
 int main(void)

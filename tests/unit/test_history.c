@@ -22,7 +22,7 @@ static void all_are_told_the_last_first(void **state)
     (void)state;
     write_history(some, COUNT(some), AT(50));
     assert_found(&(struct history_query){0}, "4:expired 3 2:died 1:released");
-    assert_found(&(struct history_query){.most = 2}, "4:expired 3");
+    assert_found(&(struct history_query){.max = 2}, "4:expired 3");
 }
 
 static void conditions_are_kept(void **state)

@@ -382,7 +382,7 @@ static void a_full_disk_is_survived(void **state)
     lease.id = 200000;
     put_leases(record, &lease, 1, &place);
     history_record_close(record);
-    assert_found((&(struct history_query){.most = 1}), "200000:released");
+    assert_found((&(struct history_query){.max = 1}), "200000:released");
     assert_int_equal(chdir(".."), 0);
     assert_int_equal(umount("disk"), 0);
 }

@@ -116,10 +116,10 @@ static void what_is_held_counts_until_it_was_seen(void **state)
 static void conditions_are_kept(void **state)
 {
     (void)state;
-    check_report((struct history_query){.name = "train", .device = "nvidia3", .most = 0},
+    check_report((struct history_query){.name = "train", .device = "nvidia3", .max = 0},
                  HISTORY_BY_USER, "eve 1 50 0 0/0; 1 50 0");
     /* How many are listed is no question of sums. */
-    check_report((struct history_query){.most = 1}, HISTORY_BY_NAME,
+    check_report((struct history_query){.max = 1}, HISTORY_BY_NAME,
                  "train 3 650 300 100/500; - 1 200 0 0/0; 4 850 300");
 }
 
@@ -148,7 +148,7 @@ static void programs_get_json(void **state)
               "\"ended_at\":\"2026-11-01T03:00:00.000Z\",\"end\":\"expired\",\"exit_code\":null,"
               "\"idle_share\":null,\"pool\":\"one\"}]}\n");
     free(json);
-    json = write_json(&(struct history_query){.most = 1, .now = HOURS(6)});
+    json = write_json(&(struct history_query){.max = 1, .now = HOURS(6)});
     assert_non_null(strstr(json, "\"held_s\":3600,"));
     assert_non_null(strstr(json, "\"ended_at\":null,\"end\":null,\"exit_code\":null"));
     assert_non_null(strstr(json, "\"idle_share\":0,"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/sysfs/hwmon.h"
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "support/made_up_machine.h"
 
 #define GPU   "/sys/devices/pci0000:00/0000:03:00.0"

@@ -51,15 +51,15 @@ static void ids_of_one_bucket_are_told_apart(void **state)
 
 static void any_number_is_an_id(void **state)
 {
-    struct id_link none = {.id = 0}, most = {.id = UINT64_MAX};
+    struct id_link none = {.id = 0}, max = {.id = UINT64_MAX};
     struct id_map map;
 
     (void)state;
     assert_int_equal(id_map_init(&map), 0);
     id_map_add(&map, &none);
-    id_map_add(&map, &most);
+    id_map_add(&map, &max);
     assert_ptr_equal(id_map_find(&map, 0), &none);
-    assert_ptr_equal(id_map_find(&map, UINT64_MAX), &most);
+    assert_ptr_equal(id_map_find(&map, UINT64_MAX), &max);
     id_map_finish(&map);
 }
 

@@ -113,10 +113,10 @@ static void times_are_signed(void **state)
 
 static void the_longest_values_come_back(void **state)
 {
-    static uint32_t many[JOURNAL_SLOTS_MOST + 1];
-    struct party party = {.groups = many, .group_count = JOURNAL_GROUPS_MOST};
+    static uint32_t many[JOURNAL_SLOTS_MAX + 1];
+    struct party party = {.groups = many, .group_count = JOURNAL_GROUPS_MAX};
     struct engine_event event = {
-        .type = EVENT_GRANTED, .party = &party, .slots = many, .slot_count = JOURNAL_SLOTS_MOST};
+        .type = EVENT_GRANTED, .party = &party, .slots = many, .slot_count = JOURNAL_SLOTS_MAX};
     struct text bytes = {0};
 
     (void)state;

@@ -105,7 +105,7 @@ static void records_of_the_door_are_checked(void **state)
 static void records_of_the_door_have_limits(void **state)
 {
     size_t length =
-        JOURNAL_LENGTH_MOST - JOURNAL_TIME_SIZE - (TAGGED_FIELD_SIZE + 9) - TAGGED_FIELD_SIZE - 4;
+        JOURNAL_LENGTH_MAX - JOURNAL_TIME_SIZE - (TAGGED_FIELD_SIZE + 9) - TAGGED_FIELD_SIZE - 4;
     char *long_one = malloc(length + 2);
     struct whole whole = {.preset = 7, .strings = {.items = &long_one, .count = 1}};
     struct text bytes = {0};
@@ -121,7 +121,7 @@ static void records_of_the_door_have_limits(void **state)
     assert_int_equal(bytes.length, 0);
     long_one[length] = '\0';
     assert_int_equal(journal_encode_door(128, 0, &whole_table, &whole, &bytes), 0);
-    assert_int_equal(bytes.length, JOURNAL_HEADER_SIZE + JOURNAL_LENGTH_MOST);
+    assert_int_equal(bytes.length, JOURNAL_HEADER_SIZE + JOURNAL_LENGTH_MAX);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
                      JOURNAL_WHOLE);
     text_clear(&bytes);

@@ -13,7 +13,7 @@
 
 static const char path[] = "pool.journal";
 
-enum { READ_MOST = 64 * 1024 * 1024, RECORD = 100, LIMIT = 256 * 1024 };
+enum { READ_MAX = 64 * 1024 * 1024, RECORD = 100, LIMIT = 256 * 1024 };
 
 static struct text content_of(const char *string)
 {
@@ -28,7 +28,7 @@ static void check_file(const struct text *wanted)
 {
     struct text found = {0};
 
-    assert_int_equal(file_read(path, READ_MOST, &found, NULL), 0);
+    assert_int_equal(file_read(path, READ_MAX, &found, NULL), 0);
     assert_true(found.length >= wanted->length);
     assert_memory_equal(found.bytes, text_string(wanted), wanted->length);
     for (size_t i = wanted->length; i < found.length; i++)
@@ -98,12 +98,12 @@ static void what_cannot_be_made_leaves_the_old(void **state)
 }
 
 /* A limit on the size of files is as good as a full disk. */
-static void set_limit(rlim_t most)
+static void set_limit(rlim_t max)
 {
     struct rlimit limit;
 
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = most;
+    limit.rlim_cur = max;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 

@@ -183,10 +183,10 @@ static void headers_are_checked(void **state)
     check_refused_record(&bytes, "journal: wanted a type above 0, found 0 at byte 1");
     bytes = record_of_length(EVENT_RELEASED, rest, 7, 7);
     check_refused_record(&bytes, "journal: wanted a length from 8 to 16777216, found 7 at byte 2");
-    bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MOST + 1);
+    bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MAX + 1);
     check_refused_record(&bytes,
                          "journal: wanted a length from 8 to 16777216, found 16777217 at byte 2");
-    bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MOST);
+    bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MAX);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, NULL, NULL, NULL), JOURNAL_MORE);
     text_finish(&bytes);
 }
@@ -251,7 +251,7 @@ static void numbers_have_limits(void **state)
 {
     static const struct {
         unsigned tag;
-        uint64_t most;
+        uint64_t max;
         const char *name;
     } limits[] = {
         {JOURNAL_REPLICAS, UINT32_MAX, "replicas"},
@@ -271,14 +271,13 @@ static void numbers_have_limits(void **state)
         struct text bytes;
         struct journal_record record;
 
-        append_number_field(&fields, limits[i].tag, limits[i].most, 8);
+        append_number_field(&fields, limits[i].tag, limits[i].max, 8);
         bytes = record_of(EVENT_DEVICE, &fields);
         record = taken(&bytes);
         journal_record_finish(&record);
-        append_number_field(&fields, limits[i].tag, limits[i].most + 1, 8);
+        append_number_field(&fields, limits[i].tag, limits[i].max + 1, 8);
         text_append_format(&wanted, "journal: wanted %s of at most %ju, found %ju at byte 26",
-                           limits[i].name, (uintmax_t)limits[i].most,
-                           (uintmax_t)limits[i].most + 1);
+                           limits[i].name, (uintmax_t)limits[i].max, (uintmax_t)limits[i].max + 1);
         check_refused_fields(EVENT_DEVICE, &fields, text_string(&wanted));
         text_finish(&wanted);
     }
@@ -303,7 +302,7 @@ static void long_numbers_are_refused(void **state)
 
 static void texts_have_limits(void **state)
 {
-    char text[REQUEST_TEXT_LONGEST + 1];
+    char text[REQUEST_TEXT_MAX + 1];
     struct text fields = {0};
 
     (void)state;
@@ -320,7 +319,7 @@ static void texts_have_limits(void **state)
 
 static void lists_have_limits(void **state)
 {
-    static const char zeros[4 * (JOURNAL_SLOTS_MOST + 1)];
+    static const char zeros[4 * (JOURNAL_SLOTS_MAX + 1)];
     struct text fields = {0};
 
     (void)state;
@@ -332,7 +331,7 @@ static void lists_have_limits(void **state)
     check_refused_fields(EVENT_GRANTED, &fields,
                          "journal: wanted slots as at most 1000000 times 4 bytes, found 4000004 "
                          "bytes at byte 26");
-    append_field(&fields, REQUEST_TAG_AVOIDED, zeros, (size_t)9 * (DEVICE_ID_LIST_MOST + 1));
+    append_field(&fields, REQUEST_TAG_AVOIDED, zeros, (size_t)9 * (DEVICE_ID_LIST_MAX + 1));
     check_refused_request(&fields,
                           "journal: wanted avoided as at most 4096 times 9 bytes, found 36873 "
                           "bytes at byte 32");
@@ -379,9 +378,9 @@ static void check_not_encoded(const struct engine_event *event)
 
 static void what_could_not_be_read_is_not_written(void **state)
 {
-    char text[REQUEST_TEXT_LONGEST + 2] = {0};
-    struct device_id ids[DEVICE_ID_LIST_MOST + 1] = {0};
-    struct device_id_list mask = {.items = ids, .count = DEVICE_ID_LIST_MOST + 1};
+    char text[REQUEST_TEXT_MAX + 2] = {0};
+    struct device_id ids[DEVICE_ID_LIST_MAX + 1] = {0};
+    struct device_id_list mask = {.items = ids, .count = DEVICE_ID_LIST_MAX + 1};
     struct party party = {.mask = &mask};
     struct request what = {.name = text};
     struct engine_event event = {.type = EVENT_REQUEST, .what = &what};
@@ -399,7 +398,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     event = (struct engine_event){.type = EVENT_REQUEST, .party = &party};
     check_not_encoded(&event);
     mask.count = 1;
-    ids[0].index = DEVICE_INDEX_MOST + 1;
+    ids[0].index = DEVICE_INDEX_MAX + 1;
     check_not_encoded(&event);
 }
 

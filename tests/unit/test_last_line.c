@@ -65,14 +65,14 @@ static void zero_bytes_end_nothing(void **state)
 static void a_long_line_is_cut(void **state)
 {
     struct last_line line = {0};
-    char wanted[LAST_LINE_MOST + 1];
+    char wanted[LAST_LINE_MAX + 1];
 
     (void)state;
     for (int i = 0; i < 100000; i++)
         last_line_add(&line, "xy", 2);
-    for (size_t i = 0; i < LAST_LINE_MOST; i++)
+    for (size_t i = 0; i < LAST_LINE_MAX; i++)
         wanted[i] = i % 2 == 0 ? 'x' : 'y';
-    wanted[LAST_LINE_MOST] = '\0';
+    wanted[LAST_LINE_MAX] = '\0';
     assert_kept(&line, wanted);
     last_line_add(&line, "\nshort", 6);
     assert_kept(&line, "short");
@@ -85,10 +85,10 @@ static void no_character_is_cut_in_two(void **state)
 
     (void)state;
     last_line_add(&line, "x", 1);
-    for (int i = 0; i < LAST_LINE_MOST; i++)
+    for (int i = 0; i < LAST_LINE_MAX; i++)
         last_line_add(&line, "\xc3\xa4", 2);
     last_line_append(&line, &text);
-    assert_int_equal(text.length, LAST_LINE_MOST - 1);
+    assert_int_equal(text.length, LAST_LINE_MAX - 1);
     assert_null(strstr(text.bytes, "\xef\xbf\xbd"));
     text_finish(&text);
 }

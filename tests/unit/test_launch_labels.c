@@ -21,14 +21,14 @@
 #include "support/assert_error.h"
 #include "support/temporary_directory.h"
 
-enum { COPIES_MOST = 12, OUTPUT = 0, ERROR = 1, PIPE_ROOM = 65536 };
+enum { COPIES_MAX = 12, OUTPUT = 0, ERROR = 1, PIPE_ROOM = 65536 };
 
 /* What reads, and what writes. */
 struct scene {
     struct labels *labels;
-    int heard[2];                 /* where the output and the error come out; -1: closed */
-    int spoken[2];                /* our ends of the same, as those of a process are; -1: none */
-    int commands[COPIES_MOST][2]; /* the ends of the commands; -1: closed */
+    int heard[2];                /* where the output and the error come out; -1: closed */
+    int spoken[2];               /* our ends of the same, as those of a process are; -1: none */
+    int commands[COPIES_MAX][2]; /* the ends of the commands; -1: closed */
     struct text said[2];
 };
 
@@ -47,7 +47,7 @@ static void begin(struct scene *scene, uint32_t copies, uint32_t numbers)
     struct berth_error error = BERTH_ERROR_INIT;
 
     assert_int_equal(labels_create(&facts, &scene->labels, &error), 0);
-    for (uint32_t i = 0; i < COPIES_MOST; i++)
+    for (uint32_t i = 0; i < COPIES_MAX; i++)
         scene->commands[i][OUTPUT] = scene->commands[i][ERROR] = -1;
     for (uint32_t i = 0; i < copies; i++) {
         struct launch_copy copy = {0};
@@ -93,7 +93,7 @@ static void speak(struct scene *scene, uint32_t copy, int stream, const char *wo
 /* Lets the labels do all that they can do now. Returns how many turns that took. */
 static size_t turn(struct scene *scene)
 {
-    struct pollfd *polls = calloc(labels_poll_most(scene->labels), sizeof(*polls));
+    struct pollfd *polls = calloc(labels_poll_max(scene->labels), sizeof(*polls));
     size_t turns = 0;
     size_t count;
 
@@ -140,7 +140,7 @@ static void scene_close(struct scene *scene)
 
     assert_int_equal(labels_finish(scene->labels, &error), 0);
     assert_string_equal(error.message, "");
-    for (size_t i = 0; i < COPIES_MOST; i++) {
+    for (size_t i = 0; i < COPIES_MAX; i++) {
         shut(&scene->commands[i][OUTPUT]);
         shut(&scene->commands[i][ERROR]);
     }
@@ -236,7 +236,7 @@ static void check_long_line(size_t length)
     turn(&scene);
     hear(&scene);
     do {
-        size_t size = length < LABELS_LINE_LONGEST ? length : LABELS_LINE_LONGEST;
+        size_t size = length < LABELS_LINE_MAX ? length : LABELS_LINE_MAX;
 
         text_append(&wanted, "0: ");
         text_append_repeated(&wanted, 'x', size);
@@ -256,11 +256,11 @@ static void long_lines_are_broken(void **state)
 {
     (void)state;
     check_long_line(0);
-    check_long_line(LABELS_LINE_LONGEST - 1);
-    check_long_line(LABELS_LINE_LONGEST);
-    check_long_line(LABELS_LINE_LONGEST + 1);
-    check_long_line(3 * LABELS_LINE_LONGEST);
-    check_long_line(3 * LABELS_LINE_LONGEST + 7);
+    check_long_line(LABELS_LINE_MAX - 1);
+    check_long_line(LABELS_LINE_MAX);
+    check_long_line(LABELS_LINE_MAX + 1);
+    check_long_line(3 * LABELS_LINE_MAX);
+    check_long_line(3 * LABELS_LINE_MAX + 7);
 }
 
 /* Writes until there is no room, without waiting. Returns how much there was. */

@@ -12,19 +12,19 @@
 #include "support/assert_error.h"
 #include "support/machines.h"
 
-enum { CPUS_MOST = 65536 };
+enum { CPUS_MAX = 65536 };
 
 /* The CPUs that this process may use, as a list. */
 static void append_allowed(struct text *out)
 {
-    size_t size = CPU_ALLOC_SIZE(CPUS_MOST);
-    cpu_set_t *set = CPU_ALLOC(CPUS_MOST);
+    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
     struct bitset cpus;
 
-    assert_int_equal(bitset_init(&cpus, CPUS_MOST), 0);
+    assert_int_equal(bitset_init(&cpus, CPUS_MAX), 0);
     CPU_ZERO_S(size, set);
     assert_int_equal(sched_getaffinity(0, size, set), 0);
-    for (size_t cpu = 0; cpu < CPUS_MOST; cpu++) {
+    for (size_t cpu = 0; cpu < CPUS_MAX; cpu++) {
         if (CPU_ISSET_S(cpu, size, set))
             bitset_add(&cpus, cpu);
     }
@@ -135,8 +135,8 @@ static void what_cannot_be_is_not(void **state)
 
     (void)state;
     append_allowed(&before);
-    assert_int_equal(bitset_init(&cpus, CPUS_MOST), 0);
-    bitset_add(&cpus, CPUS_MOST - 1);
+    assert_int_equal(bitset_init(&cpus, CPUS_MAX), 0);
+    bitset_add(&cpus, CPUS_MAX - 1);
     pin_apply(&cpus);
     append_allowed(&after);
     assert_string_equal(text_string(&after), text_string(&before));

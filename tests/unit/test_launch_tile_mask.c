@@ -75,11 +75,11 @@ static void a_card_of_the_most_tiles(void **state)
     struct text out = {0};
 
     (void)state;
-    assert_int_equal(tile_mask_left(&mask, places[0], DEVICE_TILES_MOST), 0xffff);
-    tile_mask_append(&mask, last, DEVICE_TILES_MOST, 0x8001, &out);
+    assert_int_equal(tile_mask_left(&mask, places[0], DEVICE_TILES_MAX), 0xffff);
+    tile_mask_append(&mask, last, DEVICE_TILES_MAX, 0x8001, &out);
     assert_string_equal(text_string(&out), "4294967295,4294967310");
     mask = tile_mask_read("0", NULL);
-    assert_int_equal(tile_mask_left(&mask, last, DEVICE_TILES_MOST), 0);
+    assert_int_equal(tile_mask_left(&mask, last, DEVICE_TILES_MAX), 0);
     text_finish(&out);
 }
 

@@ -12,7 +12,7 @@
 
 static const char path[] = "log";
 
-enum { READ_MOST = 16 * 1024 * 1024, LINES = 60000 };
+enum { READ_MAX = 16 * 1024 * 1024, LINES = 60000 };
 
 static int open_log(void)
 {
@@ -41,7 +41,7 @@ static void lines_have_a_time_and_a_word(void **state)
     log_number(&log, "most", UINT64_MAX);
     log_end(&log);
     log_finish(&log);
-    assert_int_equal(file_read(path, READ_MOST, &content, NULL), 0);
+    assert_int_equal(file_read(path, READ_MAX, &content, NULL), 0);
     assert_string_equal(text_string(&content), "1970-01-01T00:00:01.500Z granted id=7\n"
                                                "1970-01-01T00:00:02.000Z reloaded\n"
                                                "1970-01-01T00:00:02.007Z ended id=0 "
@@ -68,7 +68,7 @@ static void long_lines_are_whole(void **state)
         text_append_format(&devices, "%snvidia%d", i == 0 ? "" : ",", i);
     log_line(&log, 0, "granted", "devices=%s waited_ms=%d", text_string(&devices), 3);
     log_finish(&log);
-    assert_int_equal(file_read(path, READ_MOST, &content, NULL), 0);
+    assert_int_equal(file_read(path, READ_MAX, &content, NULL), 0);
     assert_int_equal(content.length,
                      strlen("1970-01-01T00:00:00.000Z granted devices= waited_ms=3\n") +
                          devices.length);

@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "support/random.h"
 
 enum { TIMERS = 50, STEPS = 20000 };

@@ -201,12 +201,12 @@ static void peers_are_those_that_have_a_lease(void **state)
 
 static void peers_have_a_bound(void **state)
 {
-    struct device_list devices = devices_of(4 * PEERS_MOST);
+    struct device_list devices = devices_of(4 * PEERS_MAX);
     struct peer_list peers = {0};
 
     (void)state;
     membership_find_peers(&devices, &peers);
-    assert_int_equal(peers.count, PEERS_MOST);
+    assert_int_equal(peers.count, PEERS_MAX);
     vector_finish(&peers);
     device_list_finish(&devices);
 }

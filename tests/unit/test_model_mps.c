@@ -6,13 +6,13 @@
 
 #include "model/mps_directories.h"
 
-static struct request asking(const char *pipe, const char *log, uint32_t most, uint32_t replicas)
+static struct request asking(const char *pipe, const char *log, uint32_t max, uint32_t replicas)
 {
     struct request request;
 
     request_init(&request);
     request.sharing = SHARING_MPS;
-    request.gpus.most = most;
+    request.gpus.max = max;
     request.replicas = replicas;
     request.mps_pipe_dir = pipe == NULL ? NULL : strdup(pipe);
     request.mps_log_dir = log == NULL ? NULL : strdup(log);

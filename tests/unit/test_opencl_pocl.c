@@ -60,7 +60,7 @@ _Static_assert(CL_UUID_SIZE_KHR == OPENCL_UUID_SIZE, "a UUID has another size");
 
 /* ---- The world ---- */
 
-enum { ROUNDS = 10, MOST = 8 };
+enum { ROUNDS = 10, LIMIT = 8 };
 
 struct world {
     void *directory;
@@ -147,8 +147,8 @@ static void parts_are_equal_and_apart(void **state)
     struct world *world = *state;
     struct native_device whole = part_of(world, 0, 1);
     cl_uint units = units_of(whole);
-    size_t count = units < MOST ? units : MOST;
-    struct native_device parts[MOST];
+    size_t count = units < LIMIT ? units : LIMIT;
+    struct native_device parts[LIMIT];
 
     for (size_t i = 0; i < count; i++) {
         parts[i] = part_of(world, i, count);

@@ -81,11 +81,11 @@ static const struct option cellar_rows[] = {
 static const struct option_set kitchen_set = {"Kitchen", kitchen_rows, COUNT(kitchen_rows)};
 static const struct option_set cellar_set = {"Cellar", cellar_rows, COUNT(cellar_rows)};
 
-enum { WORDS_MOST = 8 };
+enum { WORDS_MAX = 8 };
 
 /* One command line, up to its first NULL, and what comes of it. */
 struct line {
-    const char *words[WORDS_MOST];
+    const char *words[WORDS_MAX];
     int result;
     int operand; /* counted from 1, the first word */
     struct kitchen kitchen;
@@ -98,10 +98,10 @@ static int parse(const char *const *words, struct kitchen *kitchen, struct cella
                  int *ret_operand, struct berth_error *error)
 {
     const struct option_binding bindings[] = {{&kitchen_set, kitchen}, {&cellar_set, cellar}};
-    char *argv[WORDS_MOST + 2] = {(char *)"cook"};
+    char *argv[WORDS_MAX + 2] = {(char *)"cook"};
     int argc = 1;
 
-    for (int i = 0; i < WORDS_MOST && words[i] != NULL; i++)
+    for (int i = 0; i < WORDS_MAX && words[i] != NULL; i++)
         argv[argc++] = (char *)words[i];
     return options_parse(bindings, COUNT(bindings), argc, argv, ret_operand, error);
 }
@@ -390,8 +390,8 @@ static void out_of_memory_is_remembered_by_the_text(void **state)
 
 /* A line whose options may stand anywhere, and its operands in their order. */
 struct mixed_line {
-    const char *words[WORDS_MOST];
-    const char *operands[WORDS_MOST];
+    const char *words[WORDS_MAX];
+    const char *operands[WORDS_MAX];
     struct kitchen kitchen;
 };
 
@@ -400,7 +400,7 @@ static void check_mixed(const struct mixed_line *line)
     struct berth_error error = BERTH_ERROR_INIT;
     struct kitchen kitchen = {0};
     const struct option_binding binding = {&kitchen_set, &kitchen};
-    char *argv[WORDS_MOST + 2] = {(char *)"cook"};
+    char *argv[WORDS_MAX + 2] = {(char *)"cook"};
     int argc = 1;
     int operand;
 

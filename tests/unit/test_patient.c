@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 #include "support/failing_allocator.h"
@@ -227,7 +227,7 @@ static void threads_may_outlive_it(void **state)
 static void when_all_hang_it_is_an_error(void **state)
 {
     struct gate *gate = fresh_gate();
-    uint64_t pieces[PATIENT_HANGING_MOST + 1];
+    uint64_t pieces[PATIENT_HANGING_MAX + 1];
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
     struct patient *patient;

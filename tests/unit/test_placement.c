@@ -145,9 +145,9 @@ static void an_elastic_request_takes_what_is_free(void **state)
     question_mark(&question, &question.busy, "nvidia0");
     check_why(&question, "not now",
               "wanted 2 to 3 devices; 1 of 4 devices fits and is free: 3 are busy");
-    set_count(&question, 1, REQUEST_COUNT_MOST);
+    set_count(&question, 1, REQUEST_COUNT_MAX);
     check_answer(&question, "now: nvidia2");
-    set_count(&question, 5, REQUEST_COUNT_MOST);
+    set_count(&question, 5, REQUEST_COUNT_MAX);
     check_answer(&question, "never");
     question_finish(&question);
 }

@@ -24,12 +24,13 @@ struct view {
     unsigned available;   /* pass now and are free */
     unsigned avoided;
     unsigned must;
-    unsigned least;
-    unsigned most;
+    unsigned min;
+    unsigned max;
     unsigned replicas;
     bool mixed;
-    bool alone;  /* the replicas are claims of their own */
-    bool spread; /* the replicas go where the others are not */
+    bool ordered; /* the policy is `first`, so that the answer is known to the device */
+    bool alone;   /* the replicas are claims of their own */
+    bool spread;  /* the replicas go where the others are not */
 };
 
 static unsigned size_of(unsigned set)
@@ -61,7 +62,7 @@ static void resolve_all(struct view *view)
     }
     view->possible &= best;
     view->available &= best;
-    view->least = view->most = best == 0 ? 1 : size_of(best);
+    view->min = view->max = best == 0 ? 1 : size_of(best);
 }
 
 static struct view view_of(const struct question *question)
@@ -69,8 +70,8 @@ static struct view view_of(const struct question *question)
     const struct request *request = &question->request;
     struct view view = {
         .count = question->machine.devices.count,
-        .least = request->gpus.least,
-        .most = request->gpus.most,
+        .min = request->gpus.min,
+        .max = request->gpus.max,
         .replicas = request->replicas,
         .mixed = request->vendor_rule == VENDOR_RULE_MIXED,
         .spread = request->scheduling == SCHEDULING_SPREAD,
@@ -79,11 +80,11 @@ static struct view view_of(const struct question *question)
 
     for (size_t slot = 0; slot < view.count; slot++) {
         const struct device *device = &question->machine.devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
+        enum filter_verdict verdict = filter_device(request, device, &filter_default_terms);
         unsigned bit = 1U << slot;
 
         view.vendors[slot] = device->id.vendor;
-        view.room[slot] = filter_tenants(request, device, &filter_usual_terms);
+        view.room[slot] = filter_tenants(request, device, &filter_default_terms);
         view.possible |= verdict == FILTER_PASSES || filter_may_change(verdict) ? bit : 0;
         view.available |= verdict == FILTER_PASSES && !bitset_has(&question->busy, slot) ? bit : 0;
         view.avoided |= device_id_list_has(&request->avoided, device->id) ? bit : 0;
@@ -95,11 +96,11 @@ static struct view view_of(const struct question *question)
 }
 
 /* Whether one replica may have this set. */
-static bool is_replica(const struct view *view, unsigned set, unsigned least, unsigned most)
+static bool is_replica(const struct view *view, unsigned set, unsigned min, unsigned max)
 {
     size_t lowest = set == 0 ? 0 : (size_t)__builtin_ctz(set);
 
-    return size_of(set) >= least && size_of(set) <= most &&
+    return size_of(set) >= min && size_of(set) <= max &&
            (view->mixed || (set & ~vendor_set(view, view->vendors[lowest])) == 0);
 }
 
@@ -134,7 +135,7 @@ static bool fits(const struct view *view, const unsigned room[SLOTS], unsigned f
 /* The largest size at which all replicas fit at once; 0: none. */
 static unsigned largest_size(const struct view *view, unsigned from)
 {
-    for (unsigned size = view->most; size >= view->least; size--) {
+    for (unsigned size = view->max; size >= view->min; size--) {
         if (size <= view->count &&
             fits(view, view->room, from, view->replicas, size, view->must, 1))
             return size;
@@ -146,7 +147,7 @@ static unsigned largest_size(const struct view *view, unsigned from)
 static bool claims_cover(const struct view *view, unsigned claims, unsigned must)
 {
     for (unsigned set = 1; set < 1U << view->count && claims > 0; set++) {
-        if ((set & ~view->possible) == 0 && is_replica(view, set, view->least, view->most) &&
+        if ((set & ~view->possible) == 0 && is_replica(view, set, view->min, view->max) &&
             ((must & ~set) == 0 || claims_cover(view, claims - 1, must & ~set)))
             return true;
     }
@@ -178,8 +179,7 @@ static unsigned preferred(const struct view *view, const unsigned room[SLOTS], u
 
 /* What replicas get that are served one after the other, each as large as it can be between two
  * bounds. Returns how many. */
-static unsigned serve(const struct view *view, unsigned least, unsigned most,
-                      unsigned sets[REPLICAS])
+static unsigned serve(const struct view *view, unsigned min, unsigned max, unsigned sets[REPLICAS])
 {
     unsigned room[SLOTS];
     unsigned served = 0;
@@ -188,7 +188,7 @@ static unsigned serve(const struct view *view, unsigned least, unsigned most,
     while (served < view->replicas) {
         unsigned set = 0;
 
-        for (unsigned size = most; size >= least && set == 0; size--)
+        for (unsigned size = max; size >= min && set == 0; size--)
             set = preferred(view, room, size);
         if (set == 0)
             break;
@@ -220,7 +220,7 @@ static const char *read_answer(const struct view *view, const struct placement *
                 return "the slots of a replica do not rise";
             sets[i] |= 1U << *slot;
         }
-        if (!is_replica(view, sets[i], view->least, view->most))
+        if (!is_replica(view, sets[i], view->min, view->max))
             return "a replica has the wrong size or mixes vendors";
         if ((sets[i] & ~view->available) != 0)
             return "a replica has a device that does not do or is taken";
@@ -237,14 +237,14 @@ static const char *read_answer(const struct view *view, const struct placement *
 
 /* Compares with the replicas served one after the other, where that way leads to the end. */
 static const char *compare_sets(const struct view *view, const struct placement *placement,
-                                const unsigned sets[REPLICAS], unsigned least, unsigned most)
+                                const unsigned sets[REPLICAS], unsigned min, unsigned max)
 {
     unsigned wanted[REPLICAS];
     unsigned served;
 
-    if ((view->must != 0 || view->spread) && view->replicas > 1)
+    if (!view->ordered || ((view->must != 0 || view->spread) && view->replicas > 1))
         return NULL;
-    served = serve(view, least, most, wanted);
+    served = serve(view, min, max, wanted);
     if (view->alone && served != placement->replicas)
         return "best effort serves another number of replicas";
     if (served != placement->replicas)
@@ -279,16 +279,18 @@ static const char *judge_claims(const struct view *view, const struct placement 
         return "now is wrong";
     if (placement->replicas > 0 && !placement->satisfiable)
         return "what can never be is granted";
-    return compare_sets(view, placement, sets, view->least, view->most);
+    return compare_sets(view, placement, sets, view->min, view->max);
 }
 
 /* What is wrong with an answer; NULL: nothing. */
-static const char *judge(const struct question *question, const struct placement *placement)
+static const char *judge(const struct question *question, const struct policy *policy,
+                         const struct placement *placement)
 {
     struct view view = view_of(question);
     unsigned sets[REPLICAS] = {0};
     const char *complaint = read_answer(&view, placement, sets);
 
+    view.ordered = policy == &policy_first;
     if (complaint == NULL &&
         (placement->why.length == 0 || strchr(text_string(&placement->why), '\n') != NULL))
         complaint = "why is not one line";
@@ -361,10 +363,10 @@ static void choose_request(struct test_random *random, struct request *request)
     do {
         request_finish(request);
         request->gpus.all = one_in(random, 8);
-        request->gpus.least = 1 + (uint32_t)test_random_below(random, 3);
-        request->gpus.most = request->gpus.least;
+        request->gpus.min = 1 + (uint32_t)test_random_below(random, 3);
+        request->gpus.max = request->gpus.min;
         if (one_in(random, 2))
-            request->gpus.most += (uint32_t)test_random_below(random, 4);
+            request->gpus.max += (uint32_t)test_random_below(random, 4);
         request->replicas = 1 + (uint32_t)test_random_below(random, REPLICAS);
         request->scheduling = (enum scheduling)test_random_below(random, 4);
         request->ranks = one_in(random, 4);
@@ -434,6 +436,27 @@ static void count_answer(struct tally *tally, const struct placement *placement)
     tally->partly += placement->replicas > 0 && !placement->now;
 }
 
+/* Asks twice, and judges the answer. */
+static void check_question(struct question *question, const struct policy *policy,
+                           unsigned long step, struct tally *tally)
+{
+    struct placement placement;
+    struct placement again;
+    const char *complaint;
+
+    assert_int_equal(question_ask_policy(question, policy, &placement, NULL), 0);
+    assert_int_equal(question_ask_policy(question, policy, &again, NULL), 0);
+    complaint = judge(question, policy, &placement);
+    if (complaint == NULL && !same_answer(&placement, &again))
+        complaint = "the same question has another answer";
+    if (complaint != NULL)
+        fail_msg("question %lu, policy %s: %s; why: %s", step, policy->name, complaint,
+                 text_string(&placement.why));
+    count_answer(tally, &placement);
+    placement_finish(&placement);
+    placement_finish(&again);
+}
+
 static void answers_agree_with_trying_everything(void **state)
 {
     unsigned long steps = test_steps(60000);
@@ -443,31 +466,61 @@ static void answers_agree_with_trying_everything(void **state)
     (void)state;
     for (unsigned long step = 0; step < steps; step++) {
         struct question question;
-        struct placement placement;
-        struct placement again;
-        const char *complaint;
 
         make_question(&random, &question);
-        assert_int_equal(question_ask(&question, &placement, NULL), 0);
-        assert_int_equal(question_ask(&question, &again, NULL), 0);
-        complaint = judge(&question, &placement);
-        if (complaint == NULL && !same_answer(&placement, &again))
-            complaint = "the same question has another answer";
-        if (complaint != NULL)
-            fail_msg("question %lu: %s; why: %s", step, complaint, text_string(&placement.why));
-        count_answer(&tally, &placement);
-        placement_finish(&placement);
-        placement_finish(&again);
+        check_question(&question, &policy_first, step, &tally);
         question_finish(&question);
     }
     assert_true(tally.now >= steps / 10 && tally.later >= steps / 20);
     assert_true(tally.never >= steps / 20 && tally.partly >= steps / 200);
 }
 
+static void add_links(struct test_random *random, struct machine *machine)
+{
+    for (uint32_t one = 0; one < machine->devices.count; one++) {
+        for (uint32_t other = one + 1; other < machine->devices.count; other++) {
+            enum link_kind kind = (enum link_kind)test_random_below(random, LINK_SYS + 1);
+            struct link *link;
+
+            if (one_in(random, 3))
+                continue;
+            link = vector_append(&machine->links);
+            assert_non_null(link);
+            *link = (struct link){.between = {one, other}, .kind = kind};
+            if (link_is_fabric(kind))
+                link->lanes = 1 + (uint32_t)test_random_below(random, 12);
+        }
+    }
+}
+
+/* Every policy answers every question, on machines whose devices have links, and finds a way
+ * exactly when there is one. */
+static void every_policy_finds_a_way_when_there_is_one(void **state)
+{
+    unsigned long steps = test_steps(40000);
+    struct test_random random = {16};
+    struct tally tally = {0};
+    size_t policy_count = 0;
+
+    (void)state;
+    while (policies[policy_count] != NULL)
+        policy_count++;
+    for (unsigned long step = 0; step < steps; step++) {
+        struct question question;
+
+        make_question(&random, &question);
+        add_links(&random, &question.machine);
+        check_question(&question, policies[test_random_below(&random, policy_count)], step, &tally);
+        question_finish(&question);
+    }
+    assert_true(tally.now >= steps / 10 && tally.later >= steps / 20 && tally.never >= steps / 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_agree_with_trying_everything),
+        cmocka_unit_test(every_policy_finds_a_way_when_there_is_one),
     };
 
     return cmocka_run_group_tests_name("placement_random", tests, NULL, NULL);

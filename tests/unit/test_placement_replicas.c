@@ -113,7 +113,7 @@ static void best_effort_needs_room_for_one(void **state)
 
     (void)state;
     question_init(&question, FOUR);
-    set_replicas(&question, REQUEST_COUNT_MOST, SCHEDULING_BEST_EFFORT);
+    set_replicas(&question, REQUEST_COUNT_MAX, SCHEDULING_BEST_EFFORT);
     set_count(&question, 3, 3);
     check_answer(&question, "not now: nvidia0,nvidia1,nvidia2");
     set_count(&question, 5, 5);
@@ -300,13 +300,13 @@ static void huge_numbers_are_answered_at_once(void **state)
 
     (void)state;
     question_init(&question, FOUR);
-    set_replicas(&question, REQUEST_COUNT_MOST, SCHEDULING_GANG);
-    set_count(&question, 1, REQUEST_COUNT_MOST);
+    set_replicas(&question, REQUEST_COUNT_MAX, SCHEDULING_GANG);
+    set_count(&question, 1, REQUEST_COUNT_MAX);
     check_answer(&question, "never");
-    set_count(&question, REQUEST_COUNT_MOST, REQUEST_COUNT_MOST);
+    set_count(&question, REQUEST_COUNT_MAX, REQUEST_COUNT_MAX);
     check_answer(&question, "never");
     question.request.sharing = SHARING_TIME_SLICE;
-    set_count(&question, 2, REQUEST_COUNT_MOST);
+    set_count(&question, 2, REQUEST_COUNT_MAX);
     check_answer(&question, "never");
     set_replicas(&question, 1, SCHEDULING_GANG);
     check_answer(&question, "now: " FOUR);

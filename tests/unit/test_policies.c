@@ -137,8 +137,8 @@ static void first_takes_the_lowest_but_avoided_ones_last(void **state)
     for (size_t i = 0; i < SETS; i++)
         assert_int_equal(bitset_init(sets[i], SLOTS), 0);
     for (unsigned long step = test_steps(5000); step > 0; step--) {
-        size_t most = 0;
-        size_t least = 0;
+        size_t max = 0;
+        size_t min = 0;
         size_t count;
 
         for (size_t i = 0; i < SETS; i++)
@@ -149,13 +149,13 @@ static void first_takes_the_lowest_but_avoided_ones_last(void **state)
             if (test_random_below(&random, 2) == 0)
                 continue;
             bitset_add(&world.candidates, slot);
-            most++;
+            max++;
             if (test_random_below(&random, 8) == 0) {
                 bitset_add(&world.required, slot);
-                least++;
+                min++;
             }
         }
-        count = least + test_random_below(&random, most - least + 1);
+        count = min + test_random_below(&random, max - min + 1);
         assert_int_equal(policy_choose(&policy_first,
                                        &(struct policy_question){.machine = &machine,
                                                                  .candidates = &world.candidates,

@@ -126,7 +126,7 @@ static int64_t score_if(const struct world *world, const struct policy_node *nod
                         struct policy_demand demand, uint64_t chosen)
 {
     uint64_t cpus = node->cpus_left;
-    uint32_t left[POLICY_NODE_MOST];
+    uint32_t left[POLICY_NODE_MAX];
     int64_t fall;
 
     for (uint32_t i = 0; i < node->count; i++)

@@ -259,7 +259,7 @@ static void least_loaded_is_not_fooled_by_huge_numbers(void **state)
     policy_world_takes(world, &policy_least_loaded, 4, 3, 0, 1, 2);
 }
 
-static void least_loaded_spreads_picks(void **state)
+static void min_loaded_spreads_picks(void **state)
 {
     struct policy_world *world = *state;
 
@@ -369,7 +369,7 @@ int main(void)
         TEST(least_loaded_takes_the_least_work),
         TEST(least_loaded_takes_the_least_utilised_and_unknown_ones_last),
         TEST(least_loaded_is_not_fooled_by_huge_numbers),
-        TEST(least_loaded_spreads_picks),
+        TEST(min_loaded_spreads_picks),
         TEST(best_available_takes_the_most_free_memory),
         TEST(best_compute_takes_the_highest_capability),
         TEST(best_compute_takes_the_most_memory_of_equals),

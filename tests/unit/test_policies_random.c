@@ -85,13 +85,13 @@ static int sign(int number)
 }
 
 /* A number that is often equal to another, and sometimes extreme. */
-static uint64_t make_number(struct test_random *random, uint64_t most)
+static uint64_t make_number(struct test_random *random, uint64_t max)
 {
     switch (test_random_below(random, 8)) {
     case 0:
-        return most - test_random_below(random, 2);
+        return max - test_random_below(random, 2);
     case 1:
-        return test_random_any_length(random) & most;
+        return test_random_any_length(random) & max;
     default:
         return test_random_below(random, 3);
     }
@@ -224,7 +224,7 @@ static void comparing_is_a_strict_weak_order(void **state)
 static void choose_slowly(const struct policy *policy, struct policy_world *world, size_t count,
                           struct bitset *chosen)
 {
-    struct ranks ranks[POLICY_WORLD_MOST];
+    struct ranks ranks[POLICY_WORLD_MAX];
 
     bitset_copy(chosen, &world->required);
     bitset_for_each (slot, &world->candidates)
@@ -244,9 +244,9 @@ static void choose_slowly(const struct policy *policy, struct policy_world *worl
 /* A number of devices that may be asked for. */
 static size_t make_count(const struct policy_world *world, struct test_random *random)
 {
-    size_t least = bitset_count(&world->required);
+    size_t min = bitset_count(&world->required);
 
-    return least + test_random_below(random, bitset_count(&world->candidates) - least + 1);
+    return min + test_random_below(random, bitset_count(&world->candidates) - min + 1);
 }
 
 static void choosing_agrees_with_the_model(void **state)
@@ -256,10 +256,10 @@ static void choosing_agrees_with_the_model(void **state)
 
     (void)state;
     for (unsigned long step = test_steps(300); step > 0; step--) {
-        size_t most = step % 8 == 0 ? POLICY_WORLD_MOST : 12;
+        size_t max = step % 8 == 0 ? POLICY_WORLD_MAX : 12;
         struct bitset wanted;
 
-        make_world(&world, test_random_below(&random, most + 1), &random);
+        make_world(&world, test_random_below(&random, max + 1), &random);
         assert_int_equal(bitset_init(&wanted, world.machine.devices.count), 0);
         for_each_comparing (policy) {
             size_t count = make_count(&world, &random);
@@ -294,7 +294,7 @@ static void a_policy_that_contradicts_itself_still_gives_a_whole_set(void **stat
     for (unsigned long step = test_steps(300); step > 0; step--) {
         size_t count;
 
-        make_world(&world, test_random_below(&random, POLICY_WORLD_MOST + 1), &random);
+        make_world(&world, test_random_below(&random, POLICY_WORLD_MAX + 1), &random);
         count = make_count(&world, &random);
         assert_int_equal(policy_world_ask(&world, &policy, count), 0);
         assert_int_equal(bitset_count(&world.chosen), count);

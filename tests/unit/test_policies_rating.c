@@ -34,7 +34,7 @@ static void make_host(struct rated_nodes *nodes, struct test_random *random)
     struct optional_number cpus = {.known = test_random_below(random, 3) > 0,
                                    .value = test_random_any_length(random)};
     bool numa = test_random_below(random, 2) == 0;
-    uint32_t left[POLICY_NODE_MOST];
+    uint32_t left[POLICY_NODE_MAX];
 
     for (uint32_t i = 0; i < count; i++)
         left[i] = 250 * (uint32_t)test_random_below(random, 5);
@@ -90,7 +90,7 @@ static struct policy_demand make_demand(struct test_random *random)
 }
 
 /* The requests that are usually expected. */
-static void expect_usual(struct rated_nodes *nodes)
+static void expect_default(struct rated_nodes *nodes)
 {
     const struct policy_demand demands[] = {rated_share(125), rated_share(250), rated_share(500),
                                             rated_whole(1),   rated_whole(2),   rated_whole(4)};
@@ -163,7 +163,7 @@ static void every_filter_is_honoured(void **state)
         make_host(&nodes, &random);
         make_host(&nodes, &random);
         make_sets(&nodes, demand, &random);
-        expect_usual(&nodes);
+        expect_default(&nodes);
         nodes.held_known = test_random_below(&random, 2) == 0;
         for_each_rating (policy)
             check_policy(&nodes, *policy, &demand);
@@ -188,7 +188,7 @@ static void ties_go_to_the_lowest_slot(void **state)
             left[i] = demand.share == SHARE_WHOLE ? 1000 : 750 + 250 * (uint32_t)(step % 2);
         rated_add_host(&nodes, (struct optional_number){0}, left, count);
         rated_add_host(&nodes, (struct optional_number){0}, left, count);
-        expect_usual(&nodes);
+        expect_default(&nodes);
         for_each_rating (policy) {
             struct policy_offer lower, higher;
 
@@ -214,7 +214,7 @@ static void the_order_decides_among_equals(void **state)
     (void)state;
     rated_init(&nodes);
     rated_host(&nodes, 1000, 1000, 1000, 1000);
-    expect_usual(&nodes);
+    expect_default(&nodes);
     for_each_rating (policy) {
         void *tables = rated_prepare(&nodes, *policy);
         struct policy_offer offer = {0};
@@ -261,7 +261,7 @@ static void preparing_tells_of_lack_of_memory(void **state)
     rated_init(&nodes);
     make_host(&nodes, &random);
     make_host(&nodes, &random);
-    expect_usual(&nodes);
+    expect_default(&nodes);
     for_each_rating (policy) {
         struct attempt attempt = {.nodes = &nodes, .policy = *policy};
 

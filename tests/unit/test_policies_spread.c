@@ -143,14 +143,14 @@ static void enormous_hosts_are_rated(void **state)
 static uint32_t most_together(const struct rated_nodes *nodes, uint64_t devices)
 {
     uint32_t counts[4] = {0};
-    uint32_t most = 0;
+    uint32_t max = 0;
 
     policy_nodes_for_each (device, devices) {
         uint32_t count = ++counts[nodes->machine.devices.items[device].numa.value];
 
-        most = count > most ? count : most;
+        max = count > max ? count : max;
     }
-    return most;
+    return max;
 }
 
 static void nothing_is_more_even(void **state)

@@ -24,20 +24,20 @@ static void scores(const struct rated_nodes *nodes, const struct policy *policy,
 }
 
 /* Beside random and fgd. */
-static const struct policy *const usual[] = {&policy_dotprod, &policy_clustering, &policy_packing,
-                                             &policy_bestfit};
+static const struct policy *const ordinary[] = {&policy_dotprod, &policy_clustering,
+                                                &policy_packing, &policy_bestfit};
 
 static void devices_are_chosen_by_best_fit(void **state)
 {
     struct rated_nodes *nodes = *state;
 
     rated_host(nodes, 1000, 700, 300, 0, 1000, 300);
-    for (size_t i = 0; i < COUNT(usual); i++) {
-        rated_takes(nodes, usual[i], rated_share(300), 2);
-        rated_takes(nodes, usual[i], rated_share(301), 1);
-        rated_takes(nodes, usual[i], rated_share(701), 0);
-        rated_takes(nodes, usual[i], rated_whole(1), 0);
-        rated_takes(nodes, usual[i], rated_whole(2), 0, 4);
+    for (size_t i = 0; i < COUNT(ordinary); i++) {
+        rated_takes(nodes, ordinary[i], rated_share(300), 2);
+        rated_takes(nodes, ordinary[i], rated_share(301), 1);
+        rated_takes(nodes, ordinary[i], rated_share(701), 0);
+        rated_takes(nodes, ordinary[i], rated_whole(1), 0);
+        rated_takes(nodes, ordinary[i], rated_whole(2), 0, 4);
     }
     rated_takes(nodes, &policy_fgd, rated_whole(2), 0, 4);
 }
@@ -180,7 +180,7 @@ static void random_goes_by_the_draw_alone(void **state)
  * take five standard deviations. */
 static void random_is_fair(void **state)
 {
-    enum { TIMES = 10000, FEWEST = TIMES - 480, MOST = TIMES + 480 };
+    enum { TIMES = 10000, FEWEST = TIMES - 480, LIMIT = TIMES + 480 };
     struct rated_nodes *nodes = *state;
     struct policy_demand demand = rated_share(500);
     unsigned counts[RATED_DEVICES] = {0};
@@ -197,7 +197,7 @@ static void random_is_fair(void **state)
     }
     for (size_t slot = 0; slot < 9; slot++) {
         if (nodes->left[slot] >= demand.share)
-            assert_in_range(counts[slot], FEWEST, MOST);
+            assert_in_range(counts[slot], FEWEST, LIMIT);
         else
             assert_int_equal(counts[slot], 0);
     }

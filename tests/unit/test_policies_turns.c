@@ -49,7 +49,7 @@ static size_t next_in_order(const struct policy_world *world, const struct polic
 static void grant(struct pool *pool, const struct policy *policy, size_t count)
 {
     struct policy_world *world = &pool->world;
-    size_t order[POLICY_WORLD_MOST];
+    size_t order[POLICY_WORLD_MAX];
     size_t slot = world->chosen.size;
 
     assert_int_equal(policy_world_ask(world, policy, count), 0);

@@ -24,7 +24,7 @@ static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, u
 }
 
 /* That so many hundredths of a device can fetch so much. */
-static void price(const int64_t *by_parts, int hundredths, int64_t least, int64_t most)
+static void price(const int64_t *by_parts, int hundredths, int64_t min, int64_t max)
 {
     int64_t prices[FRAG_PRICES + 1];
 
@@ -33,7 +33,7 @@ static void price(const int64_t *by_parts, int hundredths, int64_t least, int64_
     assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE);
     for (int left = 1; left <= FRAG_PRICES; left++)
         assert_true(prices[left] >= prices[left - 1]);
-    assert_in_range(prices[hundredths * FRAG_PRICES / 100], least, most);
+    assert_in_range(prices[hundredths * FRAG_PRICES / 100], min, max);
 }
 
 static void halves_cost_half(void **state)
@@ -202,7 +202,7 @@ static void the_largest_numbers_do(void **state)
     rated_host_with(&nodes, 0, 1000);
     rated_host_with(&nodes, 1, 1000);
     expect(&nodes, UINT32_MAX, 1, 1, UINT64_MAX - 1);
-    expect(&nodes, UINT32_MAX, REQUEST_COUNT_MOST, 1000, 1);
+    expect(&nodes, UINT32_MAX, REQUEST_COUNT_MAX, 1000, 1);
     expect(&nodes, 1, 0, 0, UINT64_MAX);
     assert_true(rated_best(&nodes, &policy_frag, &demand, &slots) < 3);
     demand.cpus = UINT64_MAX - 1;

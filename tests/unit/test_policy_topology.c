@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "base/count.h"
+#include "engine/engine_report.h"
 #include "engine/placement/placement.h"
 #include "engine/policy/policies.h"
-#include "engine/engine_report.h"
 #include "support/assert_error.h"
 #include "support/engine_steps.h"
 #include "support/failing_allocator.h"
@@ -405,7 +405,7 @@ static void check_words(const struct machine *machine, uint32_t count, const cha
     const char *words;
 
     request_init(&request);
-    request.gpus = (struct device_count){.least = count, .most = count};
+    request.gpus = (struct device_count){.min = count, .max = count};
     assert_int_equal(bitset_init(&none, machine->devices.count), 0);
     assert_int_equal(placement_find(
                          &(struct placement_question){

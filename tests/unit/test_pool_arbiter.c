@@ -60,11 +60,11 @@ static void force(void *data, struct berth_lease lease)
     atomic_fetch_add(&helper->forced, 1);
 }
 
-static void start(struct helper *helper, struct berth_pool *pool, size_t most)
+static void start(struct helper *helper, struct berth_pool *pool, size_t max)
 {
     const struct berth_arbiter_options options = {
         .size = sizeof(options),
-        .most = most,
+        .max = max,
         .offer = offer,
         .take_back = take_back,
         .force = force,
@@ -184,7 +184,7 @@ static void who_does_not_give_back_is_forced(void **state)
 
     (void)state;
     start(&helper, pool, 0);
-    assert_works(berth_claim(pool, NULL, PATIENCE, &lease, &error), &error);
+    assert_works(berth_claim(pool, NULL, TIMEOUT, &lease, &error), &error);
     await(atomic_load(&helper.forced) == 1);
     assert_int_equal(helper.taken_back, 1);
     release(pool, lease);

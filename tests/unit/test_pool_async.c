@@ -206,7 +206,7 @@ static void release_then_claim(void *data, struct berth_ticket ticket, int code,
 
     (void)ticket;
     berth_release(diary->pool, lease, NULL);
-    diary->code = code < 0 ? code : berth_claim(diary->pool, NULL, PATIENCE, &diary->lease, NULL);
+    diary->code = code < 0 ? code : berth_claim(diary->pool, NULL, TIMEOUT, &diary->lease, NULL);
     diary->calls++;
 }
 
@@ -335,8 +335,8 @@ static void cancelled_and_late_claims_keep_how_they_ended(void **state)
     assert_works(berth_cancel(pool, cancelled, &error), &error);
     assert_fails(berth_claim_wait(pool, cancelled, 0, &lease, &error), BERTH_ERROR_CANCELLED,
                  &error, "wanted devices, found that the claim was cancelled");
-    assert_int_equal(berth_claim_wait(pool, late, PATIENCE, &lease, &error), BERTH_ERROR_TIMED_OUT);
-    assert_int_equal(berth_claim_wait(pool, late, PATIENCE, &lease, &error), BERTH_ERROR_NOT_FOUND);
+    assert_int_equal(berth_claim_wait(pool, late, TIMEOUT, &lease, &error), BERTH_ERROR_TIMED_OUT);
+    assert_int_equal(berth_claim_wait(pool, late, TIMEOUT, &lease, &error), BERTH_ERROR_NOT_FOUND);
     berth_pool_close(pool);
 }
 

@@ -181,7 +181,7 @@ static void a_sick_device_is_waited_for(void **state)
     assert_int_equal(berth_request_set(request, "device", "nvidia0", NULL), 0);
     assert_int_equal(berth_try_claim(pool, request, &lease, NULL), BERTH_ERROR_BUSY);
     probe_says(DEVICES(0));
-    assert_int_equal(berth_claim(pool, request, PATIENCE, &lease, NULL), 0);
+    assert_int_equal(berth_claim(pool, request, TIMEOUT, &lease, NULL), 0);
     assert_int_equal(state_of(pool, 0).health, BERTH_HEALTH_OK);
     berth_request_destroy(request);
     close_and_check(pool);

@@ -40,7 +40,7 @@ static bool answer_one(const struct peer *peer, const struct wire_message *quest
 static void *talk(void *context)
 {
     struct peer *peer = context;
-    static unsigned char in[WIRE_MESSAGE_MOST];
+    static unsigned char in[WIRE_MESSAGE_MAX];
     bool go_on = true;
 
     while (go_on) {
@@ -60,7 +60,7 @@ static void *talk(void *context)
 static int look_at(bool (*rule)(const struct wire_message *, struct wire_message *),
                    struct pool_view *ret_view, struct berth_error *error)
 {
-    struct session session = {.address = &address, .in = malloc(WIRE_MESSAGE_MOST)};
+    struct session session = {.address = &address, .in = malloc(WIRE_MESSAGE_MAX)};
     struct peer peer = {.rule = rule};
     int pair[2];
     int code;

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "base/system/process_stat.h"
 
 /* A child that waits to be killed. */

@@ -38,7 +38,7 @@ static void every_pool_has_its_place(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct text path = {0};
 
-        history_file_usual(&rows[i].settings, rows[i].home, rows[i].state, &path);
+        history_file_default(&rows[i].settings, rows[i].home, rows[i].state, &path);
         assert_string_equal(text_string(&path), rows[i].wanted);
         text_finish(&path);
     }

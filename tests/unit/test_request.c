@@ -32,8 +32,8 @@ static void check_bad(const struct request *request, const char *message)
 
 static void check_plain(const struct request *request)
 {
-    assert_int_equal(request->gpus.least, 1);
-    assert_int_equal(request->gpus.most, 1);
+    assert_int_equal(request->gpus.min, 1);
+    assert_int_equal(request->gpus.max, 1);
     assert_int_equal(request->replicas, 1);
     assert_false(request->gpus.all);
     assert_int_equal(request->wanted.count + request->avoided.count, 0);
@@ -90,11 +90,11 @@ static void replicas_are_bounded(void **state)
 {
     struct request *request = *state;
 
-    request->replicas = REQUEST_COUNT_MOST;
+    request->replicas = REQUEST_COUNT_MAX;
     check_good(request);
     request->replicas = 0;
     check_bad(request, "replicas: wanted 1 to 1000000, found 0");
-    request->replicas = REQUEST_COUNT_MOST + 1;
+    request->replicas = REQUEST_COUNT_MAX + 1;
     check_bad(request, "replicas: wanted 1 to 1000000, found 1000001");
     request->replicas = UINT32_MAX;
     check_bad(request, "replicas: wanted 1 to 1000000, found 4294967295");
@@ -104,7 +104,7 @@ static void counts_are_bounded(void **state)
 {
     struct request *request = *state;
 
-    request->gpus = (struct device_count){1, REQUEST_COUNT_MOST, false};
+    request->gpus = (struct device_count){1, REQUEST_COUNT_MAX, false};
     check_good(request);
     request->gpus = (struct device_count){2, 2, false};
     check_good(request);
@@ -112,7 +112,7 @@ static void counts_are_bounded(void **state)
     check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-0");
     request->gpus = (struct device_count){0, 4, false};
     check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-4");
-    request->gpus = (struct device_count){1, REQUEST_COUNT_MOST + 1, false};
+    request->gpus = (struct device_count){1, REQUEST_COUNT_MAX + 1, false};
     check_bad(request, "gpus: wanted 1 to 1000000 devices, found 1-1000001");
     request->gpus = (struct device_count){3, 2, false};
     check_bad(request, "gpus: wanted a range from the smaller number to the larger, found 3-2");
@@ -332,7 +332,7 @@ static void texts_are_checked(void **state)
         {"affinity", &request->affinity},
         {"name", &request->name},
     };
-    char text[REQUEST_TEXT_LONGEST + 2];
+    char text[REQUEST_TEXT_MAX + 2];
     char message[100];
 
     for (size_t i = 0; i < COUNT(fields); i++) {
@@ -343,10 +343,10 @@ static void texts_are_checked(void **state)
         snprintf(message, sizeof(message), "%s: wanted some text, found none", fields[i].what);
         check_bad(request, message);
         memset(text, 'x', sizeof(text));
-        text[REQUEST_TEXT_LONGEST] = '\0';
+        text[REQUEST_TEXT_MAX] = '\0';
         check_good(request);
-        text[REQUEST_TEXT_LONGEST] = 'x';
-        text[REQUEST_TEXT_LONGEST + 1] = '\0';
+        text[REQUEST_TEXT_MAX] = 'x';
+        text[REQUEST_TEXT_MAX + 1] = '\0';
         snprintf(message, sizeof(message), "%s: wanted at most 255 bytes, found 256",
                  fields[i].what);
         check_bad(request, message);
@@ -387,7 +387,7 @@ static void no_devices_are_wanted_for_work_on_a_host_only(void **state)
     request->cpus = (struct optional_number){0};
     request->host_memory = optional_number_of(1);
     check_good(request);
-    request->gpus.most = 1;
+    request->gpus.max = 1;
     check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-1");
 }
 
@@ -401,8 +401,8 @@ static void random_requests_are_judged(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
         int code;
 
-        request->gpus.least = (uint32_t)test_random_any_length(&random);
-        request->gpus.most = (uint32_t)test_random_any_length(&random);
+        request->gpus.min = (uint32_t)test_random_any_length(&random);
+        request->gpus.max = (uint32_t)test_random_any_length(&random);
         request->gpus.all = test_random_below(&random, 4) == 0;
         request->replicas = (uint32_t)test_random_any_length(&random);
         request->sharing = (enum sharing)test_random_below(&random, 3);
@@ -414,10 +414,10 @@ static void random_requests_are_judged(void **state)
         assert_int_equal(error.code, code);
         assert_true(code == 0 || (code == BERTH_ERROR_INVALID && error.message[0] != '\0'));
         if (code == 0) {
-            assert_in_range(request->replicas, 1, request->gpus.all ? 1 : REQUEST_COUNT_MOST);
+            assert_in_range(request->replicas, 1, request->gpus.all ? 1 : REQUEST_COUNT_MAX);
             assert_true(request->gpus.all ||
-                        (request->gpus.least >= 1 && request->gpus.least <= request->gpus.most &&
-                         request->gpus.most <= REQUEST_COUNT_MOST));
+                        (request->gpus.min >= 1 && request->gpus.min <= request->gpus.max &&
+                         request->gpus.max <= REQUEST_COUNT_MAX));
             assert_true(!request->share.known || request->sharing != SHARING_EXCLUSIVE);
             assert_true(!request->share.known ||
                         (request->share.value >= 1 && request->share.value <= SHARE_WHOLE));

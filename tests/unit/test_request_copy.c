@@ -98,7 +98,7 @@ static void change_flag(struct request *request, size_t change)
 
 static void change_other(struct request *request, size_t change)
 {
-    uint32_t *counts[] = {&request->gpus.least, &request->gpus.most, &request->replicas};
+    uint32_t *counts[] = {&request->gpus.min, &request->gpus.max, &request->replicas};
 
     switch (change) {
     case 3:

@@ -53,12 +53,12 @@ static void check_refusals(const struct refusal *refusals, size_t count)
     }
 }
 
-static void check_count(const struct device_count *count, uint32_t least, uint32_t most, bool all)
+static void check_count(const struct device_count *count, uint32_t min, uint32_t max, bool all)
 {
     assert_int_equal(count->all, all);
     if (!all) {
-        assert_int_equal(count->least, least);
-        assert_int_equal(count->most, most);
+        assert_int_equal(count->min, min);
+        assert_int_equal(count->max, max);
     }
 }
 

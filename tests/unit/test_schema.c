@@ -21,15 +21,15 @@ static const struct field box_fields[] = {
      .type = &field_choice,
      .choices = colours,
      .help = "Which.",
-     .usual = "red",
+     .default_text = "red",
      .example = "blue"},
     {.name = "size",
      .type = &field_number,
      .required = true,
-     .least = 2,
-     .most = 9,
+     .min = 2,
+     .max = 9,
      .help = "How large.",
-     .usual = "by its contents"},
+     .default_text = "by its contents"},
 };
 static const struct record box_record = {
     .what = "box", .fields = box_fields, .field_count = COUNT(box_fields)};

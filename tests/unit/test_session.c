@@ -103,7 +103,7 @@ static void a_question_that_kills_every_daemon_ends(void **state)
     struct scene scene;
 
     begin(&scene, state, "dies always");
-    dial_settings.again_patience = DURATION_SECOND / 20;
+    dial_settings.again_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_IO, ": the daemon is gone");
     assert_in_range(fake_end_all(scene.address.directory), 2, 20);
     end(&scene);
@@ -248,7 +248,7 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
     begin(&scene, state, "good");
     fake_end_all(scene.address.directory);
     scene.address.own = false;
-    dial_settings.again_patience = DURATION_SECOND / 20;
+    dial_settings.again_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_NOT_FOUND,
                 ": wanted a running daemon, found a socket that nobody listens on");
     end(&scene);

@@ -301,8 +301,8 @@ static void a_replay_by_hand(void **state)
     value = 7;
     assert_false(place_allocated(&run, 60, &value));
     assert_int_equal(value, 7);
-    assert_true(run.decision_p50 <= run.decision_p99 && run.decision_p99 <= run.decision_most);
-    assert_true(run.took >= run.decision_most);
+    assert_true(run.decision_p50 <= run.decision_p99 && run.decision_p99 <= run.decision_max);
+    assert_true(run.took >= run.decision_max);
     typical_finish(&typical);
     trace_finish(&trace);
 }

@@ -7,8 +7,8 @@
 #include <sys/file.h>
 
 #include "base/count.h"
-#include "base/system/spawn_detached.h"
 #include "base/system/file.h"
+#include "base/system/spawn_detached.h"
 #include "support/failing_allocator.h"
 
 enum { STRANGER = 12345, RACERS = 8 };
@@ -176,7 +176,7 @@ static void a_daemon_without_a_word_points_to_the_log(void **state)
     setenv("BERTH_TEST_DAEMON", "ends at once", 1);
     check_says_see_log(&address, "ended as soon as it had started, 5 times");
     setenv("BERTH_TEST_DAEMON", "stuck", 1);
-    dial_settings.start_patience = DURATION_SECOND / 20;
+    dial_settings.start_timeout = DURATION_SECOND / 20;
     check_says_see_log(&address, "was not ready after 50ms");
     pool_address_finish(&address);
 }
@@ -205,7 +205,7 @@ static void another_starter_is_not_waited_for_for_ever(void **state)
     assert_int_equal(chdir(address.directory), 0);
     lock = open("start", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(lock, LOCK_EX), 0);
-    dial_settings.start_patience = DURATION_SECOND / 20;
+    dial_settings.start_timeout = DURATION_SECOND / 20;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.directory,
                           "/start: another command has been starting the daemon for 50ms");
     close(lock);

@@ -24,9 +24,9 @@ static void only_the_newest_have_a_place(void **state)
 
     (void)state;
     strangers_begin(&strangers, 5000, 1);
-    strangers_add(&strangers, 5000 - STRANGERS_MOST);
+    strangers_add(&strangers, 5000 - STRANGERS_MAX);
     strangers_add(&strangers, 5001);
-    assert_false(strangers_has(&strangers, 5000 - STRANGERS_MOST));
+    assert_false(strangers_has(&strangers, 5000 - STRANGERS_MAX));
     assert_false(strangers_has(&strangers, 5000));
     assert_false(strangers_has(&strangers, 5001));
 }
@@ -36,15 +36,15 @@ static void places_are_used_again(void **state)
     struct strangers strangers = {0};
 
     (void)state;
-    strangers_begin(&strangers, STRANGERS_MOST + 10, 1);
-    for (pid_t pid = 11; pid <= STRANGERS_MOST + 10; pid++)
+    strangers_begin(&strangers, STRANGERS_MAX + 10, 1);
+    for (pid_t pid = 11; pid <= STRANGERS_MAX + 10; pid++)
         strangers_add(&strangers, pid);
-    strangers_begin(&strangers, STRANGERS_MOST + 15, 2);
+    strangers_begin(&strangers, STRANGERS_MAX + 15, 2);
     for (pid_t pid = 11; pid <= 15; pid++)
         assert_false(strangers_has(&strangers, pid));
     assert_true(strangers_has(&strangers, 16));
-    assert_true(strangers_has(&strangers, STRANGERS_MOST + 10));
-    for (pid_t pid = STRANGERS_MOST + 11; pid <= STRANGERS_MOST + 15; pid++)
+    assert_true(strangers_has(&strangers, STRANGERS_MAX + 10));
+    for (pid_t pid = STRANGERS_MAX + 11; pid <= STRANGERS_MAX + 15; pid++)
         assert_false(strangers_has(&strangers, pid));
 }
 
@@ -58,8 +58,8 @@ static void numbers_that_start_anew_are_unknown(void **state)
     strangers_begin(&strangers, 4999, 2);
     assert_false(strangers_has(&strangers, 4999));
     strangers_add(&strangers, 4998);
-    strangers_begin(&strangers, 4999 + STRANGERS_MOST, 3);
-    assert_false(strangers_has(&strangers, 4998 + STRANGERS_MOST));
+    strangers_begin(&strangers, 4999 + STRANGERS_MAX, 3);
+    assert_false(strangers_has(&strangers, 4998 + STRANGERS_MAX));
 }
 
 static void nobody_is_known_for_long(void **state)

@@ -34,7 +34,7 @@ static void check(const struct table_column *columns, size_t column_count, const
 static const struct table_column devices[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
     {.heading = "MEMORY", .right = true, .priority = 20},
-    {.heading = "HOLDER", .least = 4, .priority = 30},
+    {.heading = "HOLDER", .min = 4, .priority = 30},
     {.heading = "NOTE", .hide_unknown = true, .priority = 10},
 };
 
@@ -83,9 +83,9 @@ static void ends_no_line_with_spaces(void **state)
           "\n");
 }
 
-static const struct table_column cut_left[] = {{.heading = "H", .least = 1, .priority = 1}};
+static const struct table_column cut_left[] = {{.heading = "H", .min = 1, .priority = 1}};
 static const struct table_column cut_right[] = {
-    {.heading = "H", .right = true, .least = 1, .priority = 1},
+    {.heading = "H", .right = true, .min = 1, .priority = 1},
     {.heading = "I", .priority = TABLE_ALWAYS},
 };
 
@@ -121,9 +121,9 @@ static void cuts_between_characters(void **state)
 static void cuts_the_widest_first(void **state)
 {
     static const struct table_column columns[] = {
-        {.heading = "A", .least = 3, .priority = TABLE_ALWAYS},
+        {.heading = "A", .min = 3, .priority = TABLE_ALWAYS},
         {.heading = "B", .priority = TABLE_ALWAYS},
-        {.heading = "HEADING", .least = 5, .priority = TABLE_ALWAYS},
+        {.heading = "HEADING", .min = 5, .priority = TABLE_ALWAYS},
     };
     static const char *const cells[] = {"aaaaaaaa", "bbbb", "ccccccc"};
 
@@ -151,7 +151,7 @@ static void cuts_the_widest_first(void **state)
 
 static void a_large_least_is_no_padding(void **state)
 {
-    static const struct table_column columns[] = {{.heading = "A", .right = true, .least = 9}};
+    static const struct table_column columns[] = {{.heading = "A", .right = true, .min = 9}};
     static const char *const cells[] = {"bb"};
 
     (void)state;
@@ -216,7 +216,7 @@ static void styles_only_the_text(void **state)
     static const struct table_column columns[] = {
         {.heading = "STATE", .priority = TABLE_ALWAYS},
         {.heading = "N", .right = true, .priority = TABLE_ALWAYS},
-        {.heading = "NOTE", .least = 3, .priority = TABLE_ALWAYS},
+        {.heading = "NOTE", .min = 3, .priority = TABLE_ALWAYS},
     };
     struct table table;
     struct text text = {0};

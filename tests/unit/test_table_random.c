@@ -69,7 +69,7 @@ static void make_column(struct world *world, size_t column)
         .priority = priorities[test_random_below(&world->random, COUNT(priorities))],
     };
     if (!made->right && test_random_below(&world->random, 3) > 0)
-        made->least = 2 + (unsigned)test_random_below(&world->random, 8);
+        made->min = 2 + (unsigned)test_random_below(&world->random, 8);
     make_text(world, made, signs[column], test_random_below(&world->random, 6),
               world->headings[column]);
     drop_blanks(world->headings[column]);
@@ -143,7 +143,7 @@ static bool is_hidden(const struct world *world, size_t column)
 }
 
 /* How narrow a column may become. */
-static size_t least_width(const struct world *world, size_t column)
+static size_t min_width(const struct world *world, size_t column)
 {
     size_t width = utf8_width(world->headings[column]);
 
@@ -158,8 +158,8 @@ static size_t least_width(const struct world *world, size_t column)
         if (cell_width > width)
             width = cell_width;
     }
-    if (world->columns[column].least > 0 && world->columns[column].least < width)
-        return world->columns[column].least;
+    if (world->columns[column].min > 0 && world->columns[column].min < width)
+        return world->columns[column].min;
     return width;
 }
 
@@ -198,13 +198,13 @@ static bool goes_before(const struct world *world, size_t first, size_t second)
 static size_t check_choice(const struct world *world, const size_t *positions, size_t limit)
 {
     size_t last_left_out = COLUMNS;
-    size_t least = 0;
+    size_t min = 0;
 
     for (size_t i = 0; i < COLUMNS; i++) {
         if (is_hidden(world, i)) {
             assert_int_equal(positions[i], LINE_WIDTH);
         } else if (positions[i] < LINE_WIDTH) {
-            least += least_width(world, i) + (least > 0 ? 2 : 0);
+            min += min_width(world, i) + (min > 0 ? 2 : 0);
         } else {
             assert_int_not_equal(world->columns[i].priority, TABLE_ALWAYS);
             if (last_left_out == COLUMNS || goes_before(world, last_left_out, i))
@@ -212,22 +212,22 @@ static size_t check_choice(const struct world *world, const size_t *positions, s
         }
     }
     if (last_left_out < COLUMNS) {
-        size_t with_it = least + least_width(world, last_left_out) + (least > 0 ? 2 : 0);
+        size_t with_it = min + min_width(world, last_left_out) + (min > 0 ? 2 : 0);
 
         assert_true(limit > 0 && with_it > limit);
         for (size_t i = 0; i < COLUMNS; i++)
             assert_true(positions[i] == LINE_WIDTH || goes_before(world, last_left_out, i));
     }
-    return least;
+    return min;
 }
 
 /* A line is over-long only when nothing more can be cut or left out. */
 static void check_width(const struct world *world, const size_t *positions, size_t limit,
-                        size_t least, const struct line *line)
+                        size_t min, const struct line *line)
 {
     if (limit == 0 || line->width <= limit)
         return;
-    assert_true(line->width <= least);
+    assert_true(line->width <= min);
     for (size_t i = 0; i < COLUMNS; i++)
         assert_true(positions[i] == LINE_WIDTH || world->columns[i].priority == TABLE_ALWAYS);
 }
@@ -236,18 +236,18 @@ static void check_printed(const struct world *world, size_t limit, const char *p
 {
     static struct line line;
     size_t positions[COLUMNS];
-    size_t least;
+    size_t min;
 
     line.width = 0;
     if (printed[0] != '\0')
         printed = read_line(printed, &line);
     for (size_t i = 0; i < COLUMNS; i++)
         positions[i] = find_sign(&line, signs[i]);
-    least = check_choice(world, positions, limit);
-    check_width(world, positions, limit, least, &line);
-    for (size_t row = 0; row < ROWS && least > 0; row++) {
+    min = check_choice(world, positions, limit);
+    check_width(world, positions, limit, min, &line);
+    for (size_t row = 0; row < ROWS && min > 0; row++) {
         printed = read_line(printed, &line);
-        check_width(world, positions, limit, least, &line);
+        check_width(world, positions, limit, min, &line);
         for (size_t i = 0; i < COLUMNS; i++) {
             if (positions[i] == LINE_WIDTH) {
                 assert_int_equal(find_sign(&line, signs[i]), LINE_WIDTH);

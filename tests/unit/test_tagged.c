@@ -390,7 +390,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     check_not_written(&(struct whole){.list = list, .list_count = 4});
     check_not_written(&(struct whole){.maybe_ids = &many});
     check_not_written(&(struct whole){.ids = many});
-    check_not_written(&(struct whole){.id.index = DEVICE_INDEX_MOST + 1});
+    check_not_written(&(struct whole){.id.index = DEVICE_INDEX_MAX + 1});
     check_not_written(&(struct whole){.pci = {.known = true, .device = 32}});
     check_not_written(&(struct whole){.pci = {.known = true, .function = 8}});
     check_not_written(&(struct whole){.strings = {.items = strings, .count = 3}});

@@ -13,9 +13,9 @@ static void unknown_counts_as_one(void **state)
     assert_int_equal(tiles_of(&device), 1);
     device.tiles = optional_number_of(2);
     assert_int_equal(tiles_of(&device), 2);
-    device.tiles = optional_number_of(DEVICE_TILES_MOST);
-    assert_int_equal(tiles_of(&device), DEVICE_TILES_MOST);
-    device.tiles = optional_number_of(DEVICE_TILES_MOST + 1);
+    device.tiles = optional_number_of(DEVICE_TILES_MAX);
+    assert_int_equal(tiles_of(&device), DEVICE_TILES_MAX);
+    device.tiles = optional_number_of(DEVICE_TILES_MAX + 1);
     assert_int_equal(tiles_of(&device), 1);
     device.tiles = optional_number_of(0);
     assert_int_equal(tiles_of(&device), 1);

@@ -123,13 +123,13 @@ static void sizes_are_bounded(void **state)
     struct grid grid = grid_of(100000, 3, true);
 
     (void)state;
-    assert_int_equal(grid.width, GRID_SIDE_MOST);
+    assert_int_equal(grid.width, GRID_SIDE_MAX);
     failing_allocator_start(1);
     assert_int_equal(grid_start(&grid, 5, 5, true), BERTH_ERROR_MEMORY);
     assert_true(failing_allocator_stop());
-    assert_int_equal(grid.width, GRID_SIDE_MOST);
-    grid_fill(&grid, GRID_SIDE_MOST - 1, 2, 10, STYLE_GOOD, '#');
-    grid_reverse(&grid, GRID_SIDE_MOST - 1, 2, 10);
+    assert_int_equal(grid.width, GRID_SIDE_MAX);
+    grid_fill(&grid, GRID_SIDE_MAX - 1, 2, 10, STYLE_GOOD, '#');
+    grid_reverse(&grid, GRID_SIDE_MAX - 1, 2, 10);
     grid_restyle(&grid, 5, 7, 10, STYLE_BAD);
     grid_finish(&grid);
 }

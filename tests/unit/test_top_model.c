@@ -170,9 +170,9 @@ static void a_filter_is_typed(void **state)
     stage_press(stage, CONTROL_ERASE_LINE);
     assert_string_equal(model->filter, "");
     stage_press(stage, CONTROL_BACKSPACE);
-    for (int i = 0; i < 3 * MODEL_FILTER_LONGEST; i++)
+    for (int i = 0; i < 3 * MODEL_FILTER_MAX; i++)
         stage_type(stage, "x");
-    assert_int_equal(strlen(model->filter), MODEL_FILTER_LONGEST);
+    assert_int_equal(strlen(model->filter), MODEL_FILTER_MAX);
     stage_press(stage, CONTROL_ESCAPE);
     assert_int_equal(stage->control.mode, CONTROL_WATCHING);
     assert_string_equal(model->filter, "");
@@ -182,14 +182,14 @@ static void a_filter_is_typed(void **state)
 static void a_long_filter_is_cut_between_characters(void **state)
 {
     struct control control;
-    char filter[3 * MODEL_FILTER_LONGEST];
+    char filter[3 * MODEL_FILTER_MAX];
 
     (void)state;
     memset(filter, 0, sizeof(filter));
     for (size_t i = 0; i + 3 < sizeof(filter); i += 2)
         memcpy(filter + i, "é", 2);
     control_init(&control, VIEW_COLUMN_NONE, filter);
-    assert_int_equal(strlen(control.model.filter), MODEL_FILTER_LONGEST / 2 * 2);
+    assert_int_equal(strlen(control.model.filter), MODEL_FILTER_MAX / 2 * 2);
     control_finish(&control);
 }
 

@@ -167,11 +167,11 @@ static void the_largest_exact_question_takes_bounded_steps(void **state)
     struct test_random random = {7};
 
     (void)state;
-    for (uint32_t wanted = 2; wanted < TOPOLOGY_EXACT_MOST; wanted++) {
+    for (uint32_t wanted = 2; wanted < TOPOLOGY_EXACT_MAX; wanted++) {
         struct topology_question question;
         struct graph graph;
 
-        make_graph(&graph, &random, TOPOLOGY_EXACT_MOST);
+        make_graph(&graph, &random, TOPOLOGY_EXACT_MAX);
         question = question_of(&graph, TOPOLOGY_PARTITION, wanted);
         assert_true(ask(&question).proven);
     }

@@ -13,11 +13,11 @@
 struct definition {
     const struct graph *graph;
     const struct topology_question *question;
-    uint8_t places[TOPOLOGY_MOST]; /* devices that count, in order */
+    uint8_t places[TOPOLOGY_MAX]; /* devices that count, in order */
     uint32_t count;
     uint32_t padded; /* the count with padding */
-    uint32_t now[TOPOLOGY_MOST];
-    bool used[TOPOLOGY_MOST];
+    uint32_t now[TOPOLOGY_MAX];
+    bool used[TOPOLOGY_MAX];
     bool found;
     int64_t total;
     uint64_t chosen;
@@ -122,7 +122,7 @@ static uint64_t partition_by_definition(const struct graph *graph,
 /* Units in the order in which they are used up. */
 struct use {
     const struct definition *definition;
-    uint64_t free[TOPOLOGY_MOST];
+    uint64_t free[TOPOLOGY_MAX];
     uint32_t count;
     bool found;
     int64_t best;
@@ -150,7 +150,7 @@ static void gather_units(struct use *use)
 {
     const struct definition *definition = use->definition;
 
-    for (uint32_t unit = 0; unit < TOPOLOGY_MOST; unit++) {
+    for (uint32_t unit = 0; unit < TOPOLOGY_MAX; unit++) {
         uint64_t set = 0;
 
         for (uint32_t i = 0; i < definition->count; i++) {

@@ -136,7 +136,7 @@ static void connections_are_counted(void **state)
     user_disconnect(&first);
     assert_null(first.user);
     assert_int_equal(user_connect(pool, SOMEBODY, &first.user, &error), 0);
-    pool->users.connections_most = 3;
+    pool->users.connections_max = 3;
     pool->rules.bounds.connections = 10;
     assert_fails(user_connect(pool, ANOTHER, &none, &error), BERTH_ERROR_LIMIT, &error,
                  "wanted at most 3 connections of all users, found more");
@@ -158,7 +158,7 @@ static void descriptors_are_left_for_the_daemon(void **state)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         users_share(stage->pool, rows[i][0]);
-        assert_int_equal(stage->pool->users.connections_most, rows[i][1]);
+        assert_int_equal(stage->pool->users.connections_max, rows[i][1]);
     }
 }
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
 #include "support/failing_allocator.h"
@@ -227,14 +227,14 @@ static void long_commands_are_cut_between_characters(void **state)
         memcpy(words + i, "\xc3\xbc", 2);
     process_tree_write("proc/2/cmdline", words, sizeof(words) - 1);
     process = describe(2);
-    assert_int_equal(strlen(process.command), PROCESS_TEXT_LONGEST - 1);
-    assert_true(utf8_is_valid(process.command, PROCESS_TEXT_LONGEST - 1));
-    assert_int_equal(memcmp(process.command, words, PROCESS_TEXT_LONGEST - 1), 0);
+    assert_int_equal(strlen(process.command), PROCESS_TEXT_MAX - 1);
+    assert_true(utf8_is_valid(process.command, PROCESS_TEXT_MAX - 1));
+    assert_int_equal(memcmp(process.command, words, PROCESS_TEXT_MAX - 1), 0);
     finish(&process);
     memset(words, '\x01', sizeof(words));
     process_tree_write("proc/2/cmdline", words, sizeof(words));
     process = describe(2);
-    assert_int_equal(strlen(process.command), PROCESS_TEXT_LONGEST / 3 * 3);
+    assert_int_equal(strlen(process.command), PROCESS_TEXT_MAX / 3 * 3);
     finish(&process);
 }
 

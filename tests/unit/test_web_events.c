@@ -212,12 +212,12 @@ static void long_queues_are_cut(void **state)
     size_t found = 0;
 
     (void)state;
-    for (uint64_t i = 0; i < EVENTS_CLAIMS_MOST + 10; i++)
+    for (uint64_t i = 0; i < EVENTS_CLAIMS_MAX + 10; i++)
         view_claim(&view, 100 + i, "1 device", "busy");
     events_write_queue(&view, &users, &text);
     for (const char *at = text_string(&text); (at = strstr(at, "\"position\":")) != NULL; at++)
         found++;
-    assert_int_equal(found, EVENTS_CLAIMS_MOST);
+    assert_int_equal(found, EVENTS_CLAIMS_MAX);
     assert_has(&text, "\"pending\":510");
     text_finish(&text);
     user_names_finish(&users);

@@ -189,20 +189,20 @@ static int parse_long(const char *path, size_t lines, size_t line_length)
 
 static void bounds(void **state)
 {
-    char path[HTTP_LINE_MOST + 1];
+    char path[HTTP_LINE_MAX + 1];
     struct http_request request;
 
     (void)state;
-    assert_int_equal(parse_long("/", HTTP_HEADERS_MOST, 10), HTTP_COMPLETE);
-    assert_int_equal(parse_long("/", HTTP_HEADERS_MOST + 1, 10), 431);
+    assert_int_equal(parse_long("/", HTTP_HEADERS_MAX, 10), HTTP_COMPLETE);
+    assert_int_equal(parse_long("/", HTTP_HEADERS_MAX + 1, 10), 431);
     assert_int_equal(parse_long("/", 11, 1600), HTTP_COMPLETE);
     assert_int_equal(parse_long("/", 12, 1600), 431);
     memset(path, 'a', sizeof(path));
     path[0] = '/';
-    path[HTTP_LINE_MOST - strlen("GET  HTTP/1.1")] = '\0';
+    path[HTTP_LINE_MAX - strlen("GET  HTTP/1.1")] = '\0';
     assert_int_equal(parse_long(path, 1, 10), HTTP_COMPLETE);
     path[strlen(path)] = 'a';
-    path[HTTP_LINE_MOST - strlen("GET  HTTP/1.1") + 1] = '\0';
+    path[HTTP_LINE_MAX - strlen("GET  HTTP/1.1") + 1] = '\0';
     assert_int_equal(parse_long(path, 1, 10), 414);
     path[0] = 'G';
     assert_int_equal(http_parse(path, sizeof(path), &request), 414);

@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "support/pool_views.h"
 #include "web/event_clients.h"
 #include "web/http_server.h"

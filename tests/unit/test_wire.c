@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text/choice.h"
 #include "base/count.h"
 #include "base/system/file.h"
+#include "base/text/choice.h"
 #include "codec/tagged.h"
 #include "support/assert_error.h"
 #include "support/assert_hex.h"
@@ -54,7 +54,7 @@ static void check_round_trip(const struct wire_message *message)
     assert_true(wire_message_equals(message, &back));
     assert_int_equal(bytes.length, again.length);
     assert_memory_equal(bytes.bytes, again.bytes, again.length);
-    assert_in_range(wire_message_memory(&back), 0, WIRE_MEMORY_MOST);
+    assert_in_range(wire_message_memory(&back), 0, WIRE_MEMORY_MAX);
     wire_message_finish(&back);
     text_finish(&again);
     text_finish(&bytes);
@@ -148,7 +148,7 @@ static void read_source(const char *name, struct text *ret_text)
 {
     char *path = source_path(name);
 
-    assert_int_equal(file_read(path, WIRE_MESSAGE_MOST, ret_text, NULL), 0);
+    assert_int_equal(file_read(path, WIRE_MESSAGE_MAX, ret_text, NULL), 0);
     free(path);
 }
 
@@ -282,7 +282,7 @@ static void check_not_encoded(const struct wire_message *message, int wanted_cod
 static void what_could_not_be_read_is_not_written(void **state)
 {
     static const char beyond[] = "message: wanted values within their limits, found one beyond";
-    static char text[WIRE_TEXT_LONGEST + 2];
+    static char text[WIRE_TEXT_MAX + 2];
     struct wire_slot slot = {0};
     struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
 
@@ -293,7 +293,7 @@ static void what_could_not_be_read_is_not_written(void **state)
                       "message: wanted a type from 1 to 255, found 256");
     memset(text, 'a', sizeof(text) - 1);
     check_not_encoded(&message, BERTH_ERROR_INVALID, beyond);
-    text[WIRE_TEXT_LONGEST] = '\0';
+    text[WIRE_TEXT_MAX] = '\0';
     check_round_trip(&message);
     check_not_encoded(&(struct wire_message){.type = WIRE_CLAIM, .hold = WIRE_HOLD_NOTHING + 1},
                       BERTH_ERROR_INVALID, beyond);
@@ -310,7 +310,7 @@ static void what_could_not_be_read_is_not_written(void **state)
 /* A claim for very many devices, in words, is no reason not to show the queue. */
 static void long_lines_for_people_are_cut(void **state)
 {
-    static char text[WIRE_TEXT_LONGEST + 2];
+    static char text[WIRE_TEXT_MAX + 2];
     struct wire_claim claim = {.name = text, .command = text, .request = text, .why = text};
     struct wire_lease lease = {.name = text, .command = text};
     struct wire_message message = {
@@ -326,11 +326,11 @@ static void long_lines_for_people_are_cut(void **state)
 
     (void)state;
     memset(text, 'a', sizeof(text) - 1);
-    memcpy(text + WIRE_TEXT_LONGEST - 4, "\xC3\xA4", 2); /* of which only one byte has room */
+    memcpy(text + WIRE_TEXT_MAX - 4, "\xC3\xA4", 2); /* of which only one byte has room */
     bytes = encoded(&message);
     back = decoded(&bytes);
-    assert_int_equal(strlen(back.text), WIRE_TEXT_LONGEST - 1);
-    assert_string_equal(back.text + WIRE_TEXT_LONGEST - 6, "aa...");
+    assert_int_equal(strlen(back.text), WIRE_TEXT_MAX - 1);
+    assert_string_equal(back.text + WIRE_TEXT_MAX - 6, "aa...");
     assert_string_equal(back.command, back.text);
     assert_string_equal(back.version_text, back.text);
     assert_string_equal(back.leases.items[0].name, back.text);
@@ -341,14 +341,14 @@ static void long_lines_for_people_are_cut(void **state)
     assert_string_equal(back.claims.items[0].why, back.text);
     wire_message_finish(&back);
     text_finish(&bytes);
-    text[WIRE_TEXT_LONGEST] = '\0';
+    text[WIRE_TEXT_MAX] = '\0';
     check_round_trip(&message);
 }
 
 /* The longest mask that fits, and one byte more. */
 static void messages_have_a_longest(void **state)
 {
-    enum { ROOM = WIRE_MESSAGE_MOST - WIRE_HEADER_SIZE - TAGGED_FIELD_SIZE - 4 };
+    enum { ROOM = WIRE_MESSAGE_MAX - WIRE_HEADER_SIZE - TAGGED_FIELD_SIZE - 4 };
     char *mask = malloc(ROOM + 2);
     struct wire_message message = {.type = WIRE_CLAIM, .masks = {.items = &mask, .count = 1}};
 

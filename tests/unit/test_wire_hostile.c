@@ -111,10 +111,10 @@ static void long_packets_are_refused(void **state)
 
     (void)state;
     append_little(&fields, 1000, 2);
-    append_little(&fields, WIRE_MESSAGE_MOST - 16 - 6, 4);
-    text_append_repeated(&fields, 'a', WIRE_MESSAGE_MOST - 16 - 6);
+    append_little(&fields, WIRE_MESSAGE_MAX - 16 - 6, 4);
+    text_append_repeated(&fields, 'a', WIRE_MESSAGE_MAX - 16 - 6);
     packet = packet_of(WIRE_HELLO, &fields);
-    assert_int_equal(packet.length, WIRE_MESSAGE_MOST);
+    assert_int_equal(packet.length, WIRE_MESSAGE_MAX);
     assert_int_equal(wire_decode(packet.bytes, packet.length, &message, NULL), 0);
     wire_message_finish(&message);
     text_append_char(&packet, 'a');
@@ -134,14 +134,14 @@ static void later_versions_are_understood_as_far_as_known(void **state)
     append_number_field(&fields, WIRE_TAG_ID, 7, 1);
     append_field(&fields, 0x7FFF, "later", 5);
     append_field(&inner, 500, "later", 5);
-    append_number_field(&inner, REQUEST_TAG_MOST, 2, 1);
+    append_number_field(&inner, REQUEST_TAG_GPUS_MAX, 2, 1);
     append_field(&fields, WIRE_TAG_REQUEST, inner.bytes, inner.length);
     text_finish(&inner);
     message = taken(200, &fields);
     assert_int_equal(message.type, 200);
     assert_int_equal(message.number, 1);
     assert_int_equal(message.id, 7);
-    assert_int_equal(message.request->gpus.most, 2);
+    assert_int_equal(message.request->gpus.max, 2);
     assert_null(wire_type_name(message.type));
     wire_message_finish(&message);
     append_field(&fields, 0x8000, NULL, 0);
@@ -199,11 +199,11 @@ static void lengths_within_may_lie(void **state)
     (void)state;
     append_little(&fields, WIRE_TAG_REQUEST, 2);
     append_little(&fields, 7, 4);
-    append_number_field(&fields, REQUEST_TAG_LEAST, 1, 0);
+    append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 0);
     check_refused(&fields, "message: wanted a value of at most 6 bytes, found 7 at byte 16");
     append_little(&fields, WIRE_TAG_REQUEST, 2);
     append_little(&fields, 6, 4);
-    append_number_field(&fields, REQUEST_TAG_LEAST, 1, 1); /* its byte is no longer within */
+    append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 1); /* its byte is no longer within */
     check_refused(&fields, "message: wanted a value of at most 0 bytes, found 1 at byte 22");
     append_field(&fields, WIRE_TAG_MASKS, "\xFF\xFF\xFF\x7F", 4);
     check_refused(&fields, "message: wanted a part of masks within its 4 bytes, found one of "
@@ -228,14 +228,14 @@ static void devices_have_ids_and_slots_have_devices(void **state)
 }
 
 /* So many parts are fine, one more is not. */
-static void check_too_many(unsigned tag, const void *part, size_t part_length, size_t most,
+static void check_too_many(unsigned tag, const void *part, size_t part_length, size_t max,
                            const char *wanted)
 {
     struct text row = {0};
     struct text fields = {0};
     struct wire_message message;
 
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < max; i++) {
         append_little(&row, part_length, 4);
         text_append_bytes(&row, part, part_length);
     }
@@ -255,7 +255,7 @@ static void counts_have_limits(void **state)
     static const char slot[] = "\1\0\x0F\0\0\0\1\0\x09\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF";
 
     (void)state;
-    check_too_many(WIRE_TAG_MASKS, "", 0, WIRE_MASKS_MOST,
+    check_too_many(WIRE_TAG_MASKS, "", 0, WIRE_MASKS_MAX,
                    "message: wanted at most 16 of masks, found more at byte 90");
     check_too_many(WIRE_TAG_LEASES, "", 0, WIRE_PAGE_ITEMS,
                    "message: wanted at most 1024 of leases, found more at byte 4122");
@@ -284,7 +284,7 @@ static void memory_is_bounded(void **state)
     text_clear(&row);
     for (int i = 0; i < NODES; i++)
         append_little(&nodes, 0, 4);
-    while (fields.length + row.length + nodes.length < WIRE_MESSAGE_MOST - 100) {
+    while (fields.length + row.length + nodes.length < WIRE_MESSAGE_MAX - 100) {
         append_little(&row, 6 + 15 + 6 + nodes.length, 4);
         append_little(&row, WIRE_SLOT_DEVICE, 2);
         append_little(&row, 15 + 6 + nodes.length, 4);
@@ -295,7 +295,7 @@ static void memory_is_bounded(void **state)
     text_finish(&row);
     text_finish(&nodes);
     message = taken(WIRE_PAGE, &fields);
-    assert_in_range(wire_message_memory(&message), 1024 * 1024, WIRE_MEMORY_MOST);
+    assert_in_range(wire_message_memory(&message), 1024 * 1024, WIRE_MEMORY_MAX);
     wire_message_finish(&message);
 }
 

@@ -131,7 +131,7 @@ static void files_are_read(void **state)
     write_file("good.yaml", "name: a\ngpu: {count: 2}\n");
     assert_int_equal(workload_read("good.yaml", &options, &error), 0);
     assert_string_equal(options.request.name, "a");
-    assert_int_equal(options.request.gpus.least, 2);
+    assert_int_equal(options.request.gpus.min, 2);
     request_options_finish(&options);
 }
 
@@ -317,9 +317,9 @@ static struct optional_number read_with(const struct request_options *options, s
 }
 
 /* Writes a number of up to `most` digits, perhaps with a fraction. */
-static void append_digits(struct text *text, struct test_random *random, uint64_t most)
+static void append_digits(struct text *text, struct test_random *random, uint64_t max)
 {
-    for (uint64_t left = 1 + test_random_below(random, most); left > 0; left--)
+    for (uint64_t left = 1 + test_random_below(random, max); left > 0; left--)
         text_append_char(text, (char)('0' + test_random_below(random, 10)));
     if (test_random_below(random, 3) > 0)
         return;

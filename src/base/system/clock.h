@@ -2,8 +2,8 @@
  *
  * Reading the kernel's clocks, in nanoseconds. Any thread may call these.
  */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
+#ifndef BASE_SYSTEM_CLOCK_H
+#define BASE_SYSTEM_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

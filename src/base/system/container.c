@@ -9,7 +9,7 @@
 #include "base/text/utf8.h"
 
 /* Runtimes make ids of 64 digits and show the first 12. */
-enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LONGEST = 255 };
+enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LENGTH_MAX = 255 };
 
 static int digit_value(char character)
 {
@@ -73,10 +73,10 @@ static bool find_name(struct span part, struct span before, struct span *ret_nam
 /* systemd writes some characters as \x2d. */
 static void append_name(struct span name, struct text *out)
 {
-    char plain[NAME_LONGEST + 1];
+    char plain[NAME_LENGTH_MAX + 1];
     size_t length = 0;
 
-    for (size_t i = 0; i < name.length && length < NAME_LONGEST; i++) {
+    for (size_t i = 0; i < name.length && length < NAME_LENGTH_MAX; i++) {
         int high = -1, low = -1;
 
         if (name.length - i >= 4 && name.bytes[i] == '\\' && name.bytes[i + 1] == 'x') {

@@ -2,8 +2,8 @@
  *
  * The container that a process runs in, by where it is among the control groups. Pure.
  */
-#ifndef BASE_CONTAINER_H
-#define BASE_CONTAINER_H
+#ifndef BASE_SYSTEM_CONTAINER_H
+#define BASE_SYSTEM_CONTAINER_H
 
 #include <stddef.h>
 

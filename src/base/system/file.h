@@ -2,8 +2,8 @@
  *
  * Reading files that may be anything, and writing.
  */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
+#ifndef BASE_SYSTEM_FILE_H
+#define BASE_SYSTEM_FILE_H
 
 #include <berth/error.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * A library that is loaded while running, as those of vendors are.
  */
-#ifndef BASE_LIBRARY_H
-#define BASE_LIBRARY_H
+#ifndef BASE_SYSTEM_LIBRARY_H
+#define BASE_SYSTEM_LIBRARY_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MOST = 33 }; /* the kernel allows no more user namespaces within each other */
+enum { DEPTH_MAX = 33 }; /* the kernel allows no more user namespaces within each other */
 
 struct namespace_path {
     char text[64];
@@ -51,7 +51,7 @@ static bool find_owner(int descriptor, const struct stat *ours, uint32_t *ret_ui
     bool is_below = false;
     uid_t uid;
 
-    for (int depth = 0; depth < DEPTH_MOST && !is_below; depth++) {
+    for (int depth = 0; depth < DEPTH_MAX && !is_below; depth++) {
         int above = ioctl(descriptor, NS_GET_PARENT);
         struct stat status;
 

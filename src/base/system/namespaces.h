@@ -9,8 +9,8 @@
  *
  * None of these blocks, and any thread may call them. What may not be known, or is gone, is not so.
  */
-#ifndef BASE_NAMESPACES_H
-#define BASE_NAMESPACES_H
+#ifndef BASE_SYSTEM_NAMESPACES_H
+#define BASE_SYSTEM_NAMESPACES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 
 #include "base/system/unintercepted.h"
 
-enum { DESCRIPTORS_MOST = 65536 }; /* closed one by one where the kernel cannot close all at once */
+enum { DESCRIPTORS_MAX = 65536 }; /* closed one by one where the kernel cannot close all at once */
 
 void newborn_reset_signals(void)
 {
@@ -28,7 +28,7 @@ void newborn_close_from(int first)
 
     if (close_range((unsigned)first, ~0U, 0) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    for (int i = first; i < DESCRIPTORS_MOST && (rlim_t)i < limit.rlim_cur; i++)
+    for (int i = first; i < DESCRIPTORS_MAX && (rlim_t)i < limit.rlim_cur; i++)
         close(i);
 }
 

@@ -3,8 +3,8 @@
  * What a new process does before it becomes a program, so that nothing of ours is left in it. Only
  * system calls: it may share our memory, and another thread of ours may hold any lock.
  */
-#ifndef BASE_NEWBORN_H
-#define BASE_NEWBORN_H
+#ifndef BASE_SYSTEM_NEWBORN_H
+#define BASE_SYSTEM_NEWBORN_H
 
 /* No signal is blocked, ignored or handled. */
 void newborn_reset_signals(void);

@@ -9,13 +9,13 @@
 #include "base/system/namespaces.h"
 #include "base/system/process_stat.h"
 
-enum { GROUPS_LONGEST = 65536 };
+enum { GROUPS_MAX = 65536 };
 
 static void find_container(const char *path, struct text *out)
 {
     struct text groups = {0};
 
-    if (file_read(path, GROUPS_LONGEST, &groups, NULL) == 0)
+    if (file_read(path, GROUPS_MAX, &groups, NULL) == 0)
         container_find(text_string(&groups), groups.length, out);
     text_finish(&groups);
 }

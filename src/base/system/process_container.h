@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In which container a running process is (base/container.h). Who may make control groups can give
- * them any name, and so be in a container of any id: it is a hint, never a credential.
+ * In which container a running process is (base/system/container.h). Who may make control groups
+ * can give them any name, and so be in a container of any id: it is a hint, never a credential.
  */
-#ifndef BASE_PROCESS_CONTAINER_H
-#define BASE_PROCESS_CONTAINER_H
+#ifndef BASE_SYSTEM_PROCESS_CONTAINER_H
+#define BASE_SYSTEM_PROCESS_CONTAINER_H
 
 #include <stdbool.h>
 #include <stdint.h>

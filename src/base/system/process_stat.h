@@ -2,8 +2,8 @@
  *
  * What /proc/PID/stat says of a process. Any thread may call these.
  */
-#ifndef BASE_PROCESS_STAT_H
-#define BASE_PROCESS_STAT_H
+#ifndef BASE_SYSTEM_PROCESS_STAT_H
+#define BASE_SYSTEM_PROCESS_STAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * The programs that belong together.
  */
-#ifndef BASE_PROGRAM_H
-#define BASE_PROGRAM_H
+#ifndef BASE_SYSTEM_PROGRAM_H
+#define BASE_SYSTEM_PROGRAM_H
 
 #include <stddef.h>
 

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/system/newborn.h"
 #include "base/string_list.h"
-#include "base/text/text.h"
+#include "base/system/newborn.h"
 #include "base/system/unintercepted.h"
+#include "base/text/text.h"
 
 enum {
     STACKS = 2,

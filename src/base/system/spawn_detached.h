@@ -2,8 +2,8 @@
  *
  * A program started so that nothing of ours is left in it: not our child, not in our session.
  */
-#ifndef BASE_DETACHED_H
-#define BASE_DETACHED_H
+#ifndef BASE_SYSTEM_SPAWN_DETACHED_H
+#define BASE_SYSTEM_SPAWN_DETACHED_H
 
 #include <berth/error.h>
 #include <stdbool.h>

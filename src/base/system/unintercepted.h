@@ -5,8 +5,8 @@
  * what this thread does; after the child's sigaction() it would not call our handlers. The same
  * functions have other names, which it does not know.
  */
-#ifndef BASE_UNINTERCEPTED_H
-#define BASE_UNINTERCEPTED_H
+#ifndef BASE_SYSTEM_UNINTERCEPTED_H
+#define BASE_SYSTEM_UNINTERCEPTED_H
 
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)

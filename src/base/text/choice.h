@@ -3,8 +3,8 @@
  * Names for a fixed set of values: one table from which parsing, printing, help and error
  * messages come. Tables are static and end with a NULL name. Pure; any thread may call these.
  */
-#ifndef BASE_CHOICE_H
-#define BASE_CHOICE_H
+#ifndef BASE_TEXT_CHOICE_H
+#define BASE_TEXT_CHOICE_H
 
 #include <berth/error.h>
 

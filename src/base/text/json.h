@@ -14,8 +14,8 @@
  *     json_object_end(&json);
  *     json_finish(&json);
  */
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
+#ifndef BASE_TEXT_JSON_H
+#define BASE_TEXT_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

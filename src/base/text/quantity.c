@@ -19,7 +19,7 @@ __extension__ typedef unsigned __int128 wide;
 
 enum {
     FRACTION_DIGITS = 9, /* of sizes and durations */
-    DECIMALS_MOST = 18,  /* 10^18 is the largest power of ten that int64_t holds */
+    DECIMALS_MAX = 18,   /* 10^18 is the largest power of ten that int64_t holds */
     CASE_BIT = 'a' ^ 'A',
 };
 
@@ -38,7 +38,7 @@ static uint64_t power_of_ten(unsigned exponent)
 struct decimal {
     uint64_t whole;
     bool overflows;    /* more than `whole` holds */
-    uint64_t fraction; /* in units of 10^-fraction_digits, if those are at most DECIMALS_MOST */
+    uint64_t fraction; /* in units of 10^-fraction_digits, if those are at most DECIMALS_MAX */
     size_t fraction_digits;
 };
 
@@ -87,15 +87,15 @@ static int unknown_unit(struct berth_error *error, const char *wanted, const cha
 }
 
 static int too_fine(struct berth_error *error, const char *wanted, const char *found,
-                    unsigned most_digits)
+                    unsigned digits_max)
 {
     char reason[64];
 
-    snprintf(reason, sizeof(reason), "more than %u digits behind the point", most_digits);
+    snprintf(reason, sizeof(reason), "more than %u digits behind the point", digits_max);
     return misshapen(error, wanted, found, reason);
 }
 
-int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uint64_t *ret_number,
+int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64_t *ret_number,
                           struct berth_error *error)
 {
     struct decimal decimal;
@@ -104,7 +104,7 @@ int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uin
 
     if (end == NULL || end[0] != '\0' || decimal.fraction_digits > 0)
         return misshapen(error, "a whole number", string, NULL);
-    if (!decimal.overflows && decimal.whole >= least && decimal.whole <= most) {
+    if (!decimal.overflows && decimal.whole >= min && decimal.whole <= max) {
         *ret_number = decimal.whole;
         return 0;
     }
@@ -113,7 +113,7 @@ int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uin
     else
         snprintf(found.text, sizeof(found.text), "%" PRIu64, decimal.whole);
     return error_set(error, BERTH_ERROR_RANGE,
-                     "wanted a whole number from %" PRIu64 " to %" PRIu64 ", found %s", least, most,
+                     "wanted a whole number from %" PRIu64 " to %" PRIu64 ", found %s", min, max,
                      found.text);
 }
 
@@ -299,7 +299,7 @@ static struct quantity_text format_fixed(const char *sign, uint64_t value, unsig
     struct quantity_text result;
     uint64_t one;
 
-    assert(decimals <= DECIMALS_MOST);
+    assert(decimals <= DECIMALS_MAX);
     while (decimals > 0 && value % 10 == 0) {
         value /= 10;
         decimals--;
@@ -318,8 +318,8 @@ static uint64_t magnitude(int64_t value)
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t most,
-                           uint64_t *ret_value, struct berth_error *error)
+int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t max, uint64_t *ret_value,
+                           struct berth_error *error)
 {
     char wanted[24 + sizeof(struct quantity_text)];
     struct decimal decimal;
@@ -327,13 +327,13 @@ int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t most,
     wide value;
 
     snprintf(wanted, sizeof(wanted), "a number from 0 to %s",
-             format_fixed("", most, decimals, "").text);
+             format_fixed("", max, decimals, "").text);
     if (end == NULL || end[0] != '\0')
         return misshapen(error, wanted, string, NULL);
     if (decimal.fraction_digits > decimals)
         return too_fine(error, wanted, string, decimals);
     value = scale(&decimal, power_of_ten(decimals));
-    if (decimal.overflows || value > most)
+    if (decimal.overflows || value > max)
         return error_set(error, BERTH_ERROR_RANGE, "wanted %s, found %s", wanted,
                          quote(string).text);
     *ret_value = (uint64_t)value;

@@ -5,8 +5,8 @@
  * what was wanted and quotes what was found. The result is untouched on failure. Leading and
  * trailing blanks, signs and empty strings are not of any form. Pure; any thread may call these.
  */
-#ifndef BASE_QUANTITY_H
-#define BASE_QUANTITY_H
+#ifndef BASE_TEXT_QUANTITY_H
+#define BASE_TEXT_QUANTITY_H
 
 #include <berth/error.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #define DURATION_DAY    (24 * DURATION_HOUR)
 
 /* A whole number in decimal digits, from `least` to `most`. */
-int quantity_parse_number(const char *string, uint64_t least, uint64_t most, uint64_t *ret_number,
+int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64_t *ret_number,
                           struct berth_error *error);
 
 /* A size in bytes: a number, perhaps with a fraction (1.5GiB; cut to whole bytes), and a unit in
@@ -35,8 +35,8 @@ int quantity_parse_duration(const char *string, int64_t *ret_nanoseconds,
 
 /* A decimal fraction from 0 to `most` (both in units of 10^-decimals), with at most `decimals`
  * digits behind the point: ("0.25", 6, 1000000) is 250000. decimals <= 18. */
-int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t most,
-                           uint64_t *ret_value, struct berth_error *error);
+int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t max, uint64_t *ret_value,
+                           struct berth_error *error);
 
 struct quantity_text {
     char text[40];

@@ -6,13 +6,13 @@
 
 #include "base/text/utf8.h"
 
-enum { LONGEST = 60 };
+enum { LENGTH_MAX = 60 };
 
 struct quoted quote_bytes(const char *bytes, size_t length)
 {
     struct quoted quoted;
-    char shown[LONGEST + 1];
-    size_t room = length < LONGEST ? length : LONGEST;
+    char shown[LENGTH_MAX + 1];
+    size_t room = length < LENGTH_MAX ? length : LENGTH_MAX;
 
     for (size_t i = 0; i < room; i++)
         shown[i] = bytes[i] == '\0' ? '?' : bytes[i];

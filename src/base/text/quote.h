@@ -2,8 +2,8 @@
  *
  * Somebody's text as part of one of our sentences.
  */
-#ifndef BASE_QUOTE_H
-#define BASE_QUOTE_H
+#ifndef BASE_TEXT_QUOTE_H
+#define BASE_TEXT_QUOTE_H
 
 #include <stddef.h>
 

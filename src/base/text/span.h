@@ -2,8 +2,8 @@
  *
  * A part of a text that is not terminated, for parsers.
  */
-#ifndef BASE_SPAN_H
-#define BASE_SPAN_H
+#ifndef BASE_TEXT_SPAN_H
+#define BASE_TEXT_SPAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

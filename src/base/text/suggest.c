@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LONGEST = 64 };
+enum { LENGTH_MAX = 64 };
 
 /* Names are ASCII in all that berth knows, and the locale must not change what is near. */
 static char lower(char character)
@@ -22,7 +22,7 @@ static size_t smaller(size_t one, size_t other)
 static size_t distance_between(const char *one, size_t one_length, const char *other,
                                size_t other_length)
 {
-    size_t rows[3][LONGEST + 1];
+    size_t rows[3][LENGTH_MAX + 1];
 
     for (size_t j = 0; j <= other_length; j++)
         rows[0][j] = j;
@@ -46,12 +46,12 @@ static size_t distance_between(const char *one, size_t one_length, const char *o
 
 void nearest_offer(struct nearest *nearest, const char *name)
 {
-    size_t wanted_length = strnlen(nearest->wanted, LONGEST + 1);
-    size_t name_length = strnlen(name, LONGEST + 1);
+    size_t wanted_length = strnlen(nearest->wanted, LENGTH_MAX + 1);
+    size_t name_length = strnlen(name, LENGTH_MAX + 1);
     size_t longer = wanted_length > name_length ? wanted_length : name_length;
     size_t distance;
 
-    if (longer > LONGEST)
+    if (longer > LENGTH_MAX)
         return;
     distance = distance_between(nearest->wanted, wanted_length, name, name_length);
     if (distance > (longer + 2) / 3 || (nearest->best != NULL && distance >= nearest->distance))

@@ -2,8 +2,8 @@
  *
  * "Did you mean ...?"
  */
-#ifndef BASE_NEAREST_H
-#define BASE_NEAREST_H
+#ifndef BASE_TEXT_SUGGEST_H
+#define BASE_TEXT_SUGGEST_H
 
 #include <stddef.h>
 

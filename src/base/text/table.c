@@ -109,12 +109,12 @@ static struct layout natural_layout(const struct table *table, size_t column)
 }
 
 /* How narrow the column may become. */
-static size_t least_width(const struct table_column *column, const struct layout *layout)
+static size_t min_width(const struct table_column *column, const struct layout *layout)
 {
-    return column->least == 0 || column->least > layout->width ? layout->width : column->least;
+    return column->min == 0 || column->min > layout->width ? layout->width : column->min;
 }
 
-static size_t total_width(const struct table *table, const struct layout *layouts, bool least)
+static size_t total_width(const struct table *table, const struct layout *layouts, bool min)
 {
     size_t total = 0;
     size_t gap = 0;
@@ -123,7 +123,7 @@ static size_t total_width(const struct table *table, const struct layout *layout
         if (!layouts[i].shown)
             continue;
         total += gap;
-        total += least ? least_width(&table->columns[i], &layouts[i]) : layouts[i].width;
+        total += min ? min_width(&table->columns[i], &layouts[i]) : layouts[i].width;
         gap = GAP;
     }
     return total;
@@ -132,18 +132,18 @@ static size_t total_width(const struct table *table, const struct layout *layout
 /* Leaves out the column that matters least. Returns whether there was one that may go. */
 static bool leave_one_out(const struct table *table, struct layout *layouts)
 {
-    struct layout *least = NULL;
+    struct layout *min = NULL;
     unsigned char priority = TABLE_ALWAYS;
 
     for (size_t i = table->column_count; i-- > 0;) {
         if (layouts[i].shown && table->columns[i].priority < priority) {
-            least = &layouts[i];
+            min = &layouts[i];
             priority = table->columns[i].priority;
         }
     }
-    if (least != NULL)
-        least->shown = false;
-    return least != NULL;
+    if (min != NULL)
+        min->shown = false;
+    return min != NULL;
 }
 
 /* Takes one terminal column from the widest column that may be cut further. Returns whether there
@@ -153,7 +153,7 @@ static bool narrow_widest(const struct table *table, struct layout *layouts)
     struct layout *widest = NULL;
 
     for (size_t i = table->column_count; i-- > 0;) {
-        if (layouts[i].shown && layouts[i].width > least_width(&table->columns[i], &layouts[i]) &&
+        if (layouts[i].shown && layouts[i].width > min_width(&table->columns[i], &layouts[i]) &&
             (widest == NULL || layouts[i].width > widest->width))
             widest = &layouts[i];
     }

@@ -13,8 +13,8 @@
  * unknown ones, is not shown when it is marked `hide_unknown`. Lines carry no trailing spaces; a
  * cell loses those at its end. When no column is left, nothing is printed.
  */
-#ifndef BASE_TABLE_H
-#define BASE_TABLE_H
+#ifndef BASE_TEXT_TABLE_H
+#define BASE_TEXT_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ struct table_column {
     const char *heading;
     bool right;             /* align to the right, for numbers */
     bool hide_unknown;      /* leave the column out when nothing is known in it */
-    unsigned least;         /* may be cut down to this width; 0: never cut */
+    unsigned min;           /* may be cut down to this width; 0: never cut */
     unsigned char priority; /* lowest is left out first; TABLE_ALWAYS: never */
 };
 

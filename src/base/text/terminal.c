@@ -11,7 +11,7 @@
 #include "base/text/quantity.h"
 
 enum {
-    USUAL_WIDTH = 80,
+    DEFAULT_WIDTH = 80,
     WIDEST = 10000, /* beyond it somebody is mistaken, and padding to it only costs */
 };
 
@@ -27,7 +27,7 @@ static size_t width_of(int descriptor, bool is_terminal)
         return 0;
     if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col <= WIDEST)
         return size.ws_col;
-    return USUAL_WIDTH;
+    return DEFAULT_WIDTH;
 }
 
 /* The variable's value; NULL when it is not set or empty. */

@@ -3,8 +3,8 @@
  * What the place we print to can show. Reads the environment and asks the descriptor; never
  * blocks. Not for use while another thread changes the environment.
  */
-#ifndef BASE_TERMINAL_H
-#define BASE_TERMINAL_H
+#ifndef BASE_TEXT_TERMINAL_H
+#define BASE_TEXT_TERMINAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

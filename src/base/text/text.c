@@ -31,9 +31,9 @@ void text_append_bytes(struct text *text, const void *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
-void *text_place(struct text *text, size_t most)
+void *text_place(struct text *text, size_t max)
 {
-    return make_room(text, most) ? text->bytes + text->length : NULL;
+    return make_room(text, max) ? text->bytes + text->length : NULL;
 }
 
 void text_added(struct text *text, size_t length)

@@ -4,8 +4,8 @@
  * appends do nothing and text_failed says so, so that a long piece of output needs one check at
  * its end. Not for use by two threads at once.
  */
-#ifndef BASE_TEXT_H
-#define BASE_TEXT_H
+#ifndef BASE_TEXT_TEXT_H
+#define BASE_TEXT_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ void text_append_list(struct text *text, const char *format, va_list arguments)
 
 /* A place at the end for up to `most` bytes, which the caller writes and then adds with text_added;
  * NULL when there is no memory, which is remembered. */
-void *text_place(struct text *text, size_t most);
+void *text_place(struct text *text, size_t max);
 void text_added(struct text *text, size_t length);
 
 /* The contents as a string, "" when empty; good until the next change. */

@@ -3,8 +3,8 @@
  * As much of a text as there is room for on a terminal; where that is not all of it, a mark in the
  * last column says so. Any thread may call these.
  */
-#ifndef BASE_PIECE_H
-#define BASE_PIECE_H
+#ifndef BASE_TEXT_TRUNCATE_H
+#define BASE_TEXT_TRUNCATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

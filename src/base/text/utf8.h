@@ -3,8 +3,8 @@
  * UTF-8 from strangers: decoding that never reads past the end, repair, the width of text on a
  * terminal, and text that cannot steer one. Pure functions over bytes; any thread may call them.
  */
-#ifndef BASE_UTF8_H
-#define BASE_UTF8_H
+#ifndef BASE_TEXT_UTF8_H
+#define BASE_TEXT_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,9 +7,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/devices/cdi_arguments.h"
 #include "cli/cdi_files.h"
-#include "cli/devices/devices_output.h"
+#include "cli/devices/cdi_arguments.h"
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
@@ -72,7 +71,7 @@ static void print_notes(const struct report *report, const struct string_list *n
     struct text problems = {0};
     char *const *note;
 
-    devices_write_problems(&report->problems, "berth: ", &problems);
+    machine_source_write_problems(&report->problems, "berth: ", &problems);
     fputs(text_string(&problems), stderr);
     text_finish(&problems);
     vector_for_each (note, notes)

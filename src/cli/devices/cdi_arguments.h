@@ -2,8 +2,8 @@
  *
  * The lease that berth was started within, as options of podman run and docker run.
  */
-#ifndef CLI_CDI_ARGUMENTS_H
-#define CLI_CDI_ARGUMENTS_H
+#ifndef CLI_DEVICES_CDI_ARGUMENTS_H
+#define CLI_DEVICES_CDI_ARGUMENTS_H
 
 #include <berth/error.h>
 

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
+#include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/connect.h"
 
 static int parse(int argc, char **argv, int first, struct device_id_list *ids,
                  struct berth_error *error)

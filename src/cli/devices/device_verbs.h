@@ -2,8 +2,8 @@
  *
  * Verbs that do one thing to devices of the pool: to all that are named in one step, or to none.
  */
-#ifndef CLI_DEVICE_VERBS_H
-#define CLI_DEVICE_VERBS_H
+#ifndef CLI_DEVICES_DEVICE_VERBS_H
+#define CLI_DEVICES_DEVICE_VERBS_H
 
 #include "cli/verbs.h"
 #include "view/pool_view.h"

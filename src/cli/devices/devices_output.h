@@ -2,8 +2,8 @@
  *
  * A machine's devices for people and for programs.
  */
-#ifndef CLI_DEVICES_OUTPUT_H
-#define CLI_DEVICES_OUTPUT_H
+#ifndef CLI_DEVICES_DEVICES_OUTPUT_H
+#define CLI_DEVICES_DEVICES_OUTPUT_H
 
 #include "base/text/json.h"
 #include "base/text/table.h"
@@ -36,12 +36,5 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
 void devices_write_processes(const struct devices_picture *picture, struct text *out);
 void links_write_matrix(const struct machine *machine, const struct terminal *terminal,
                         struct text *out);
-
-/* One line for each problem: "nvidia: ...", begun by `prefix`. */
-void devices_write_problems(const struct problem_list *problems, const char *prefix,
-                            struct text *out);
-
-/* A cell with a device's memory: "61.2/80 GiB" is used; see view_append_memory. */
-void devices_add_memory(struct table *table, const struct device *device, bool beside);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text/quantity.h"
 
 /* More ancestors than a process has, unless somebody plays games. */
-enum { ANCESTORS_MOST = 256 };
+enum { ANCESTORS_MAX = 256 };
 
 /* How long one that did not answer in time is left alone. */
 static const int64_t silence = 10 * DURATION_SECOND;
@@ -44,7 +44,7 @@ static bool connect_to(struct devices_pool *pool)
         return true;
     if (pool_address_find(NULL, &pool->address, NULL) < 0)
         return false;
-    if (session_open_for(&pool->session, &pool->address, DIAL_ONLY, DEVICES_POOL_PATIENCE, NULL) <
+    if (session_open_for(&pool->session, &pool->address, DIAL_ONLY, DEVICES_POOL_TIMEOUT, NULL) <
         0) {
         pool_address_finish(&pool->address);
         return false;
@@ -86,7 +86,7 @@ int devices_pool_index(struct devices_pool *pool)
 /* A pool of an inventory has devices of the same names that are others. */
 static bool look(struct devices_pool *pool)
 {
-    if (pool_view_take_within(&pool->session, DEVICES_POOL_PATIENCE, &pool->view, NULL) < 0)
+    if (pool_view_take_within(&pool->session, DEVICES_POOL_TIMEOUT, &pool->view, NULL) < 0)
         return false;
     pool->is_known = true;
     return pool->view.about.inventory == NULL && devices_pool_index(pool) == 0;
@@ -103,7 +103,7 @@ void devices_pool_ask(struct devices_pool *pool)
         return;
     forget(pool);
     hang_up(pool);
-    if (clock_now() - began >= DEVICES_POOL_PATIENCE / 2)
+    if (clock_now() - began >= DEVICES_POOL_TIMEOUT / 2)
         pool->silent_until = clock_now() + silence;
 }
 
@@ -150,7 +150,7 @@ uint64_t devices_pool_lease(const struct devices_pool *pool, uint64_t pid)
 
     if (pool->holders.count == 0)
         return 0;
-    for (int i = 0; lease == 0 && ancestor > 0 && i < ANCESTORS_MOST; i++) {
+    for (int i = 0; lease == 0 && ancestor > 0 && i < ANCESTORS_MAX; i++) {
         lease = find_lease(pool, ancestor);
         ancestor = process_stat_parent(ancestor);
     }

@@ -4,8 +4,8 @@
  * which leases they belong to. It is asked in passing: none is started, nobody is waited for, and
  * where there is none or it does not answer, it has nothing to add.
  */
-#ifndef CLI_DEVICES_POOL_H
-#define CLI_DEVICES_POOL_H
+#ifndef CLI_DEVICES_DEVICES_POOL_H
+#define CLI_DEVICES_DEVICES_POOL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #include "view/pool_view.h"
 
 /* How long it may take, in nanoseconds. */
-#define DEVICES_POOL_PATIENCE INT64_C(1000000000)
+#define DEVICES_POOL_TIMEOUT INT64_C(1000000000)
 
 struct devices_pool_holder {
     pid_t pid;

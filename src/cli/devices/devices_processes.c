@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/system/container.h"
 #include "base/count.h"
+#include "base/system/container.h"
 #include "base/text/quantity.h"
 #include "base/text/table.h"
 #include "cli/devices/devices_output.h"
@@ -15,12 +15,12 @@
 static const struct table_column columns[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
     {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
-    {.heading = "USER", .priority = 90, .least = 8, .hide_unknown = true},
+    {.heading = "USER", .priority = 90, .min = 8, .hide_unknown = true},
     {.heading = "MEMORY", .priority = 85, .right = true, .hide_unknown = true},
     {.heading = "FOR", .priority = 60, .right = true, .hide_unknown = true},
     {.heading = "LEASE", .priority = 80, .right = true, .hide_unknown = true},
     {.heading = "CONTAINER", .priority = 50, .hide_unknown = true},
-    {.heading = "COMMAND", .priority = 95, .least = 12, .hide_unknown = true},
+    {.heading = "COMMAND", .priority = 95, .min = 12, .hide_unknown = true},
 };
 
 /* Which columns that most processes have nothing for are shown. */

@@ -3,8 +3,8 @@
  * One look at the devices after the other: what is here, how much of it the masks of the
  * environment leave, and what the pool says about it.
  */
-#ifndef CLI_DEVICES_LOOK_H
-#define CLI_DEVICES_LOOK_H
+#ifndef CLI_DEVICES_DEVICES_SCAN_H
+#define CLI_DEVICES_DEVICES_SCAN_H
 
 #include "base/string_list.h"
 #include "cli/devices/devices_pool.h"

@@ -5,12 +5,12 @@
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "cli/devices/devices_output.h"
-#include "cli/status/status_output.h"
+#include "view/judge.h"
 
 /* Where there is too little room, what changes least goes first. */
 static const struct table_column columns[] = {
     {.heading = "ID", .priority = TABLE_ALWAYS},
-    {.heading = "MODEL", .priority = 90, .least = 20},
+    {.heading = "MODEL", .priority = 90, .min = 20},
     {.heading = "MEMORY", .priority = 86, .right = true, .hide_unknown = true},
     {.heading = "UTIL", .priority = 84, .right = true, .hide_unknown = true},
     {.heading = "TEMP", .priority = 50, .right = true, .hide_unknown = true},
@@ -20,18 +20,8 @@ static const struct table_column columns[] = {
     {.heading = "NUMA", .priority = 30, .right = true, .hide_unknown = true},
     {.heading = "PCI", .priority = 20, .hide_unknown = true},
     {.heading = "HEALTH", .priority = 88, .hide_unknown = true},
-    {.heading = "NOTE", .priority = 87, .least = 24, .hide_unknown = true},
+    {.heading = "NOTE", .priority = 87, .min = 24, .hide_unknown = true},
 };
-
-void devices_add_memory(struct table *table, const struct device *device, bool beside)
-{
-    struct text memory = {0};
-
-    view_append_memory(&memory, device, beside);
-    table->failed |= text_failed(&memory);
-    table_cell(table, memory.length == 0 ? NULL : text_string(&memory));
-    text_finish(&memory);
-}
 
 /* A figure in parts of a unit, shown in whole ones. */
 static void add_figure(struct table *table, const struct figure *figure, int64_t unit,
@@ -119,7 +109,7 @@ static void add_device(struct table *table, const struct devices_picture *pictur
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell(table, view_model(device));
-    devices_add_memory(table, device, beside);
+    view_add_memory(table, device, beside);
     add_figure(table, &load->utilization, 10, "%");
     add_figure(table, &load->temperature, 1000, "C");
     add_figure(table, &load->power, 1000, "W");
@@ -152,18 +142,4 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
     table_finish(&table);
     devices_write_processes(picture, out);
     links_write_matrix(machine, &picture->terminal, out);
-}
-
-void devices_write_problems(const struct problem_list *problems, const char *prefix,
-                            struct text *out)
-{
-    const struct problem *problem;
-
-    vector_for_each (problem, problems) {
-        text_append(out, prefix);
-        utf8_append_inert(out, problem->backend == NULL ? "probe" : problem->backend);
-        text_append(out, ": ");
-        utf8_append_inert(out, problem->message == NULL ? "it failed" : problem->message);
-        text_append_char(out, '\n');
-    }
 }

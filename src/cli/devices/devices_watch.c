@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "cli/devices/devices_output.h"
 #include "cli/exit_codes.h"
@@ -75,7 +75,7 @@ static void write_look(struct watch *watch, struct text *out)
     write_words(watch->look, &picture, out);
     if (watch->goes_on && problems->count > 0) {
         text_append_char(out, '\n');
-        devices_write_problems(problems, "", out);
+        machine_source_write_problems(problems, "", out);
     }
 }
 
@@ -85,7 +85,7 @@ static int print_problems(const struct problem_list *problems)
     struct text out = {0};
     int code = EXIT_GOOD;
 
-    devices_write_problems(problems, "berth: ", &out);
+    machine_source_write_problems(problems, "berth: ", &out);
     if (text_failed(&out)) {
         struct berth_error error = BERTH_ERROR_INIT;
 

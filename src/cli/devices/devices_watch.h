@@ -2,8 +2,8 @@
  *
  * Showing the devices: once, or again and again.
  */
-#ifndef CLI_DEVICES_WATCH_H
-#define CLI_DEVICES_WATCH_H
+#ifndef CLI_DEVICES_DEVICES_WATCH_H
+#define CLI_DEVICES_DEVICES_WATCH_H
 
 #include <stdbool.h>
 

@@ -6,11 +6,11 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/devices/device_verbs.h"
 #include "cli/connect.h"
+#include "cli/devices/device_verbs.h"
 
 /* As long as a text of a request. */
-enum { REASON_LONGEST = REQUEST_TEXT_LONGEST };
+enum { REASON_MAX = REQUEST_TEXT_MAX };
 
 struct drain_options {
     const char *reason; /* NULL: none */
@@ -22,9 +22,9 @@ static int take_reason(const struct option *option, void *member, const char *va
     size_t length = strlen(value);
 
     (void)option;
-    if (length > REASON_LONGEST)
+    if (length > REASON_MAX)
         return error_set(error, BERTH_ERROR_INVALID, "wanted at most %d bytes, found %zu",
-                         REASON_LONGEST, length);
+                         REASON_MAX, length);
     *(const char **)member = length == 0 ? NULL : value;
     return 0;
 }

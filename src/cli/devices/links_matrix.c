@@ -10,7 +10,7 @@
 #include "cli/devices/devices_output.h"
 
 enum {
-    MATRIX_MOST = 64,     /* rows; with more a matrix tells nobody anything */
+    MATRIX_MAX = 64,      /* rows; with more a matrix tells nobody anything */
     MATRIX_EASY = 16,     /* up to here devices are shown one by one wherever that fits */
     MATRIX_GROUPED = 512, /* devices of which it is worked out who is alike */
 };
@@ -130,8 +130,8 @@ static void print(struct table *table, const struct terminal *terminal, struct t
 static void write_devices(const struct matrix *matrix, const struct groups *groups,
                           const struct terminal *terminal, struct text *out)
 {
-    struct device_id_text headings[MATRIX_MOST];
-    struct table_column columns[MATRIX_MOST + 1] = {
+    struct device_id_text headings[MATRIX_MAX];
+    struct table_column columns[MATRIX_MAX + 1] = {
         {.heading = "LINKS", .priority = TABLE_ALWAYS},
     };
     struct table table;
@@ -223,10 +223,10 @@ static void add_group(struct table *table, const struct matrix *matrix, const st
 static void write_groups(const struct matrix *matrix, const struct groups *groups,
                          const struct terminal *terminal, struct text *out)
 {
-    struct letters headings[MATRIX_MOST];
-    struct table_column columns[MATRIX_MOST + 2] = {
+    struct letters headings[MATRIX_MAX];
+    struct table_column columns[MATRIX_MAX + 2] = {
         {.heading = "LINKS", .priority = TABLE_ALWAYS},
-        {.heading = "DEVICES", .priority = TABLE_ALWAYS, .least = 12},
+        {.heading = "DEVICES", .priority = TABLE_ALWAYS, .min = 12},
     };
     struct table table;
 
@@ -341,10 +341,10 @@ static bool write_matrix(const struct matrix *matrix, const struct groups *group
                          const struct terminal *terminal, struct text *out)
 {
     bool by_device = matrix->size <= MATRIX_EASY ||
-                     (matrix->size <= MATRIX_MOST && groups->count == matrix->size);
+                     (matrix->size <= MATRIX_MAX && groups->count == matrix->size);
 
     return (by_device && write_if_it_fits(write_devices, matrix, groups, terminal, out)) ||
-           (groups->count <= MATRIX_MOST &&
+           (groups->count <= MATRIX_MAX &&
             write_if_it_fits(write_groups, matrix, groups, terminal, out));
 }
 
@@ -364,7 +364,7 @@ void links_write_matrix(const struct machine *machine, const struct terminal *te
             out->failed = true;
         else
             written = write_matrix(&matrix, &groups, terminal, out);
-        is_possible = groups.count <= MATRIX_MOST;
+        is_possible = groups.count <= MATRIX_MAX;
         groups_finish(&groups);
         free(matrix.best);
     }

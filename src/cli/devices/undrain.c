@@ -2,8 +2,8 @@
  *
  * berth undrain: takes devices into service again.
  */
-#include "cli/devices/device_verbs.h"
 #include "cli/connect.h"
+#include "cli/devices/device_verbs.h"
 
 static const struct option_set *const undrain_sets[] = {&reach_option_set, NULL};
 

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
-#include "cli/lease/id_verbs.h"
-#include "cli/ids.h"
-#include "cli/output.h"
 #include "cli/connect.h"
+#include "cli/ids.h"
+#include "cli/lease/id_verbs.h"
+#include "cli/output.h"
 
 /* Returns 0 with the new end, or a negative error code. */
 static int extend(const char *inventory, uint64_t id, int64_t duration,

@@ -2,10 +2,10 @@
 #include "cli/lease/id_verbs.h"
 
 #include "base/error.h"
+#include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
 #include "cli/output.h"
-#include "cli/connect.h"
 
 const struct option_set *const id_verb_sets[] = {&reach_option_set, NULL};
 

@@ -2,8 +2,8 @@
  *
  * Verbs that do one thing to each of several ids.
  */
-#ifndef CLI_ID_VERBS_H
-#define CLI_ID_VERBS_H
+#ifndef CLI_LEASE_ID_VERBS_H
+#define CLI_LEASE_ID_VERBS_H
 
 #include "cli/verbs.h"
 #include "client/session.h"

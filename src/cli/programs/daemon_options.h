@@ -3,8 +3,8 @@
  * The options of berth daemon: here, so that help and completion know them; what they do is in
  * berthd, a program of its own.
  */
-#ifndef CLI_DAEMON_OPTIONS_H
-#define CLI_DAEMON_OPTIONS_H
+#ifndef CLI_PROGRAMS_DAEMON_OPTIONS_H
+#define CLI_PROGRAMS_DAEMON_OPTIONS_H
 
 #include "model/optional.h"
 #include "spec/option.h"

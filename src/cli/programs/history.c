@@ -24,7 +24,7 @@ static const struct option history_rows[] = {
      .letter = 'n',
      .argument = "N",
      .help = "only the last so many",
-     .offset = offsetof(struct history_options, most),
+     .offset = offsetof(struct history_options, max),
      .take = take_count},
 };
 

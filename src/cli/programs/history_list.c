@@ -13,8 +13,8 @@
 #include "base/text/table.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "history/history_csv.h"
 #include "cli/programs/history_program.h"
+#include "history/history_csv.h"
 #include "model/request.h"
 
 /* There may be millions: they are printed piece by piece. */
@@ -22,8 +22,8 @@ enum { PIECE_BYTES = 64 * 1024, PIECE_ROWS = 2000 };
 
 static const struct table_column columns[] = {
     {.heading = "LEASE", .right = true, .priority = TABLE_ALWAYS},
-    {.heading = "USER", .least = 6, .priority = 90},
-    {.heading = "DEVICES", .least = 8, .priority = 80},
+    {.heading = "USER", .min = 6, .priority = 90},
+    {.heading = "DEVICES", .min = 8, .priority = 80},
     {.heading = "SHARE", .right = true, .hide_unknown = true, .priority = 30},
     {.heading = "GRANTED", .priority = 85},
     {.heading = "WAITED", .right = true, .priority = 60},
@@ -31,7 +31,7 @@ static const struct table_column columns[] = {
     {.heading = "IDLE", .right = true, .hide_unknown = true, .priority = 40},
     {.heading = "END", .priority = 70},
     {.heading = "CODE", .right = true, .hide_unknown = true, .priority = 50},
-    {.heading = "JOB", .least = 8, .priority = 75},
+    {.heading = "JOB", .min = 8, .priority = 75},
 };
 
 struct list {

@@ -2,8 +2,8 @@
  *
  * The options of berth history and berth report, which are one program.
  */
-#ifndef CLI_PAST_OPTIONS_H
-#define CLI_PAST_OPTIONS_H
+#ifndef CLI_PROGRAMS_HISTORY_OPTIONS_H
+#define CLI_PROGRAMS_HISTORY_OPTIONS_H
 
 #include <stdbool.h>
 
@@ -26,7 +26,7 @@ struct past_options {
 extern const struct option_set past_option_set;
 
 struct history_options {
-    struct optional_number most;
+    struct optional_number max;
 };
 extern const struct option_set history_option_set;
 

@@ -2,8 +2,8 @@
  *
  * The parts of berth-history.
  */
-#ifndef MAIN_PAST_H
-#define MAIN_PAST_H
+#ifndef CLI_PROGRAMS_HISTORY_PROGRAM_H
+#define CLI_PROGRAMS_HISTORY_PROGRAM_H
 
 #include "cli/programs/history_options.h"
 #include "history/history.h"

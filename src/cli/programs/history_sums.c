@@ -10,8 +10,8 @@
 #include "base/text/table.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "history/history_csv.h"
 #include "cli/programs/history_program.h"
+#include "history/history_csv.h"
 
 static void add_row(struct table *table, const char *key, const struct history_row *row)
 {
@@ -38,7 +38,7 @@ static int write_table(const struct history_report *report, enum history_by by, 
         [HISTORY_BY_DEVICE] = "DEVICE",
     };
     const struct table_column columns[] = {
-        {.heading = headings[by], .least = 8, .priority = TABLE_ALWAYS},
+        {.heading = headings[by], .min = 8, .priority = TABLE_ALWAYS},
         {.heading = "LEASES", .right = true, .priority = 70},
         {.heading = "GPU-HOURS", .right = true, .priority = TABLE_ALWAYS},
         {.heading = "WAITED", .right = true, .priority = 60},

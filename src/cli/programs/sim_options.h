@@ -3,8 +3,8 @@
  * The words that follow berth sim, with their options: here, so that help and completion know them;
  * what they do is in berth-sim, a program of its own.
  */
-#ifndef CLI_SIM_OPTIONS_H
-#define CLI_SIM_OPTIONS_H
+#ifndef CLI_PROGRAMS_SIM_OPTIONS_H
+#define CLI_PROGRAMS_SIM_OPTIONS_H
 
 #include "base/string_list.h"
 #include "cli/verbs.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/system/file.h"
 #include "base/string_list.h"
+#include "base/system/file.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/programs/sim_options.h"
@@ -19,8 +19,8 @@
 #include "sim/place_report.h"
 #include "sim/progress.h"
 
-#define SEED_USUAL 42
-#define TUNE_USUAL 1300
+#define SEED_DEFAULT 42
+#define TUNE_DEFAULT 1300
 
 /* All replays that are to be done, and how many are. */
 struct work {
@@ -55,7 +55,7 @@ static int replay_seeds(struct work *work, const struct typical *typical,
         .trace = report->trace,
         .typical = typical,
         .policy = series->policy,
-        .tune = options->tune.known ? (uint32_t)options->tune.value : TUNE_USUAL,
+        .tune = options->tune.known ? (uint32_t)options->tune.value : TUNE_DEFAULT,
         .shuffled_ties = options->ties == TIES_SEED,
         .progress = work->progress.shown ? show_progress : NULL,
         .context = work,
@@ -153,7 +153,7 @@ static char *name_of(const char *path)
 
 static struct seed_range seeds_of(const struct place_options *options)
 {
-    uint64_t seed = options->seed.known ? options->seed.value : SEED_USUAL;
+    uint64_t seed = options->seed.known ? options->seed.value : SEED_DEFAULT;
 
     return options->seeds.known ? options->seeds : (struct seed_range){true, seed, seed};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of berth sim place; main/sim_place.c does what they say.
+ * The words of berth sim place; cli/programs/sim_place.c does what they say.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "sim/place_replay.h"
 #include "spec/option_types.h"
 
-#define SEEDS_MOST 10000
+#define SEEDS_MAX 10000
 
 static const struct choice ties_names[] = {
     {"name", TIES_NAME},
@@ -75,10 +75,10 @@ static int take_seeds(const struct option *option, void *member, const char *val
                          quote(value).text);
     if (first == NULL)
         return error_set_memory(error);
-    code = quantity_parse_number(first, 0, UINT64_MAX - SEEDS_MOST, &range.first, error);
+    code = quantity_parse_number(first, 0, UINT64_MAX - SEEDS_MAX, &range.first, error);
     free(first);
     if (code == 0)
-        code = quantity_parse_number(dash + 1, range.first, range.first + SEEDS_MOST - 1,
+        code = quantity_parse_number(dash + 1, range.first, range.first + SEEDS_MAX - 1,
                                      &range.last, error);
     if (code == 0)
         *(struct seed_range *)member = range;
@@ -89,7 +89,7 @@ static int take_tune(const struct option *option, void *member, const char *valu
                      struct berth_error *error)
 {
     uint64_t tune;
-    int code = quantity_parse_decimal(value, PLACE_TUNE_DECIMALS, PLACE_TUNE_MOST, &tune, error);
+    int code = quantity_parse_decimal(value, PLACE_TUNE_DECIMALS, PLACE_TUNE_MAX, &tune, error);
 
     (void)option;
     if (code == 0 && tune == 0)
@@ -104,7 +104,7 @@ static int take_scale(const struct option *option, void *member, const char *val
                       struct berth_error *error)
 {
     uint64_t scale;
-    int code = quantity_parse_number(value, 1, TRACE_SCALE_MOST, &scale, error);
+    int code = quantity_parse_number(value, 1, TRACE_SCALE_MAX, &scale, error);
 
     (void)option;
     if (code == 0)

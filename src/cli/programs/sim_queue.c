@@ -5,16 +5,16 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/json.h"
 #include "base/text/quantity.h"
 #include "base/text/table.h"
 #include "cli/output.h"
 #include "cli/programs/sim_options.h"
-#include "engine/policy/policies.h"
 #include "cli/programs/sim_verbs.h"
+#include "engine/policy/policies.h"
 #include "sim/progress.h"
 #include "sim/queue_replay.h"
 
@@ -27,7 +27,7 @@ struct question {
     int64_t took;
 };
 
-static int take_number(const char *name, const char *string, uint64_t most, uint32_t *ret_number,
+static int take_number(const char *name, const char *string, uint64_t max, uint32_t *ret_number,
                        struct berth_error *error)
 {
     uint64_t number = 0;
@@ -35,7 +35,7 @@ static int take_number(const char *name, const char *string, uint64_t most, uint
 
     if (string == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "--%s: wanted a number, found none", name);
-    code = quantity_parse_number(string, 1, most, &number, error);
+    code = quantity_parse_number(string, 1, max, &number, error);
     if (code < 0) {
         error_wrap(error, BERTH_ERROR_INVALID, "--%s", name);
         return BERTH_ERROR_INVALID;
@@ -54,9 +54,9 @@ static int take_options(const struct queue_options *given, struct queue_settings
     settings->policy = &policy_pack;
     if (given->jobs == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "--jobs: wanted a trace, found none");
-    code = take_number("nodes", given->nodes, QUEUE_NODES_MOST, &settings->nodes, error);
+    code = take_number("nodes", given->nodes, QUEUE_NODES_MAX, &settings->nodes, error);
     if (code == 0)
-        code = take_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MOST,
+        code = take_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,
                            &settings->gpus_per_node, error);
     if (code == 0 && given->policy != NULL) {
         code = policy_find(given->policy, &settings->policy, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of berth sim queue; main/sim_queue.c does what they say.
+ * The words of berth sim queue; cli/programs/sim_queue.c does what they say.
  */
 #include "base/count.h"
 #include "cli/programs/sim_options.h"

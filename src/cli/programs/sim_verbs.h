@@ -2,8 +2,8 @@
  *
  * The words that follow berth sim, one file each.
  */
-#ifndef MAIN_SIM_VERBS_H
-#define MAIN_SIM_VERBS_H
+#ifndef CLI_PROGRAMS_SIM_VERBS_H
+#define CLI_PROGRAMS_SIM_VERBS_H
 
 /* Run the word; argv[0] is its name. Return the exit code. */
 int sim_place_run(int argc, char **argv);

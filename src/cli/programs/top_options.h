@@ -2,8 +2,8 @@
  *
  * The options of 'berth top', which is a program of its own.
  */
-#ifndef CLI_TOP_OPTIONS_H
-#define CLI_TOP_OPTIONS_H
+#ifndef CLI_PROGRAMS_TOP_OPTIONS_H
+#define CLI_PROGRAMS_TOP_OPTIONS_H
 
 #include "base/text/quantity.h"
 #include "model/optional.h"

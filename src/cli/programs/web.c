@@ -4,8 +4,8 @@
  */
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/verbs.h"
 #include "cli/programs/web_options.h"
+#include "cli/verbs.h"
 #include "spec/option_types.h"
 
 /* struct string_list: added to what is there. */

@@ -2,8 +2,8 @@
  *
  * The options of berth web, for berth-web, which runs it.
  */
-#ifndef CLI_WEB_OPTIONS_H
-#define CLI_WEB_OPTIONS_H
+#ifndef CLI_PROGRAMS_WEB_OPTIONS_H
+#define CLI_PROGRAMS_WEB_OPTIONS_H
 
 #include "base/string_list.h"
 #include "spec/option.h"

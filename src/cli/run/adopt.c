@@ -13,10 +13,10 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
+#include "cli/connect.h"
+#include "cli/output.h"
 #include "cli/run/claim_await.h"
 #include "cli/run/container_lookup.h"
-#include "cli/output.h"
-#include "cli/connect.h"
 #include "cli/run/run.h"
 #include "spec/option_types.h"
 
@@ -64,7 +64,7 @@ struct adopted {
  * number was said, also the usual one. */
 static bool says_how_many(const struct request *request)
 {
-    return request->gpus.least > 0 || request->gpus.all;
+    return request->gpus.min > 0 || request->gpus.all;
 }
 
 /* Whether something was said about which devices it is to be; else they are those that the process
@@ -93,7 +93,7 @@ static int refuse_copies(const struct request_options *options, struct berth_err
 static void find_command(struct adopted *adopted)
 {
     char path[64];
-    char line[WIRE_TEXT_LONGEST];
+    char line[WIRE_TEXT_MAX];
     size_t length;
     FILE *file;
 
@@ -188,7 +188,7 @@ static int adopt(struct adopt_options *options, int count, char **operands, stru
     int code;
 
     if (!says_how_many(request))
-        request->gpus = (struct device_count){.least = 1, .most = 1};
+        request->gpus = (struct device_count){.min = 1, .max = 1};
     code = request_options_complete(&options->request, error);
     if (code == 0)
         code = refuse_copies(&options->request, error);

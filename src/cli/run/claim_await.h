@@ -3,8 +3,8 @@
  * Waiting for a claim as those do who stay in the foreground: with a line for people, and a word to
  * those who have waited for long.
  */
-#ifndef CLI_AWAITING_H
-#define CLI_AWAITING_H
+#ifndef CLI_RUN_CLAIM_AWAIT_H
+#define CLI_RUN_CLAIM_AWAIT_H
 
 #include "cli/claim.h"
 #include "cli/run/notify.h"

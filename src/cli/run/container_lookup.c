@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/container.h"
 #include "base/error.h"
+#include "base/system/container.h"
 #include "base/system/process_container.h"
 #include "base/system/process_stat.h"
 #include "base/text/quote.h"

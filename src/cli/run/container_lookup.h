@@ -2,8 +2,8 @@
  *
  * Running containers by their ids, found by the control groups of their processes.
  */
-#ifndef CLI_CONTAINERS_H
-#define CLI_CONTAINERS_H
+#ifndef CLI_RUN_CONTAINER_LOOKUP_H
+#define CLI_RUN_CONTAINER_LOOKUP_H
 
 #include <berth/error.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct contained {
     pid_t pid;
     pid_t parent;
     uint64_t started; /* process_stat_started */
-    char *container;  /* base/container.h */
+    char *container;  /* base/system/container.h */
 };
 
 struct contained_list {

@@ -2,8 +2,8 @@
  *
  * A change of environment as lines for a shell.
  */
-#ifndef CLI_EXPORTS_H
-#define CLI_EXPORTS_H
+#ifndef CLI_RUN_EXPORTS_H
+#define CLI_RUN_EXPORTS_H
 
 #include "base/text/text.h"
 

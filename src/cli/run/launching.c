@@ -16,7 +16,7 @@
 /* Without a device: as many ranks as there would have been at least. */
 static uint32_t ranks_without_devices(const struct device_count *gpus)
 {
-    return gpus->all ? 1 : gpus->least;
+    return gpus->all ? 1 : gpus->min;
 }
 
 static const char *backend_of(const struct request_options *options)
@@ -84,10 +84,10 @@ int launch_init(struct launch *launch, struct berth_error *error)
     int code;
 
     launch->plan = make_plan(launch);
-    if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MOST)
+    if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "wanted to run the command %" PRIu64 " times, found that %d is the most",
-                         rank_plan_copies(&launch->plan), REQUEST_COUNT_MOST);
+                         rank_plan_copies(&launch->plan), REQUEST_COUNT_MAX);
     code = find_cdi(launch, error);
     if (code < 0 || !launch->plan.ranks)
         return code;

@@ -2,8 +2,8 @@
  *
  * From a granted claim, or none, to running copies of a command.
  */
-#ifndef CLI_LAUNCHING_H
-#define CLI_LAUNCHING_H
+#ifndef CLI_RUN_LAUNCHING_H
+#define CLI_RUN_LAUNCHING_H
 
 #include <berth/error.h>
 #include <stdbool.h>

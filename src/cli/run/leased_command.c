@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -19,7 +19,7 @@
 /* How long a command may go on after we know that its lease is no more. */
 #define GRACE (10 * DURATION_SECOND)
 /* How long the last answer is waited for. */
-#define RELEASE_LONGEST (2 * DURATION_SECOND)
+#define RELEASE_MAX (2 * DURATION_SECOND)
 
 /* What is polled. */
 enum { POLL_SUPERVISOR, POLL_DAEMON, POLL_LABELS };
@@ -218,9 +218,9 @@ static int exit_code_of(const struct job *job)
 static int prepare_polls(struct job *job, struct berth_error *error)
 {
     const struct labels *labels = job->copies.labels;
-    size_t most = POLL_LABELS + (labels == NULL ? 0 : labels_poll_most(labels));
+    size_t max = POLL_LABELS + (labels == NULL ? 0 : labels_poll_max(labels));
 
-    return vector_reserve(&job->polls, most) < 0 ? error_set_memory(error) : 0;
+    return vector_reserve(&job->polls, max) < 0 ? error_set_memory(error) : 0;
 }
 
 /* Runs what was started to its end. */
@@ -323,7 +323,7 @@ void job_release(const struct claim *claim, struct session *session, int exit_co
         .id = claim->id,
         .exit_code = {.known = true, .value = (uint64_t)exit_code},
     };
-    int64_t deadline = clock_after(clock_now(), RELEASE_LONGEST);
+    int64_t deadline = clock_after(clock_now(), RELEASE_MAX);
     struct wire_message message;
     bool answered = false;
 

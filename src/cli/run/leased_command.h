@@ -4,8 +4,8 @@
  * the while. A daemon that goes away does not disturb them: it is dialled again once a second, and
  * told of the lease when it is back.
  */
-#ifndef CLI_JOB_H
-#define CLI_JOB_H
+#ifndef CLI_RUN_LEASED_COMMAND_H
+#define CLI_RUN_LEASED_COMMAND_H
 
 #include "cli/run/launching.h"
 #include "client/session.h"

@@ -11,15 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/system/file.h"
 #include "base/text/quantity.h"
+#include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
 #include "cli/output.h"
-#include "cli/connect.h"
 #include "cli/run/state_files.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
@@ -45,8 +45,8 @@ static const struct option_set logs_option_set = {
 static const struct option_set *const logs_sets[] = {&logs_option_set, &reach_option_set, NULL};
 
 /* How long after its end a job may take to say so, and how often that is looked for. */
-#define LAST_WORDS_LONGEST (5 * DURATION_SECOND)
-#define LAST_WORDS_PAUSE   10 /* milliseconds */
+#define LAST_WORDS_MAX   (5 * DURATION_SECOND)
+#define LAST_WORDS_PAUSE 10 /* milliseconds */
 
 /* A log that is followed. */
 struct following {
@@ -118,11 +118,11 @@ static int64_t quiet_for(const struct following *following)
 
 /* How long its last words are waited for: not at all where nobody is left to say them, or it seems
  * to have ended long ago. */
-static int64_t patience_with(const struct following *following, const struct wire_message *answer)
+static int64_t timeout_for(const struct following *following, const struct wire_message *answer)
 {
-    bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_LONGEST;
+    bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_MAX;
 
-    return is_late || answer->end == WIRE_END_DIED ? 0 : LAST_WORDS_LONGEST;
+    return is_late || answer->end == WIRE_END_DIED ? 0 : LAST_WORDS_MAX;
 }
 
 /* Takes in what the daemon has said. */
@@ -136,7 +136,7 @@ static int listen_to_daemon(struct following *following, struct berth_error *err
         /* WIRE_ENDED, or WIRE_REFUSED: it ended long ago. */
         if (message.number == following->question.number && !following->over) {
             following->over = true;
-            following->give_up_at = clock_after(clock_now(), patience_with(following, &message));
+            following->give_up_at = clock_after(clock_now(), timeout_for(following, &message));
         }
         wire_message_finish(&message);
     }

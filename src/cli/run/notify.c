@@ -8,18 +8,18 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
-#include "base/system/spawn_detached.h"
 #include "base/error.h"
+#include "base/system/clock.h"
+#include "base/system/spawn_detached.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "spec/option_types.h"
 
 #define USUALLY_AFTER DURATION_MINUTE
 #define SOON          DURATION_MINUTE
-#define PAUSE_LEAST   (DURATION_SECOND / 10)
-#define PAUSE_MOST    (10 * DURATION_SECOND)
+#define PAUSE_MIN     (DURATION_SECOND / 10)
+#define PAUSE_MAX     (10 * DURATION_SECOND)
 
 static const struct option notify_rows[] = {
     {.name = "notify",
@@ -67,9 +67,9 @@ int64_t notify_pause(const struct notify *notify)
 {
     if (notify->command == NULL)
         return 0;
-    if (notify->after < PAUSE_LEAST)
-        return PAUSE_LEAST;
-    return notify->after > PAUSE_MOST ? PAUSE_MOST : notify->after;
+    if (notify->after < PAUSE_MIN)
+        return PAUSE_MIN;
+    return notify->after > PAUSE_MAX ? PAUSE_MAX : notify->after;
 }
 
 /* Adds NAME=VALUE. Returns 0 or BERTH_ERROR_MEMORY. */

@@ -3,8 +3,8 @@
  * Telling a user who has waited for long, and does something else by now, that it is about to go
  * on: a command of theirs (--notify), or else a line on their terminal.
  */
-#ifndef CLI_NOTIFY_H
-#define CLI_NOTIFY_H
+#ifndef CLI_RUN_NOTIFY_H
+#define CLI_RUN_NOTIFY_H
 
 #include "cli/claim.h"
 #include "spec/option.h"

@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/run/claim_await.h"
-#include "cli/exit_codes.h"
-#include "cli/run/leased_command.h"
-#include "cli/run/launching.h"
-#include "cli/output.h"
 #include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/run/claim_await.h"
+#include "cli/run/launching.h"
+#include "cli/run/leased_command.h"
 
 /* A copy of a run whose replicas are claims of their own. */
 struct replica {

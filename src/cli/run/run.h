@@ -2,8 +2,8 @@
  *
  * What the verbs that run a command share: run, submit, and the copies of a run.
  */
-#ifndef CLI_RUN_H
-#define CLI_RUN_H
+#ifndef CLI_RUN_RUN_H
+#define CLI_RUN_RUN_H
 
 #include "cli/run/notify.h"
 #include "cli/verbs.h"

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "cli/claim.h"
-#include "cli/run/leased_command.h"
 #include "cli/connect.h"
+#include "cli/run/leased_command.h"
 #include "cli/run/run.h"
 #include "launch/supervise.h"
 

@@ -16,14 +16,14 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 
-enum { POOL_LONGEST = 64, EXIT_FILE_LONGEST = 16, EXIT_CODE_MOST = 255 };
+enum { POOL_MAX = 64, EXIT_FILE_MAX = 16, EXIT_CODE_MAX = 255 };
 
 /* It becomes the name of a directory, and comes from outside. */
 static bool is_good_name(const char *pool)
 {
-    size_t length = strnlen(pool, POOL_LONGEST + 1);
+    size_t length = strnlen(pool, POOL_MAX + 1);
 
-    if (length == 0 || length > POOL_LONGEST)
+    if (length == 0 || length > POOL_MAX)
         return false;
     for (const char *at = pool; *at != '\0'; at++) {
         if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
@@ -177,13 +177,13 @@ int state_files_read_exit(const struct state_files *files, int *ret_exit_code,
 {
     struct text content = {0};
     uint64_t number;
-    int code = file_read(files->exit, EXIT_FILE_LONGEST, &content, error);
+    int code = file_read(files->exit, EXIT_FILE_MAX, &content, error);
 
     if (code < 0)
         return code;
     if (content.length > 0 && content.bytes[content.length - 1] == '\n')
         content.bytes[content.length - 1] = '\0';
-    code = quantity_parse_number(text_string(&content), 0, EXIT_CODE_MOST, &number, error);
+    code = quantity_parse_number(text_string(&content), 0, EXIT_CODE_MAX, &number, error);
     text_finish(&content);
     if (code < 0)
         return error_wrap(error, BERTH_ERROR_SYNTAX, "%s", files->exit);

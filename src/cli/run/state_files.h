@@ -3,8 +3,8 @@
  * What `berth submit` leaves on disk: $XDG_STATE_HOME/berth/POOL/ID.log with the job's output, and
  * ID.exit with its exit code once it has ended.
  */
-#ifndef CLI_STATE_FILES_H
-#define CLI_STATE_FILES_H
+#ifndef CLI_RUN_STATE_FILES_H
+#define CLI_RUN_STATE_FILES_H
 
 #include <berth/error.h>
 #include <stdint.h>

@@ -14,12 +14,12 @@
 
 #include "base/error.h"
 #include "cli/claim.h"
-#include "cli/exit_codes.h"
-#include "cli/run/leased_command.h"
-#include "cli/run/launching.h"
-#include "cli/run/notify.h"
-#include "cli/output.h"
 #include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/run/launching.h"
+#include "cli/run/leased_command.h"
+#include "cli/run/notify.h"
 #include "cli/run/run.h"
 #include "cli/run/state_files.h"
 

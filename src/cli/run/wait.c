@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "cli/claim.h"
+#include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/ids.h"
 #include "cli/run/notify.h"
-#include "cli/connect.h"
 #include "cli/run/run.h"
 #include "cli/run/state_files.h"
 

@@ -127,7 +127,7 @@ static int compare_holdings(const void *one, const void *other)
 void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
                               struct user_names *users, struct text *out)
 {
-    enum { NAMED_MOST = 3 };
+    enum { NAMED_MAX = 3 };
     struct holdings holdings = {0};
     const struct wire_lease *lease;
 
@@ -140,12 +140,12 @@ void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
     }
     if (holdings.count > 0)
         qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
-    for (size_t i = 0; i < holdings.count && i < NAMED_MOST; i++) {
+    for (size_t i = 0; i < holdings.count && i < NAMED_MAX; i++) {
         text_append(out, i == 0 ? "" : ", ");
         utf8_append_inert(out, user_names_find(users, holdings.items[i].uid));
         text_append_format(out, "%s %zu", i == 0 ? " holds" : "", holdings.items[i].devices);
     }
-    if (holdings.count > NAMED_MOST)
+    if (holdings.count > NAMED_MAX)
         text_append(out, " and others");
     vector_finish(&holdings);
 }

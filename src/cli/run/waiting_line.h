@@ -3,8 +3,8 @@
  * What a person sees of a claim that waits: on a terminal one line that updates itself, otherwise
  * nothing, or with --verbose lines.
  */
-#ifndef CLI_WAITING_LINE_H
-#define CLI_WAITING_LINE_H
+#ifndef CLI_RUN_WAITING_LINE_H
+#define CLI_RUN_WAITING_LINE_H
 
 #include "cli/claim.h"
 #include "view/user_names.h"

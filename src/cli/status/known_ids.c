@@ -19,7 +19,7 @@ const struct choice known_ids_names[] = {
 };
 
 /* How long a daemon has to answer, and the hardware to be looked at. */
-static const int64_t patience = DURATION_SECOND / 2;
+static const int64_t timeout = DURATION_SECOND / 2;
 static const char deadline[] = "1s";
 
 static bool is_ours(uint32_t uid)
@@ -86,11 +86,11 @@ static bool ask_pool(enum known_ids which, const char *inventory, struct text *o
 
     if (pool_address_find(inventory, &address, NULL) < 0)
         return false;
-    if (session_open_for(&session, &address, DIAL_ONLY, patience, NULL) < 0) {
+    if (session_open_for(&session, &address, DIAL_ONLY, timeout, NULL) < 0) {
         pool_address_finish(&address);
         return false;
     }
-    known = pool_view_take_within(&session, patience, &view, NULL) == 0;
+    known = pool_view_take_within(&session, timeout, &view, NULL) == 0;
     if (known) {
         if (which == KNOWN_IDS_DEVICES)
             append_devices(out, &view);

@@ -4,8 +4,8 @@
  * for in passing, between two keys: no daemon is started, nobody is waited for, nothing is said of
  * what fails.
  */
-#ifndef CLI_KNOWN_IDS_H
-#define CLI_KNOWN_IDS_H
+#ifndef CLI_STATUS_KNOWN_IDS_H
+#define CLI_STATUS_KNOWN_IDS_H
 
 #include "base/text/choice.h"
 

@@ -4,10 +4,10 @@
  */
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/exit_codes.h"
-#include "cli/status/known_ids.h"
-#include "cli/output.h"
 #include "cli/connect.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/status/known_ids.h"
 #include "cli/status/status_output.h"
 #include "cli/status/status_watch.h"
 #include "cli/verbs.h"

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/system/container.h"
 #include "base/count.h"
+#include "base/system/container.h"
 #include "base/text/table.h"
 #include "base/text/utf8.h"
 #include "cli/options.h"
@@ -22,11 +22,11 @@ enum {
 static const struct table_column columns[] = {
     {.heading = "IN THE WAY", .priority = TABLE_ALWAYS},
     {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
-    {.heading = "USER", .priority = 95, .least = 8},
+    {.heading = "USER", .priority = 95, .min = 8},
     {.heading = "FOR", .priority = 85, .right = true, .hide_unknown = true},
     {.heading = "LEASE", .priority = 80},
     {.heading = "CONTAINER", .priority = 60, .hide_unknown = true},
-    {.heading = "COMMAND", .priority = 90, .least = 12, .hide_unknown = true},
+    {.heading = "COMMAND", .priority = 90, .min = 12, .hide_unknown = true},
 };
 
 /* Which columns that many processes have nothing for are shown. */

@@ -9,24 +9,23 @@
 #include "base/count.h"
 #include "base/text/quantity.h"
 #include "base/text/table.h"
-#include "cli/devices/devices_output.h"
 #include "cli/status/status_output.h"
 
 /* What has no usual length comes last. Where there is too little room, the load goes first. */
 static const struct table_column columns[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
-    {.heading = "MODEL", .priority = 74, .least = 10, .hide_unknown = true},
+    {.heading = "MODEL", .priority = 74, .min = 10, .hide_unknown = true},
     {.heading = "MEMORY", .priority = 70, .right = true, .hide_unknown = true},
     {.heading = "UTIL", .priority = 72, .right = true, .hide_unknown = true},
     {.heading = "STATE", .priority = TABLE_ALWAYS},
     {.heading = "LEASE", .priority = 92, .right = true, .hide_unknown = true},
-    {.heading = "USER", .priority = 95, .least = 8, .hide_unknown = true},
+    {.heading = "USER", .priority = 95, .min = 8, .hide_unknown = true},
     {.heading = "HELD", .priority = 80, .right = true, .hide_unknown = true},
     {.heading = "LEFT", .priority = 85, .right = true, .hide_unknown = true},
     {.heading = "SHARE", .priority = 76, .hide_unknown = true},
     {.heading = "REPLICA", .priority = 50, .right = true, .hide_unknown = true},
-    {.heading = "NOTE", .priority = 88, .least = 12, .hide_unknown = true},
-    {.heading = "JOB", .priority = 90, .least = 10, .hide_unknown = true},
+    {.heading = "NOTE", .priority = 88, .min = 12, .hide_unknown = true},
+    {.heading = "JOB", .priority = 90, .min = 10, .hide_unknown = true},
 };
 
 /* Which columns have something to say. Their cells are unknown otherwise, all of them, and the
@@ -117,7 +116,7 @@ static void add_device(struct table *table, const struct shown *shown, const str
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell(table, shown->model ? view_model(device) : NULL);
-    devices_add_memory(table, device, shown->used);
+    view_add_memory(table, device, shown->used);
     add_utilization(table, &device->load.utilization);
     add_state(table, slot, preparing);
 }

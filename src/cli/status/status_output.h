@@ -2,15 +2,15 @@
  *
  * A look at a pool for people and for programs. A failed allocation is remembered by `out`.
  */
-#ifndef CLI_STATUS_OUTPUT_H
-#define CLI_STATUS_OUTPUT_H
+#ifndef CLI_STATUS_STATUS_OUTPUT_H
+#define CLI_STATUS_STATUS_OUTPUT_H
 
 #include "base/text/quantity.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "client/address.h"
-#include "view/pool_view.h"
 #include "view/judge.h"
+#include "view/pool_view.h"
 #include "view/user_names.h"
 
 /* What is shown, and how. Points to the caller's. */

@@ -22,12 +22,12 @@ enum {
 static const struct table_column columns[] = {
     {.heading = "QUEUE", .priority = 40, .right = true},
     {.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true},
-    {.heading = "USER", .priority = 95, .least = 6},
+    {.heading = "USER", .priority = 95, .min = 6},
     {.heading = "WAITING", .priority = 85, .right = true},
     {.heading = "STARTS", .priority = 80, .right = true, .hide_unknown = true},
-    {.heading = "WANTS", .priority = 90, .least = 12},
-    {.heading = "JOB", .priority = 70, .least = 8, .hide_unknown = true},
-    {.heading = "WHY", .priority = 75, .least = 24, .hide_unknown = true},
+    {.heading = "WANTS", .priority = 90, .min = 12},
+    {.heading = "JOB", .priority = 70, .min = 8, .hide_unknown = true},
+    {.heading = "WHY", .priority = 75, .min = 24, .hide_unknown = true},
 };
 
 static void add_claim(struct table *table, const struct status_picture *picture,

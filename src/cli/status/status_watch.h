@@ -2,8 +2,8 @@
  *
  * The pool shown again whenever it changes.
  */
-#ifndef CLI_STATUS_WATCH_H
-#define CLI_STATUS_WATCH_H
+#ifndef CLI_STATUS_STATUS_WATCH_H
+#define CLI_STATUS_STATUS_WATCH_H
 
 #include <stdbool.h>
 

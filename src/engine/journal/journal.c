@@ -57,7 +57,7 @@ static int encode(unsigned type, int64_t time, uint32_t type_bit, const struct t
     code = tagged_write(table, type_bit, whole, out);
     if (code == 0 && text_failed(out))
         code = BERTH_ERROR_MEMORY;
-    if (code == 0 && out->length - start - JOURNAL_HEADER_SIZE > JOURNAL_LENGTH_MOST)
+    if (code == 0 && out->length - start - JOURNAL_HEADER_SIZE > JOURNAL_LENGTH_MAX)
         code = BERTH_ERROR_INVALID;
     if (code < 0)
         cut_back(out, start);
@@ -102,10 +102,10 @@ static int take_header(const unsigned char *bytes, size_t length, size_t *ret_si
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "journal: wanted a type above 0, found 0 at byte %d", TYPE_AT);
     rest = tagged_get(bytes + LENGTH_AT, 4);
-    if (rest < JOURNAL_TIME_SIZE || rest > JOURNAL_LENGTH_MOST)
+    if (rest < JOURNAL_TIME_SIZE || rest > JOURNAL_LENGTH_MAX)
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "journal: wanted a length from %d to %u, found %zu at byte %d",
-                         JOURNAL_TIME_SIZE, JOURNAL_LENGTH_MOST, rest, LENGTH_AT);
+                         JOURNAL_TIME_SIZE, JOURNAL_LENGTH_MAX, rest, LENGTH_AT);
     if (rest > length - JOURNAL_HEADER_SIZE)
         return JOURNAL_MORE;
     *ret_size = JOURNAL_HEADER_SIZE + rest;

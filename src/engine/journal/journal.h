@@ -8,19 +8,19 @@
  *     byte 0       u8   the format: JOURNAL_FORMAT
  *     byte 1       u8   the type: enum event_type, never 0
  *     byte 2 to 5  u32  length: how many bytes follow the header, JOURNAL_TIME_SIZE to
- *                       JOURNAL_LENGTH_MOST
+ *                       JOURNAL_LENGTH_MAX
  *     byte 6, 7    u16  guard: the low half of the CRC-32C of bytes 0 to 5. So a damaged length is
  *                       told from a record of which the end is missing.
  *     byte 8 to 11 u32  checksum: the CRC-32C of the whole record without these four bytes
  *     byte 12 on   i64  the time: nanoseconds since 1970 UTC, two's complement
  *     byte 20 on        fields
  *
- * as model/tagged.h describes them. A reader says of a type that it does not know that it is
+ * as codec/tagged.h describes them. A reader says of a type that it does not know that it is
  * unknown. Types from JOURNAL_DOOR_TYPES on are not the engine's but of the door that keeps the
  * journal. Numbers of types are never changed or used again.
  */
-#ifndef ENGINE_JOURNAL_H
-#define ENGINE_JOURNAL_H
+#ifndef ENGINE_JOURNAL_JOURNAL_H
+#define ENGINE_JOURNAL_JOURNAL_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -28,15 +28,15 @@
 #include <stdint.h>
 
 #include "base/text/text.h"
-#include "engine/event.h"
 #include "codec/tagged.h"
+#include "engine/event.h"
 
 #define JOURNAL_FORMAT      0xB1
 #define JOURNAL_HEADER_SIZE 12
 #define JOURNAL_TIME_SIZE   8
-#define JOURNAL_LENGTH_MOST (UINT32_C(1) << 24)
-#define JOURNAL_SLOTS_MOST  REQUEST_COUNT_MOST
-#define JOURNAL_GROUPS_MOST 65536
+#define JOURNAL_LENGTH_MAX  (UINT32_C(1) << 24)
+#define JOURNAL_SLOTS_MAX   REQUEST_COUNT_MAX
+#define JOURNAL_GROUPS_MAX  65536
 #define JOURNAL_DOOR_TYPES  128 /* to 255 */
 
 /* The fields of a record: the members of struct engine_event. */
@@ -44,9 +44,9 @@ enum journal_tag {
     JOURNAL_CLAIM = 1,     /* number */
     JOURNAL_LEASE = 2,     /* number */
     JOURNAL_REQUEST = 3,   /* number */
-    JOURNAL_WHAT = 4,      /* fields: enum request_tag, model/request_tags.h */
+    JOURNAL_WHAT = 4,      /* fields: enum request_tag, codec/request_tags.h */
     JOURNAL_PARTY = 5,     /* fields: enum journal_party_tag */
-    JOURNAL_SLOTS = 6,     /* list, at most JOURNAL_SLOTS_MOST */
+    JOURNAL_SLOTS = 6,     /* list, at most JOURNAL_SLOTS_MAX */
     JOURNAL_REPLICAS = 7,  /* number; 1 by default in EVENT_GRANTED */
     JOURNAL_EXPIRES = 8,   /* number; TIME_NEVER by default in EVENT_GRANTED, _NOTICE, _EXTENDED */
     JOURNAL_DEADLINE = 9,  /* number; TIME_NEVER by default in EVENT_QUEUED, _RETURNED */
@@ -65,7 +65,7 @@ enum journal_tag {
 /* The fields within JOURNAL_PARTY: the members of struct party. */
 enum journal_party_tag {
     JOURNAL_PARTY_UID = 1,    /* number */
-    JOURNAL_PARTY_GROUPS = 2, /* list, at most JOURNAL_GROUPS_MOST */
+    JOURNAL_PARTY_GROUPS = 2, /* list, at most JOURNAL_GROUPS_MAX */
     JOURNAL_PARTY_MASK = 3,   /* ids; no mask if it is missing, which is not an empty one */
     JOURNAL_PARTY_PARENT = 4, /* number */
 };
@@ -86,7 +86,7 @@ void journal_record_finish(struct journal_record *record);
 int journal_encode(const struct engine_event *event, struct text *out);
 
 /* The same for a record of the door's: a type from JOURNAL_DOOR_TYPES on and what the table says of
- * `whole`. What is longer than JOURNAL_LENGTH_MOST is BERTH_ERROR_INVALID too. */
+ * `whole`. What is longer than JOURNAL_LENGTH_MAX is BERTH_ERROR_INVALID too. */
 int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
                         const void *whole, struct text *out);
 

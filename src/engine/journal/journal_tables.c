@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "base/count.h"
+#include "codec/request_tags.h"
 #include "engine/event.h"
 #include "engine/journal/journal.h"
 #include "engine/journal/journal_tables.h"
 #include "model/device.h"
-#include "codec/request_tags.h"
 
 /* The enums that are written: their values never change. The largest of each is the limit in the
  * tables below, to be moved when one is appended. */
@@ -21,9 +21,9 @@ _Static_assert(EVENT_RETURNED == 16 && REFUSAL_PARENT_ENDED == 4 && BLOCK_ALL ==
 
 static const struct tagged_field party_fields[] = {
     [JOURNAL_PARTY_UID] = {TAGGED_NUMBER(party, uid, UINT32_MAX)},
-    [JOURNAL_PARTY_GROUPS] = {TAGGED_MEMBER(party, groups, list), .most = JOURNAL_GROUPS_MOST,
+    [JOURNAL_PARTY_GROUPS] = {TAGGED_MEMBER(party, groups, list), .max = JOURNAL_GROUPS_MAX,
                               TAGGED_COUNTED_BY(party, group_count)},
-    [JOURNAL_PARTY_MASK] = {TAGGED_MEMBER(party, mask, maybe_ids), .most = DEVICE_ID_LIST_MOST},
+    [JOURNAL_PARTY_MASK] = {TAGGED_MEMBER(party, mask, maybe_ids), .max = DEVICE_ID_LIST_MAX},
     [JOURNAL_PARTY_PARENT] = {TAGGED_NUMBER(party, parent, UINT64_MAX)},
 };
 _Static_assert(COUNT(party_fields) <= 64, "tags seen are bits of 64");
@@ -43,7 +43,7 @@ static const struct tagged_field event_fields[] = {
     [JOURNAL_REQUEST] = {TAGGED_NUMBER(engine_event, request, UINT64_MAX)},
     [JOURNAL_WHAT] = {TAGGED_MEMBER(engine_event, what, inner), .inner = &request_tagged},
     [JOURNAL_PARTY] = {TAGGED_MEMBER(engine_event, party, inner), .inner = &party_table},
-    [JOURNAL_SLOTS] = {TAGGED_MEMBER(engine_event, slots, list), .most = JOURNAL_SLOTS_MOST,
+    [JOURNAL_SLOTS] = {TAGGED_MEMBER(engine_event, slots, list), .max = JOURNAL_SLOTS_MAX,
                        TAGGED_COUNTED_BY(engine_event, slot_count)},
     [JOURNAL_REPLICAS] = {TAGGED_NUMBER(engine_event, replicas, UINT32_MAX), .by_default = 1,
                           .default_types = EVENT_BIT(EVENT_GRANTED)},

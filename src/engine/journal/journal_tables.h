@@ -2,8 +2,8 @@
  *
  * The members of an event by their tags; only the journal includes this.
  */
-#ifndef ENGINE_JOURNAL_TABLES_H
-#define ENGINE_JOURNAL_TABLES_H
+#ifndef ENGINE_JOURNAL_JOURNAL_TABLES_H
+#define ENGINE_JOURNAL_JOURNAL_TABLES_H
 
 #include "codec/tagged.h"
 

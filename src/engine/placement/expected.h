@@ -3,8 +3,8 @@
  * What kinds of requests are expected, and what policies work out from them and from facts that
  * stay.
  */
-#ifndef ENGINE_EXPECTED_H
-#define ENGINE_EXPECTED_H
+#ifndef ENGINE_PLACEMENT_EXPECTED_H
+#define ENGINE_PLACEMENT_EXPECTED_H
 
 #include "base/bitset.h"
 #include "base/vector.h"
@@ -28,7 +28,7 @@ struct typical_list {
 int typical_append(struct typical_list *list, const struct request *what, uint32_t weight);
 /* Appends what is expected when nobody says anything else: 1/8, 1/4 and 1/2 of a device; 1, 2, 4
  * and 8 whole ones; each as often as the others. Returns 0 or BERTH_ERROR_MEMORY. */
-int typical_append_usual(struct typical_list *list);
+int typical_append_defaults(struct typical_list *list);
 void typical_list_finish(struct typical_list *list);
 
 /* Has the policy, which must be one that prepares, work out its tables. `gone` has the slots that

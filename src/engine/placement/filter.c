@@ -5,7 +5,7 @@
 
 #include "base/count.h"
 
-const struct filter_terms filter_usual_terms = {
+const struct filter_terms filter_default_terms = {
     .time_slice_tenants = 4,
     .mps_tenants = 8,
     .share = SHARE_WHOLE,
@@ -49,9 +49,9 @@ static const struct {
     {FILTER_KEPT, "is kept for earlier claims", "are kept for earlier claims"},
 };
 
-static bool has_at_least(struct optional_number figure, struct optional_number least)
+static bool has_at_least(struct optional_number figure, struct optional_number min)
 {
-    return !least.known || (figure.known && figure.value >= least.value);
+    return !min.known || (figure.known && figure.value >= min.value);
 }
 
 /* Whether the text is in the name, in upper or lower case. */
@@ -189,7 +189,7 @@ void filter_describe(const size_t *counts, struct text *out)
     }
 }
 
-static uint32_t tenants_most(const struct request *request, const struct filter_terms *terms)
+static uint32_t tenants_max(const struct request *request, const struct filter_terms *terms)
 {
     return request->sharing == SHARING_MPS ? terms->mps_tenants : terms->time_slice_tenants;
 }
@@ -205,7 +205,7 @@ uint32_t filter_share(const struct request *request, const struct filter_terms *
 
     if (request->sharing == SHARING_EXCLUSIVE)
         return terms->share;
-    even = terms->share / tenants_most(request, terms);
+    even = terms->share / tenants_max(request, terms);
     return request->share.known ? (uint32_t)request->share.value : even > 0 ? even : 1;
 }
 
@@ -242,7 +242,7 @@ struct optional_number filter_memory_bound(const struct request *request,
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms)
 {
-    uint64_t tenants = tenants_most(request, terms);
+    uint64_t tenants = tenants_max(request, terms);
     struct optional_number bound = filter_memory_bound(request, device, terms);
     uint64_t fitting = bound.known ? filter_fitting(request, bound.value) : UINT64_MAX;
 

@@ -2,8 +2,8 @@
  *
  * Which devices a request accepts, and for each other one the reason. Pure.
  */
-#ifndef ENGINE_FILTER_H
-#define ENGINE_FILTER_H
+#ifndef ENGINE_PLACEMENT_FILTER_H
+#define ENGINE_PLACEMENT_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ struct filter_terms {
 };
 
 /* 4 and 8 tenants on whole devices. */
-extern const struct filter_terms filter_usual_terms;
+extern const struct filter_terms filter_default_terms;
 
 /* The first reason against the device that stands whatever happens: fixed facts against the
  * request; FILTER_PASSES otherwise. */

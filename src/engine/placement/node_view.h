@@ -2,8 +2,8 @@
  *
  * One node as a policy that rates nodes sees it.
  */
-#ifndef ENGINE_PLACEMENT_VIEW_H
-#define ENGINE_PLACEMENT_VIEW_H
+#ifndef ENGINE_PLACEMENT_NODE_VIEW_H
+#define ENGINE_PLACEMENT_NODE_VIEW_H
 
 #include "engine/placement/placement_groups.h"
 #include "model/policy.h"
@@ -18,15 +18,15 @@ struct host_usage {
 /* A node with what it points to. */
 struct node_view {
     struct policy_node node;
-    uint32_t left[POLICY_NODE_MOST];
-    uint32_t held[POLICY_NODE_MOST];
-    uint8_t order[POLICY_NODE_MOST];
+    uint32_t left[POLICY_NODE_MAX];
+    uint32_t held[POLICY_NODE_MAX];
+    uint8_t order[POLICY_NODE_MAX];
 };
 
 /* Whether the node has few enough devices to be rated. */
 static inline bool view_is_possible(const struct groups *groups, size_t node)
 {
-    return groups->nodes[node].count <= POLICY_NODE_MOST;
+    return groups->nodes[node].count <= POLICY_NODE_MAX;
 }
 
 /* Begins a view of a node: all but left, the masks and the order. `taken` is what is taken of the

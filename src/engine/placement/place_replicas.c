@@ -144,6 +144,9 @@ static bool find_group(struct search *search, size_t count)
             break;
         if (search_gather(search, group) < count || (must && bitset_is_empty(&search->required)))
             continue;
+        /* A policy may not be asked for fewer devices than it is required to choose. */
+        if (must)
+            put_off_required(search, count);
         bid = bid_of(search, group_node(group), count);
         if (!beats(search, &bid, &best, count))
             continue;
@@ -258,6 +261,8 @@ int search_place(struct search *search, const struct bitset *from, size_t count)
 {
     int code;
 
+    if (search->must != NULL && bitset_count(search->must) > search->replicas * count)
+        return 0;
     if (search->replicas > 1 && search->replicas * count > search_room(search, from))
         return 0; /* seen at a glance, where trying would take long */
     code = place_in_turn(search, from, count);
@@ -282,14 +287,13 @@ static int bound_count(struct search *search, const struct bitset *from, size_t 
     return 0;
 }
 
-int search_place_largest(struct search *search, const struct bitset *from, size_t least,
-                         size_t most)
+int search_place_largest(struct search *search, const struct bitset *from, size_t min, size_t max)
 {
     int code = 0;
 
-    if ((search->replicas > 1 || least < most) && bound_count(search, from, &most) < 0)
+    if ((search->replicas > 1 || min < max) && bound_count(search, from, &max) < 0)
         return BERTH_ERROR_MEMORY;
-    for (size_t count = most; count >= least && code == 0; count--)
+    for (size_t count = max; count >= min && code == 0; count--)
         code = search_place(search, from, count);
     if (code != 1)
         search_forget(search);
@@ -297,7 +301,7 @@ int search_place_largest(struct search *search, const struct bitset *from, size_
 }
 
 int search_bounds(struct search *search, const struct bitset *possible, uint32_t *tenants,
-                  size_t *ret_least, size_t *ret_most)
+                  size_t *ret_min, size_t *ret_max)
 {
     const struct device_count *gpus = &search->request->gpus;
     size_t group = 0;
@@ -307,10 +311,10 @@ int search_bounds(struct search *search, const struct bitset *possible, uint32_t
     largest = search_largest_group(search, possible, &group);
     if (largest < 0)
         return BERTH_ERROR_MEMORY;
-    *ret_least = gpus->all ? (size_t)largest : gpus->least;
-    *ret_most = gpus->all || gpus->most > (size_t)largest ? (size_t)largest : gpus->most;
-    if (*ret_least == 0)
-        *ret_least = 1;
+    *ret_min = gpus->all ? (size_t)largest : gpus->min;
+    *ret_max = gpus->all || gpus->max > (size_t)largest ? (size_t)largest : gpus->max;
+    if (*ret_min == 0)
+        *ret_min = 1;
     for (size_t slot = 0; slot < search->machine->devices.count && gpus->all && largest > 0;
          slot++) {
         if (search_group(search, slot) != group)
@@ -319,15 +323,14 @@ int search_bounds(struct search *search, const struct bitset *possible, uint32_t
     return 0;
 }
 
-int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
-                      size_t most)
+int search_could_ever(struct search *search, const struct bitset *possible, size_t min, size_t max)
 {
     bool any = search->must == NULL || bitset_is_empty(search->must);
     int code = 0;
 
     if (any && search->replicas == 1)
-        return search_has_group(search, least);
-    for (size_t count = least; count <= most && code == 0; count++) {
+        return search_has_group(search, min);
+    for (size_t count = min; count <= max && code == 0; count++) {
         code = search_place(search, possible, count);
         if (any)
             break;

@@ -21,12 +21,12 @@ static void judge(struct plan *plan)
 
     for (size_t slot = 0; slot < plan->device_count; slot++) {
         const struct device *device = &question->machine->devices.items[slot];
-        enum filter_verdict verdict = filter_device(request, device, &filter_usual_terms);
+        enum filter_verdict verdict = filter_device(request, device, &filter_default_terms);
 
         if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
             verdict = reason_of_busy(question, slot);
         plan->counts[verdict]++;
-        plan->tenants[slot] = filter_tenants(request, device, &filter_usual_terms);
+        plan->tenants[slot] = filter_tenants(request, device, &filter_default_terms);
         if (device_id_list_has(&request->avoided, device->id))
             bitset_add(&plan->avoided, slot);
         if (verdict == FILTER_PASSES)
@@ -52,18 +52,18 @@ static size_t rounded_up(size_t number, size_t divisor)
 static int place_each(struct plan *plan)
 {
     struct search *search = &plan->search;
-    size_t most = plan->most;
+    size_t max = plan->max;
     size_t group;
     int64_t largest = search_largest_group(search, &plan->available, &group);
     int code = largest < 0 || search_start(search, &plan->available) < 0 ? BERTH_ERROR_MEMORY : 1;
 
-    if (largest >= 0 && (size_t)largest < most)
-        most = (size_t)largest;
+    if (largest >= 0 && (size_t)largest < max)
+        max = (size_t)largest;
     while (search->sizes.count < plan->question->request->replicas && code == 1) {
         code = 0;
         /* What was too much once is too much ever after. */
-        for (; most >= plan->least && code == 0; most -= code == 0)
-            code = search_place_replica(search, most);
+        for (; max >= plan->min && code == 0; max -= code == 0)
+            code = search_place_replica(search, max);
     }
     if (!bitset_is_empty(&search->must_left))
         search_forget(search);
@@ -77,7 +77,7 @@ static int place_now(struct plan *plan)
 
     if (plan_is_best_effort(plan))
         return place_each(plan);
-    code = search_place_largest(&plan->search, &plan->available, plan->least, plan->most);
+    code = search_place_largest(&plan->search, &plan->available, plan->min, plan->max);
     return code < 0 ? code : 0;
 }
 
@@ -93,13 +93,12 @@ static int claims_could_do(struct plan *plan)
     for (size_t i = 0; i < search->group_count; i++) {
         size_t size = search_gather(search, search->order[i].group);
 
-        if (size < plan->least)
+        if (size < plan->min)
             continue;
-        needed +=
-            rounded_up(bitset_count(&search->required), size < plan->most ? size : plan->most);
+        needed += rounded_up(bitset_count(&search->required), size < plan->max ? size : plan->max);
         bitset_subtract(&search->must_left, &search->required);
     }
-    return plan->most >= plan->least && needed <= plan->question->request->replicas &&
+    return plan->max >= plan->min && needed <= plan->question->request->replicas &&
            bitset_is_empty(&search->must_left);
 }
 
@@ -110,11 +109,11 @@ static int answer(struct plan *plan)
     int code;
 
     judge(plan);
-    code = search_bounds(search, &plan->possible, plan->tenants, &plan->least, &plan->most);
+    code = search_bounds(search, &plan->possible, plan->tenants, &plan->min, &plan->max);
     if (code == 0)
         code = plan_is_best_effort(plan)
                    ? claims_could_do(plan)
-                   : search_could_ever(search, &plan->possible, plan->least, plan->most);
+                   : search_could_ever(search, &plan->possible, plan->min, plan->max);
     if (code < 0)
         return code;
     placement->satisfiable = code == 1;
@@ -135,16 +134,16 @@ static int answer(struct plan *plan)
 static int prepare_policy(struct plan *plan)
 {
     const struct policy *policy = plan->question->policy;
-    struct typical_list usual = {0};
+    struct typical_list defaults = {0};
     int code;
 
     if (policy->prepare == NULL)
         return 0;
-    code = typical_append_usual(&usual);
+    code = typical_append_defaults(&defaults);
     if (code == 0)
-        code = tables_prepare(policy, plan->question->machine, &usual, &filter_usual_terms, NULL,
-                              &plan->tables);
-    typical_list_finish(&usual);
+        code = tables_prepare(policy, plan->question->machine, &defaults, &filter_default_terms,
+                              NULL, &plan->tables);
+    typical_list_finish(&defaults);
     plan->search.tables = plan->tables;
     return code;
 }
@@ -172,7 +171,7 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
     plan->search.must = question->must;
     plan->search.avoided = &plan->avoided;
     plan->search.replicas = question->request->replicas;
-    plan->search.share = filter_share(question->request, &filter_usual_terms);
+    plan->search.share = filter_share(question->request, &filter_default_terms);
     plan->search.words = &plan->words;
     if (question->left != NULL) {
         plan->search.left = left_as_told;

@@ -2,8 +2,8 @@
  *
  * Which devices a request gets on a machine where some are busy, and why, or why not.
  */
-#ifndef ENGINE_PLACEMENT_H
-#define ENGINE_PLACEMENT_H
+#ifndef ENGINE_PLACEMENT_PLACEMENT_H
+#define ENGINE_PLACEMENT_PLACEMENT_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -55,8 +55,8 @@ static bool is_enough_in_all(const struct plan *plan)
     const struct request *request = plan->question->request;
     size_t replicas = plan_is_best_effort(plan) ? 1 : request->replicas;
 
-    return (request->gpus.all || request->gpus.most > 1) &&
-           search_room(&plan->search, found_devices(plan)) >= replicas * plan->least;
+    return (request->gpus.all || request->gpus.max > 1) &&
+           search_room(&plan->search, found_devices(plan)) >= replicas * plan->min;
 }
 
 /* Adds what splits the devices where there is enough, but not in one place. */

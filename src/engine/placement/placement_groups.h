@@ -4,8 +4,8 @@
  * that a search through many nodes looks at the few words of each node's slots and not at all slots
  * for each node.
  */
-#ifndef ENGINE_PLACEMENT_GROUPS_H
-#define ENGINE_PLACEMENT_GROUPS_H
+#ifndef ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
+#define ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * The inside of placement_find: what it keeps, and its words. Only for placement.c and
  * placement_why.c.
  */
-#ifndef ENGINE_PLACEMENT_PLAN_H
-#define ENGINE_PLACEMENT_PLAN_H
+#ifndef ENGINE_PLACEMENT_PLACEMENT_PLAN_H
+#define ENGINE_PLACEMENT_PLACEMENT_PLAN_H
 
 #include "engine/placement/filter.h"
 #include "engine/placement/placement.h"
@@ -13,8 +13,8 @@
 struct plan {
     const struct placement_question *question;
     size_t device_count;
-    size_t least;                   /* devices of each replica; what "all" means is counted */
-    size_t most;                    /* the same, as far as they could ever be here */
+    size_t min;                     /* devices of each replica; what "all" means is counted */
+    size_t max;                     /* the same, as far as they could ever be here */
     size_t counts[FILTER_VERDICTS]; /* devices by verdict */
     uint32_t *tenants;              /* by slot: claims an empty device has room for */
     struct bitset possible;         /* might do some day */

@@ -51,22 +51,22 @@ void search_finish(struct search *search)
 int search_prepare(struct search *search, size_t slot)
 {
     const struct device *device = &search->machine->devices.items[slot];
-    size_t most;
+    size_t max;
 
     if (groups_add(&search->groups, device, (uint32_t)slot) < 0)
         return BERTH_ERROR_MEMORY;
     /* No vendor is without its node. */
-    most = search->groups.split.count;
-    if (most <= search->group_capacity)
+    max = search->groups.split.count;
+    if (max <= search->group_capacity)
         return 0;
     return vector_grow((void **)&search->order, &search->group_capacity, sizeof(*search->order),
-                       most);
+                       max);
 }
 
 bool search_may_mix(const struct request *request)
 {
     return request->vendor_rule == VENDOR_RULE_MIXED ||
-           (request->gpus.most == 1 && !request->gpus.all);
+           (request->gpus.max == 1 && !request->gpus.all);
 }
 
 size_t search_group(const struct search *search, size_t slot)

@@ -3,8 +3,8 @@
  * The search for devices: which of those that have room the replicas of a request get. The engine
  * and placement_find both place through it. It keeps its memory between searches.
  */
-#ifndef ENGINE_PLACEMENT_SEARCH_H
-#define ENGINE_PLACEMENT_SEARCH_H
+#ifndef ENGINE_PLACEMENT_PLACEMENT_SEARCH_H
+#define ENGINE_PLACEMENT_PLACEMENT_SEARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #include "base/bitset.h"
 #include "base/vector.h"
-#include "engine/placement/placement_groups.h"
 #include "engine/placement/node_view.h"
+#include "engine/placement/placement_groups.h"
 #include "model/policy.h"
 #include "model/request.h"
 
@@ -122,15 +122,14 @@ int search_take(struct search *search, size_t count);
 int search_place(struct search *search, const struct bitset *from, size_t count);
 
 /* The same with the largest count from `most` down to `least`. */
-int search_place_largest(struct search *search, const struct bitset *from, size_t least,
-                         size_t most);
+int search_place_largest(struct search *search, const struct bitset *from, size_t min, size_t max);
 
 /* Finds how many devices a replica may get: bounded by what is here, so that a request for a
  * million devices is not counted down one by one. "all" is every device of the largest group; the
  * others have no room then (tenants becomes 0). `tenants` is the room on empty devices, and the
  * source afterwards. Returns 0 or BERTH_ERROR_MEMORY. */
 int search_bounds(struct search *search, const struct bitset *possible, uint32_t *tenants,
-                  size_t *ret_least, size_t *ret_most);
+                  size_t *ret_min, size_t *ret_max);
 
 /* Whether one replica of this size could be placed on what the last search began with. */
 bool search_has_group(const struct search *search, size_t count);
@@ -138,8 +137,7 @@ bool search_has_group(const struct search *search, size_t count);
 /* Whether all replicas could ever be placed on these devices, which search_bounds has just been
  * asked about. Fewer devices are easier to find, but may be too few to hold the required ones.
  * Returns as search_place; nothing is left placed. */
-int search_could_ever(struct search *search, const struct bitset *possible, size_t least,
-                      size_t most);
+int search_could_ever(struct search *search, const struct bitset *possible, size_t min, size_t max);
 
 /* Gives the next replica `count` devices of the best group. Returns as search_place. */
 int search_place_replica(struct search *search, size_t count);

@@ -19,7 +19,7 @@ static uint32_t size_of(uint32_t mask)
 struct subsets {
     uint32_t mask;
     uint32_t now;
-    uint32_t lowest[TOPOLOGY_EXACT_MOST + 1]; /* so many bits of the mask, from below */
+    uint32_t lowest[TOPOLOGY_EXACT_MAX + 1]; /* so many bits of the mask, from below */
 };
 
 static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
@@ -90,7 +90,7 @@ static bool turn_start(const struct topology_scratch *scratch, uint32_t rest, ui
     if (size == 0 || size_of(rest) < size)
         return false;
     turn->rest = rest;
-    turn->to_come = left % scratch->wanted != 0 ? scratch->odd_most : 0;
+    turn->to_come = left % scratch->wanted != 0 ? scratch->odd_max : 0;
     turn->leaves_one = left <= scratch->wanted;
     subsets_start(&turn->others, rest & (rest - 1), size - 1);
     return true;
@@ -104,13 +104,13 @@ static uint32_t turn_set(const struct turn *turn)
 static int64_t best_total(struct topology_scratch *scratch, uint32_t rest);
 
 /* The best total with the turn's set, if it may be as much as `least`. */
-static int64_t total_of(struct topology_scratch *scratch, const struct turn *turn, int64_t least)
+static int64_t total_of(struct topology_scratch *scratch, const struct turn *turn, int64_t min)
 {
     uint32_t set = turn_set(turn);
     uint32_t rest = turn->rest & ~set;
 
     scratch->steps++;
-    if (scratch->sums[set] + turn->to_come < least || !is_allowed(scratch, set))
+    if (scratch->sums[set] + turn->to_come < min || !is_allowed(scratch, set))
         return IMPOSSIBLE;
     if (turn->leaves_one)
         return is_allowed(scratch, rest) ? scratch->sums[set] + scratch->sums[rest] : IMPOSSIBLE;
@@ -165,7 +165,7 @@ static void find_earliest(struct topology_scratch *scratch, uint32_t rest, uint3
 }
 
 /* What a place could have at best in a set of so many; its pairs count once for each end. */
-static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place, uint32_t size)
+static int64_t reach_max(const struct topology_scratch *scratch, uint32_t place, uint32_t size)
 {
     uint32_t left = (uint32_t)topology_lowest(scratch->count) & ~(UINT32_C(1) << place);
     int64_t sum = 0;
@@ -189,27 +189,27 @@ static int64_t reach_most(const struct topology_scratch *scratch, uint32_t place
 static int64_t sum_up(struct topology_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
-    int64_t most[TOPOLOGY_EXACT_MOST] = {0};
+    int64_t max[TOPOLOGY_EXACT_MAX] = {0};
     int64_t twice = 0;
 
     for (uint32_t place = 0; place < scratch->count; place++) {
-        int64_t full = reach_most(scratch, place, scratch->wanted);
-        int64_t odd = reach_most(scratch, place, odd_size(scratch));
+        int64_t full = reach_max(scratch, place, scratch->wanted);
+        int64_t odd = reach_max(scratch, place, odd_size(scratch));
 
-        most[place] = odd_size(scratch) > 0 && odd > full ? odd : full;
-        twice += most[place];
+        max[place] = odd_size(scratch) > 0 && odd > full ? odd : full;
+        twice += max[place];
     }
     scratch->sums[0] = 0;
-    scratch->odd_most = IMPOSSIBLE;
+    scratch->odd_max = IMPOSSIBLE;
     for (uint32_t set = 1; set < subsets; set++) {
         uint32_t rest = set & (set - 1);
         uint32_t place = (uint32_t)__builtin_ctz(set);
 
         scratch->sums[set] =
-            scratch->sums[rest] + 2 * topology_reach(scratch, place, rest) - most[place];
+            scratch->sums[rest] + 2 * topology_reach(scratch, place, rest) - max[place];
         scratch->totals[set] = UNKNOWN;
-        if (size_of(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_most)
-            scratch->odd_most = scratch->sums[set];
+        if (size_of(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_max)
+            scratch->odd_max = scratch->sums[set];
     }
     scratch->steps += subsets;
     return twice;

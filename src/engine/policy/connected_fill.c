@@ -7,8 +7,8 @@
 #include "engine/policy/connected_internal.h"
 
 /* Before the search for the best way is given up, and with what comes after it. */
-#define SEARCH_STEPS_MOST 1000000
-#define ALL_STEPS_MOST    1500000
+#define SEARCH_STEPS_MAX 1000000
+#define ALL_STEPS_MAX    1500000
 
 struct unit {
     uint64_t places;
@@ -17,12 +17,12 @@ struct unit {
 
 struct filling {
     struct topology_scratch *scratch;
-    struct unit units[TOPOLOGY_MOST];        /* the smallest first */
-    uint32_t largest[TOPOLOGY_MOST + 1];     /* places of so many units, the largest ones */
-    uint64_t places_from[TOPOLOGY_MOST + 1]; /* of this unit and those after it */
+    struct unit units[TOPOLOGY_MAX];        /* the smallest first */
+    uint32_t largest[TOPOLOGY_MAX + 1];     /* places of so many units, the largest ones */
+    uint64_t places_from[TOPOLOGY_MAX + 1]; /* of this unit and those after it */
     uint32_t count;
     uint32_t level; /* units that are used now */
-    int64_t pair_most;
+    int64_t pair_max;
     bool found;
     bool given_up;
     int64_t best;
@@ -56,11 +56,11 @@ static void sort_units(struct filling *filling)
 static void gather_units(struct filling *filling)
 {
     const struct topology_scratch *scratch = filling->scratch;
-    uint64_t by_unit[TOPOLOGY_MOST] = {0};
+    uint64_t by_unit[TOPOLOGY_MAX] = {0};
 
     topology_for_each (place, scratch->free)
         by_unit[scratch->unit[place]] |= topology_bit((uint32_t)place);
-    for (uint32_t unit = 0; unit < TOPOLOGY_MOST; unit++) {
+    for (uint32_t unit = 0; unit < TOPOLOGY_MAX; unit++) {
         if (by_unit[unit] != 0)
             filling->units[filling->count++] =
                 (struct unit){.places = by_unit[unit], .size = size_of(by_unit[unit])};
@@ -75,13 +75,13 @@ static void gather_units(struct filling *filling)
 
 static int64_t greatest_value(const struct topology_scratch *scratch)
 {
-    int64_t most = scratch->value[0][1];
+    int64_t max = scratch->value[0][1];
 
     for (uint32_t one = 0; one < scratch->count; one++) {
         for (uint32_t other = 0; other < one; other++)
-            most = scratch->value[one][other] > most ? scratch->value[one][other] : most;
+            max = scratch->value[one][other] > max ? scratch->value[one][other] : max;
     }
-    return most;
+    return max;
 }
 
 static uint64_t first_places(uint64_t places, uint32_t count)
@@ -100,14 +100,14 @@ static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int
                      uint32_t missing)
 {
     const int64_t *reach = filling->scratch->to[depth];
-    int64_t most = INT64_MIN;
+    int64_t max = INT64_MIN;
 
     if (!filling->found)
         return true;
     topology_for_each (place, filling->places_from[from])
-        most = reach[place] > most ? reach[place] : most;
+        max = reach[place] > max ? reach[place] : max;
     filling->scratch->steps += filling->scratch->count / 4;
-    return sum + missing * most + (int64_t)missing * (missing - 1) / 2 * filling->pair_most >
+    return sum + missing * max + (int64_t)missing * (missing - 1) / 2 * filling->pair_max >
            filling->best;
 }
 
@@ -148,7 +148,7 @@ static void search(struct filling *filling, uint32_t from, uint32_t depth, uint6
         uint64_t taken = last ? first_places(unit->places, missing) : unit->places;
         int64_t with;
 
-        filling->given_up |= filling->scratch->steps >= SEARCH_STEPS_MOST;
+        filling->given_up |= filling->scratch->steps >= SEARCH_STEPS_MAX;
         if (filling->given_up || filling->largest[more] < missing)
             return;
         if (last != (more == 1))
@@ -168,7 +168,7 @@ static void search(struct filling *filling, uint32_t from, uint32_t depth, uint6
 /* A set that changes one place at a time, and what every place has to do with it. */
 struct growing {
     uint64_t chosen;
-    int64_t reach[TOPOLOGY_MOST];
+    int64_t reach[TOPOLOGY_MAX];
 };
 
 static void toggle(struct topology_scratch *scratch, struct growing *set, uint32_t place)
@@ -235,7 +235,7 @@ static void search_from_places(struct filling *filling)
         int64_t sum;
 
         grow(scratch, (uint32_t)place, &set);
-        while (scratch->steps < ALL_STEPS_MOST && exchange(scratch, &set)) {
+        while (scratch->steps < ALL_STEPS_MAX && exchange(scratch, &set)) {
         }
         sum = topology_sum(scratch, set.chosen);
         if (!filling->found || sum > filling->best) {
@@ -243,14 +243,14 @@ static void search_from_places(struct filling *filling)
             filling->best = sum;
             filling->chosen = set.chosen;
         }
-        if (scratch->steps >= ALL_STEPS_MOST)
+        if (scratch->steps >= ALL_STEPS_MAX)
             return;
     }
 }
 
 bool topology_fill(struct topology_scratch *scratch, uint64_t *ret_chosen)
 {
-    struct filling filling = {.scratch = scratch, .pair_most = greatest_value(scratch)};
+    struct filling filling = {.scratch = scratch, .pair_max = greatest_value(scratch)};
     uint32_t missing = scratch->wanted - size_of(scratch->required);
 
     gather_units(&filling);

@@ -3,40 +3,40 @@
  * The inside of the choice of connected devices. Only for topology*.c. Devices are known by their
  * place in the order of those that count: 0 comes first among equals.
  */
-#ifndef ENGINE_TOPOLOGY_PARTS_H
-#define ENGINE_TOPOLOGY_PARTS_H
+#ifndef ENGINE_POLICY_CONNECTED_INTERNAL_H
+#define ENGINE_POLICY_CONNECTED_INTERNAL_H
 
 #include "engine/policy/connected_set.h"
 
-enum { TOPOLOGY_SETS_MOST = TOPOLOGY_MOST };
+enum { TOPOLOGY_SETS_MAX = TOPOLOGY_MAX };
 
 struct topology_scratch {
-    uint32_t most;
+    uint32_t max;
     /* The question, by place. */
     uint32_t count;
     uint32_t wanted;
     uint64_t required;
-    uint64_t free;                /* places that are neither required nor left out */
-    uint8_t place[TOPOLOGY_MOST]; /* the device there */
-    uint8_t unit[TOPOLOGY_MOST];
-    int32_t value[TOPOLOGY_MOST][TOPOLOGY_MOST];
+    uint64_t free;               /* places that are neither required nor left out */
+    uint8_t place[TOPOLOGY_MAX]; /* the device there */
+    uint8_t unit[TOPOLOGY_MAX];
+    int32_t value[TOPOLOGY_MAX][TOPOLOGY_MAX];
     uint64_t steps;
 
     /* The partition that a search is at, and the best so far. */
     struct topology_partition {
         uint32_t sets;
-        uint8_t size[TOPOLOGY_SETS_MOST];
-        uint8_t set[TOPOLOGY_MOST]; /* by place */
+        uint8_t size[TOPOLOGY_SETS_MAX];
+        uint8_t set[TOPOLOGY_MAX]; /* by place */
         int64_t total;
     } now, best;
-    int64_t to[TOPOLOGY_SETS_MOST][TOPOLOGY_MOST]; /* by set, by place: sum of values to the set */
+    int64_t to[TOPOLOGY_SETS_MAX][TOPOLOGY_MAX]; /* by set, by place: sum of values to the set */
     uint64_t seed;
 
-    /* By subset of the places, of which there are TOPOLOGY_EXACT_MOST at most; see
+    /* By subset of the places, of which there are TOPOLOGY_EXACT_MAX at most; see
      * topology_exact.c. */
     int64_t *sums;
     int64_t *totals;
-    int64_t odd_most; /* of the sums of sets that are as large as the one that is not full */
+    int64_t odd_max; /* of the sums of sets that are as large as the one that is not full */
 };
 
 static inline uint64_t topology_bit(uint32_t place)
@@ -79,7 +79,7 @@ bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chos
 /* The total of some good partition, soon found. */
 int64_t topology_good_total(struct topology_scratch *scratch);
 
-/* The rule to the letter; only for TOPOLOGY_EXACT_MOST places. */
+/* The rule to the letter; only for TOPOLOGY_EXACT_MAX places. */
 void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen);
 
 /* These return whether it is proven. */

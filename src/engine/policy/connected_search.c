@@ -9,7 +9,7 @@
 #include "engine/policy/connected_internal.h"
 
 /* Before it is enough. */
-#define STEPS_MOST 1500000
+#define STEPS_MAX 1500000
 
 /* What an exchange costs, in looks at a pair. */
 #define EXCHANGE_STEPS 32
@@ -137,7 +137,7 @@ static void improve(struct topology_scratch *scratch)
 {
     bool improved = true;
 
-    while (improved && scratch->steps < STEPS_MOST) {
+    while (improved && scratch->steps < STEPS_MAX) {
         improved = false;
         for (uint32_t place = 0; place < scratch->count; place++)
             improved |= may_move(scratch, place) && improve_place(scratch, place);
@@ -185,12 +185,12 @@ static void sort_down(int64_t *values, uint32_t count)
 
 /* No total is greater: every place has its best neighbours, and of the places in the set that is
  * not full those that lose least by having fewer. */
-static int64_t total_most(struct topology_scratch *scratch)
+static int64_t total_max(struct topology_scratch *scratch)
 {
     uint32_t count = scratch->count;
     uint32_t odd = count % scratch->wanted;
-    int64_t values[TOPOLOGY_MOST] = {0};
-    int64_t losses[TOPOLOGY_MOST]; /* below 0 */
+    int64_t values[TOPOLOGY_MAX] = {0};
+    int64_t losses[TOPOLOGY_MAX]; /* below 0 */
     int64_t twice = 0;
 
     for (uint32_t place = 0; place < count; place++) {
@@ -277,7 +277,7 @@ bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chos
     if (scratch->required != 0)
         return false;
     fill_sets(scratch, false);
-    if (scratch->now.total < total_most(scratch))
+    if (scratch->now.total < total_max(scratch))
         return false;
     scratch->best = scratch->now;
     *ret_chosen = best_set(scratch);
@@ -293,7 +293,7 @@ int64_t topology_good_total(struct topology_scratch *scratch)
 
 bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen)
 {
-    int64_t most = total_most(scratch);
+    int64_t max = total_max(scratch);
 
     scratch->seed = UINT64_C(0x9e3779b97f4a7c15);
     for (int by_value = 0; by_value < 2; by_value++) {
@@ -302,12 +302,12 @@ bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen)
         if (by_value == 0 || scratch->now.total > scratch->best.total)
             scratch->best = scratch->now;
     }
-    while (scratch->best.total < most && scratch->steps < STEPS_MOST) {
+    while (scratch->best.total < max && scratch->steps < STEPS_MAX) {
         shake(scratch);
         improve(scratch);
         if (scratch->now.total > scratch->best.total)
             scratch->best = scratch->now;
     }
     *ret_chosen = prefer_early_twins(scratch, best_set(scratch));
-    return scratch->best.total >= most;
+    return scratch->best.total >= max;
 }

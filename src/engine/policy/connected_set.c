@@ -5,16 +5,16 @@
 
 #include "engine/policy/connected_internal.h"
 
-const uint64_t topology_steps_most = 2000000;
+const uint64_t topology_steps_max = 2000000;
 
-struct topology_scratch *topology_scratch_create(uint32_t most)
+struct topology_scratch *topology_scratch_create(uint32_t max)
 {
     struct topology_scratch *scratch = calloc(1, sizeof(*scratch));
-    size_t subsets = (size_t)1 << (most < TOPOLOGY_EXACT_MOST ? most : TOPOLOGY_EXACT_MOST);
+    size_t subsets = (size_t)1 << (max < TOPOLOGY_EXACT_MAX ? max : TOPOLOGY_EXACT_MAX);
 
     if (scratch == NULL)
         return NULL;
-    scratch->most = most;
+    scratch->max = max;
     scratch->sums = calloc(subsets, sizeof(*scratch->sums));
     scratch->totals = calloc(subsets, sizeof(*scratch->totals));
     if (scratch->sums == NULL || scratch->totals == NULL) {
@@ -139,7 +139,7 @@ void topology_choose(const struct topology_question *question, struct topology_s
             proven = topology_fill(scratch, &chosen);
         else if (topology_part_in_order(scratch, &chosen))
             proven = true;
-        else if (scratch->count <= TOPOLOGY_EXACT_MOST)
+        else if (scratch->count <= TOPOLOGY_EXACT_MAX)
             topology_part_exactly(scratch, &chosen);
         else
             proven = topology_part_well(scratch, &chosen);

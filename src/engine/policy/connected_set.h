@@ -3,16 +3,16 @@
  * Which k devices of a node are best connected. Pure but for the room it works in; the same
  * question has always the same answer, and the number of steps is bounded.
  */
-#ifndef ENGINE_TOPOLOGY_H
-#define ENGINE_TOPOLOGY_H
+#ifndef ENGINE_POLICY_CONNECTED_SET_H
+#define ENGINE_POLICY_CONNECTED_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    TOPOLOGY_MOST = 64,       /* devices of a node */
-    TOPOLOGY_EXACT_MOST = 16, /* up to as many candidates, every partition counts */
+    TOPOLOGY_MAX = 64,       /* devices of a node */
+    TOPOLOGY_EXACT_MAX = 16, /* up to as many candidates, every partition counts */
 };
 
 enum topology_rule {
@@ -29,7 +29,7 @@ enum topology_rule {
 
 /* Room to work in, for nodes of up to so many devices. */
 struct topology_scratch;
-struct topology_scratch *topology_scratch_create(uint32_t most); /* NULL: no memory */
+struct topology_scratch *topology_scratch_create(uint32_t max); /* NULL: no memory */
 void topology_scratch_destroy(struct topology_scratch *scratch);
 
 /* Bit i of a mask is device i. */
@@ -37,7 +37,7 @@ struct topology_question {
     enum topology_rule rule;
     uint32_t count;        /* devices, as many as the scratch is for at most */
     const int32_t *values; /* count x count, symmetric, no more than 2^30 off 0: of a pair */
-    const uint8_t *units;  /* of each device, below TOPOLOGY_MOST; for TOPOLOGY_FILL */
+    const uint8_t *units;  /* of each device, below TOPOLOGY_MAX; for TOPOLOGY_FILL */
     uint64_t candidates;
     uint64_t required;    /* of them: have to be chosen; no more than wanted */
     uint64_t avoided;     /* of them: only if others will not do */
@@ -53,7 +53,7 @@ struct topology_answer {
 };
 
 /* No answer takes more steps; a step is a handful of instructions. */
-extern const uint64_t topology_steps_most;
+extern const uint64_t topology_steps_max;
 
 void topology_choose(const struct topology_question *question, struct topology_scratch *scratch,
                      struct topology_answer *ret_answer);

@@ -3,8 +3,8 @@
  * What parts of a device are worth when all requests for one device that are expected have to be
  * packed.
  */
-#ifndef ENGINE_FRAG_PRICES_H
-#define ENGINE_FRAG_PRICES_H
+#ifndef ENGINE_POLICY_FRAG_PRICES_H
+#define ENGINE_POLICY_FRAG_PRICES_H
 
 #include <stdint.h>
 

@@ -11,8 +11,7 @@
 #include "model/request.h"
 
 enum {
-    PATIENCE =
-        200, /* what is left of a device is given up after this part of the requests passed */
+    DECAY = 200, /* what is left of a device is given up after this part of the requests passed */
     PRICES_WEIGHT = 6, /* of 8: how much prices count in what is usable, beside chance */
     WHOLE_WORTH = 16,  /* parts of a device that a whole node is worth more, for each device */
 };
@@ -143,22 +142,22 @@ static int find_scarcity(const struct policy_surroundings *around, const struct 
  * what a part is worth when all that is expected has to be packed well. */
 static void find_usable(const struct demand *demand, struct frag_tables *tables)
 {
-    int64_t patience = demand->requests > 0 ? demand->requests : 1; /* of PATIENCE for each */
+    int64_t decay = demand->requests > 0 ? demand->requests : 1; /* of DECAY for each */
     int64_t prices[FRAG_PRICES + 1];
     wide by_chance[FRAG_PARTS + 1] = {0};
 
     frag_find_prices(demand->by_parts, prices);
     for (int64_t left = 1; left <= FRAG_PARTS; left++) {
-        wide fitting = patience;
+        wide fitting = decay;
         wide used = 0;
 
         for (size_t i = 0; i < demand->size_count && demand->sizes[i] <= left; i++) {
             int64_t parts = demand->sizes[i];
 
-            fitting += demand->by_parts[parts] * PATIENCE;
+            fitting += demand->by_parts[parts] * DECAY;
             used += demand->by_parts[parts] * (FRAG_UNIT * parts + by_chance[left - parts]);
         }
-        by_chance[left] = used * PATIENCE / fitting;
+        by_chance[left] = used * DECAY / fitting;
     }
     for (int64_t left = 0; left <= FRAG_PARTS; left++) {
         wide price = by_chance[FRAG_PARTS] * prices[left * FRAG_PRICES / FRAG_PARTS] / FRAG_PRICE;
@@ -174,7 +173,7 @@ static void add_to_bands(const struct policy_typical *typical, const struct dema
                          struct frag_tables *tables)
 {
     int64_t parts = typical->count * parts_of(typical);
-    wide cpus = typical->cpus < FRAG_CPUS_MOST ? typical->cpus : FRAG_CPUS_MOST;
+    wide cpus = typical->cpus < FRAG_CPUS_MAX ? typical->cpus : FRAG_CPUS_MAX;
     int64_t weight = (int64_t)((demand_of(typical) << FRAG_FRACTION) / demand->all);
     int64_t wanted = (int64_t)((FRAG_BANDS_OF_CPU * cpus + parts - 1) / parts);
 
@@ -199,7 +198,7 @@ static void find_bands(const struct policy_surroundings *around, const struct de
 }
 
 /* The CPUs of a node, on the mean of all devices. */
-static int64_t find_usual_cpus(const struct machine *machine)
+static int64_t find_common_cpus(const struct machine *machine)
 {
     const struct device *device;
     wide sum = 0;
@@ -211,10 +210,10 @@ static int64_t find_usual_cpus(const struct machine *machine)
 
         if (host == NULL || !host->cpus.known || !is_leasable(device))
             continue;
-        sum += host->cpus.value < FRAG_CPUS_MOST ? host->cpus.value : FRAG_CPUS_MOST;
+        sum += host->cpus.value < FRAG_CPUS_MAX ? host->cpus.value : FRAG_CPUS_MAX;
         count++;
     }
-    return count == 0 || sum < count ? FRAG_CPUS_MOST : (int64_t)(sum / count);
+    return count == 0 || sum < count ? FRAG_CPUS_MAX : (int64_t)(sum / count);
 }
 
 int frag_tables_create(const struct policy_surroundings *around, struct frag_tables **ret_tables)
@@ -233,7 +232,7 @@ int frag_tables_create(const struct policy_surroundings *around, struct frag_tab
     }
     find_usable(&demand, tables);
     find_bands(around, &demand, tables);
-    tables->usual_cpus = find_usual_cpus(around->machine);
+    tables->common_cpus = find_common_cpus(around->machine);
     tables->whole = (int64_t)(WHOLE_WORTH * FRAG_UNIT * (demand.all + demand.several) / demand.all);
     *ret_tables = tables;
     return 0;

@@ -3,8 +3,8 @@
  * What `frag` works out once from the machine and from the requests that are expected. Whole
  * numbers throughout.
  */
-#ifndef ENGINE_FRAG_TABLES_H
-#define ENGINE_FRAG_TABLES_H
+#ifndef ENGINE_POLICY_FRAG_TABLES_H
+#define ENGINE_POLICY_FRAG_TABLES_H
 
 #include <stdint.h>
 
@@ -19,8 +19,8 @@ enum {
     FRAG_FRACTION = 16,     /* bits behind the point of a band's factors */
     FRAG_SCARCITY = 1024,   /* of a device that is wanted as much as the mean */
     FRAG_RATIO = 1024,      /* of CPUs to those that a node usually has: 1 */
-    FRAG_RATIO_MOST = 8192,
-    FRAG_CPUS_MOST = 1 << 24, /* thousandths of a CPU */
+    FRAG_RATIO_MAX = 8192,
+    FRAG_CPUS_MAX = 1 << 24, /* thousandths of a CPU */
 };
 
 /* In a band: usable x served = (usable x one factor + CPUs x the other). */
@@ -33,9 +33,9 @@ struct frag_tables {
     int32_t usable[FRAG_PARTS + 1]; /* by the parts that are left of a device: what expected
                                        requests will use of them, in FRAG_UNIT */
     struct frag_band bands[FRAG_BANDS];
-    int64_t whole;      /* what it is worth that none of a node's devices is used, for each */
-    int64_t usual_cpus; /* thousandths that a node has, on the mean of all devices; above 0 */
-    int32_t scarcity[]; /* by host: how much its devices are wanted; FRAG_SCARCITY: as the mean */
+    int64_t whole;       /* what it is worth that none of a node's devices is used, for each */
+    int64_t common_cpus; /* thousandths that a node has, on the mean of all devices; above 0 */
+    int32_t scarcity[];  /* by host: how much its devices are wanted; FRAG_SCARCITY: as the mean */
 };
 
 /* Returns 0 or BERTH_ERROR_MEMORY. */

@@ -3,8 +3,8 @@
  * Where devices are within their node: places within places, from the widest on. Devices
  * whose NUMA node is not known are in one together; without links each is behind a switch alone.
  */
-#ifndef ENGINE_POLICY_PLACES_H
-#define ENGINE_POLICY_PLACES_H
+#ifndef ENGINE_POLICY_LOCALITIES_H
+#define ENGINE_POLICY_LOCALITIES_H
 
 #include "model/policy.h"
 

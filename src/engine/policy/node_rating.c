@@ -44,13 +44,13 @@ uint32_t policy_nodes_foremost(const struct policy_node *node, uint64_t from)
 
 uint32_t policy_nodes_fullest(const struct policy_node *node, uint64_t from)
 {
-    uint32_t fullest = POLICY_NODE_MOST;
+    uint32_t fullest = POLICY_NODE_MAX;
 
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
         if ((from & policy_nodes_bit(device)) != 0 &&
-            (fullest == POLICY_NODE_MOST || node->left[device] < node->left[fullest]))
+            (fullest == POLICY_NODE_MAX || node->left[device] < node->left[fullest]))
             fullest = device;
     }
     return fullest;
@@ -75,8 +75,8 @@ uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy
     return chosen;
 }
 
-static uint64_t take_usual(const struct policy_node *node, const struct policy_demand *demand,
-                           uint64_t from, uint64_t chosen, uint32_t count, void *context)
+static uint64_t take_default(const struct policy_node *node, const struct policy_demand *demand,
+                             uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t taken = 0;
 
@@ -89,10 +89,10 @@ static uint64_t take_usual(const struct policy_node *node, const struct policy_d
     return taken;
 }
 
-uint64_t policy_nodes_choose_usual(const struct policy_node *node,
-                                   const struct policy_demand *demand)
+uint64_t policy_nodes_choose_default(const struct policy_node *node,
+                                     const struct policy_demand *demand)
 {
-    return policy_nodes_choose(node, demand, take_usual, NULL);
+    return policy_nodes_choose(node, demand, take_default, NULL);
 }
 
 void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer)
@@ -107,12 +107,12 @@ void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret
 
 int64_t policy_nodes_hundredths(double fraction)
 {
-    const double most = 1e15; /* of what is out of all proportion, only the sign counts */
+    const double max = 1e15; /* of what is out of all proportion, only the sign counts */
     double hundredths = 100 * fraction;
 
-    if (hundredths > most)
-        hundredths = most;
-    if (hundredths < -most)
-        hundredths = -most;
+    if (hundredths > max)
+        hundredths = max;
+    if (hundredths < -max)
+        hundredths = -max;
     return (int64_t)hundredths;
 }

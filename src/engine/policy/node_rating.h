@@ -2,16 +2,16 @@
  *
  * What policies that rate nodes have in common.
  */
-#ifndef ENGINE_POLICY_NODES_H
-#define ENGINE_POLICY_NODES_H
+#ifndef ENGINE_POLICY_NODE_RATING_H
+#define ENGINE_POLICY_NODE_RATING_H
 
 #include "model/policy.h"
 #include "model/request.h"
 
-/* The device as a mask; none for POLICY_NODE_MOST. */
+/* The device as a mask; none for POLICY_NODE_MAX. */
 static inline uint64_t policy_nodes_bit(uint32_t device)
 {
-    return device < POLICY_NODE_MOST ? UINT64_C(1) << device : 0;
+    return device < POLICY_NODE_MAX ? UINT64_C(1) << device : 0;
 }
 
 static inline uint32_t policy_nodes_size(uint64_t devices)
@@ -19,17 +19,17 @@ static inline uint32_t policy_nodes_size(uint64_t devices)
     return (uint32_t)__builtin_popcountll(devices);
 }
 
-/* The lowest of some devices, at or above `from`; POLICY_NODE_MOST when there is none. */
+/* The lowest of some devices, at or above `from`; POLICY_NODE_MAX when there is none. */
 static inline uint32_t policy_nodes_next(uint64_t devices, uint32_t from)
 {
-    uint64_t rest = from < POLICY_NODE_MOST ? devices >> from : 0;
+    uint64_t rest = from < POLICY_NODE_MAX ? devices >> from : 0;
 
-    return rest == 0 ? POLICY_NODE_MOST : from + (uint32_t)__builtin_ctzll(rest);
+    return rest == 0 ? POLICY_NODE_MAX : from + (uint32_t)__builtin_ctzll(rest);
 }
 
 /* Runs `device`, a uint32_t declared here, over some devices in rising order. */
-#define policy_nodes_for_each(device, devices)                                         \
-    for (uint32_t device = policy_nodes_next((devices), 0); device < POLICY_NODE_MOST; \
+#define policy_nodes_for_each(device, devices)                                        \
+    for (uint32_t device = policy_nodes_next((devices), 0); device < POLICY_NODE_MAX; \
          device = policy_nodes_next((devices), device + 1))
 
 /* Whether the demand is for devices alone. */
@@ -72,8 +72,8 @@ uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy
 enum { POLICY_NODES_CPUS = 128000, POLICY_NODES_DEVICES = 8 * SHARE_WHOLE };
 
 /* Chooses as the policies of the openb study do: whole devices in order, for shares the fullest. */
-uint64_t policy_nodes_choose_usual(const struct policy_node *node,
-                                   const struct policy_demand *demand);
+uint64_t policy_nodes_choose_default(const struct policy_node *node,
+                                     const struct policy_demand *demand);
 
 /* An offer by a score of the openb study, the higher the better. */
 void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer);

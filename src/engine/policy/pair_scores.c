@@ -8,19 +8,18 @@
 #include "engine/policy/connected_set.h"
 
 /* More lanes between two devices count no more. */
-#define LANES_MOST 600
+#define LANES_MAX 600
 
 #define NEAR_MEMORY 2
 #define NEAR_CPUS   1
 
-_Static_assert((NEAR_MEMORY + NEAR_CPUS) * (TOPOLOGY_MOST * (TOPOLOGY_MOST - 1) / 2) <
+_Static_assert((NEAR_MEMORY + NEAR_CPUS) * (TOPOLOGY_MAX * (TOPOLOGY_MAX - 1) / 2) <
                    TOPOLOGY_LINK_WORTH,
                "links count before nearness");
 
 /* No pair is worth more, but for the last of many links that somebody says it has. */
-#define VALUE_MOST ((LANES_MOST + 1) * 100 * TOPOLOGY_LINK_WORTH)
-_Static_assert(VALUE_MOST + LANES_MOST * 100 * (int64_t)TOPOLOGY_LINK_WORTH < 1 << 30,
-               "values fit");
+#define VALUE_MAX ((LANES_MAX + 1) * 100 * TOPOLOGY_LINK_WORTH)
+_Static_assert(VALUE_MAX + LANES_MAX * 100 * (int64_t)TOPOLOGY_LINK_WORTH < 1 << 30, "values fit");
 
 /* Of a fabric link for each lane. */
 static const int32_t link_values[] = {
@@ -39,7 +38,7 @@ enum {
     WEIGHT_TWO_NUMA = 20,
 };
 _Static_assert((int)WEIGHT_TWO_GPUS + (int)WEIGHT_NO_LINK + (int)WEIGHT_TWO_NUMA ==
-                   (int)TOPOLOGY_WEIGHT_MOST,
+                   (int)TOPOLOGY_WEIGHT_MAX,
                "nothing weighs more");
 
 struct making {
@@ -126,8 +125,8 @@ static void judge_nodes(struct making *making)
     for (size_t i = 0; i < making->node_count; i++) {
         struct topology_pairs *node = &making->nodes[i];
 
-        node->linked &= making->sizes[i] <= TOPOLOGY_MOST;
-        if (making->sizes[i] <= TOPOLOGY_MOST && (node->linked || differ_in_memory(making, i)))
+        node->linked &= making->sizes[i] <= TOPOLOGY_MAX;
+        if (making->sizes[i] <= TOPOLOGY_MAX && (node->linked || differ_in_memory(making, i)))
             node->count = making->sizes[i];
     }
 }
@@ -190,7 +189,7 @@ static int32_t value_of(const struct link *link)
     int32_t lanes = 1; /* of a PCIe path, or where nobody knows how many */
 
     if (link_is_fabric(link->kind) && link->lanes > 0)
-        lanes = link->lanes < LANES_MOST ? (int32_t)link->lanes : LANES_MOST;
+        lanes = link->lanes < LANES_MAX ? (int32_t)link->lanes : LANES_MAX;
     return link_values[link->kind] * lanes;
 }
 
@@ -216,7 +215,7 @@ static void value_link(struct making *making, const struct link *link)
 
     if (node->count == 0 || devices[0]->host != devices[1]->host || one == other)
         return;
-    if (node->values[one * node->count + other] < VALUE_MOST)
+    if (node->values[one * node->count + other] < VALUE_MAX)
         add_to(node->values, node->count, one, other, value_of(link) * TOPOLOGY_LINK_WORTH);
     if (node->weights != NULL)
         lighten(node->weights, node->count, one, other, devices, link->kind);
@@ -238,7 +237,7 @@ static int make(struct making *making)
 }
 
 int topology_pairs_create(const struct machine *machine, struct topology_pairs **ret_nodes,
-                          size_t *ret_count, uint32_t *ret_most)
+                          size_t *ret_count, uint32_t *ret_max)
 {
     struct making making = {.machine = machine};
     int code = BERTH_ERROR_MEMORY;
@@ -260,9 +259,9 @@ int topology_pairs_create(const struct machine *machine, struct topology_pairs *
         topology_pairs_destroy(making.nodes, making.node_count);
         return code;
     }
-    *ret_most = 0;
+    *ret_max = 0;
     for (size_t i = 0; i < making.node_count; i++)
-        *ret_most = making.nodes[i].count > *ret_most ? making.nodes[i].count : *ret_most;
+        *ret_max = making.nodes[i].count > *ret_max ? making.nodes[i].count : *ret_max;
     *ret_nodes = making.nodes;
     *ret_count = making.node_count;
     return 0;

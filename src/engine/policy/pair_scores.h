@@ -3,8 +3,8 @@
  * What two devices of a node are worth to each other, for all pairs, as the vendors' own allocators
  * value them.
  */
-#ifndef ENGINE_TOPOLOGY_PAIRS_H
-#define ENGINE_TOPOLOGY_PAIRS_H
+#ifndef ENGINE_POLICY_PAIR_SCORES_H
+#define ENGINE_POLICY_PAIR_SCORES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 enum { TOPOLOGY_LINK_WORTH = 8192 };
 
 /* By AMD's rule two devices that have nothing in common weigh so much; none weigh more. */
-enum { TOPOLOGY_WEIGHT_MOST = 90 };
+enum { TOPOLOGY_WEIGHT_MAX = 90 };
 
 /* One node; its devices are known by their places among them, lowest slot first. */
 struct topology_pairs {
@@ -28,15 +28,15 @@ struct topology_pairs {
                          worth nothing */
     int32_t *weights; /* the same by AMD's pair weight with its sign turned, so that more is better;
                          NULL: no device is AMD's */
-    uint8_t *units;   /* of each device, below TOPOLOGY_MOST: devices with the same are parts of one
+    uint8_t *units;   /* of each device, below TOPOLOGY_MAX: devices with the same are parts of one
                          GPU */
 };
 
 /* The pairs of all nodes, as many as the machine has hosts, at least one. Of nodes with more than
- * TOPOLOGY_MOST devices nothing is known. `ret_most` gets the devices of the largest of which
+ * TOPOLOGY_MAX devices nothing is known. `ret_max` gets the devices of the largest of which
  * something is. Returns 0 or BERTH_ERROR_MEMORY. */
 int topology_pairs_create(const struct machine *machine, struct topology_pairs **ret_nodes,
-                          size_t *ret_count, uint32_t *ret_most);
+                          size_t *ret_count, uint32_t *ret_max);
 void topology_pairs_destroy(struct topology_pairs *nodes, size_t count);
 
 #endif

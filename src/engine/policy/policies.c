@@ -45,11 +45,11 @@ static int refuse(const char *name, struct berth_error *error)
     return code;
 }
 
-const struct policy *policy_usual(const struct request *request)
+const struct policy *policy_default(const struct request *request)
 {
     if (request->sharing != SHARING_EXCLUSIVE)
         return &policy_frag;
-    return request->gpus.all || request->gpus.most > 1 ? &policy_topology : &policy_first;
+    return request->gpus.all || request->gpus.max > 1 ? &policy_topology : &policy_first;
 }
 
 int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error)

@@ -2,8 +2,8 @@
  *
  * The placement policies there are.
  */
-#ifndef ENGINE_POLICIES_H
-#define ENGINE_POLICIES_H
+#ifndef ENGINE_POLICY_POLICIES_H
+#define ENGINE_POLICY_POLICIES_H
 
 #include <berth/error.h>
 
@@ -33,7 +33,7 @@ extern const struct policy policy_fgd;
 extern const struct policy *const policies[];
 
 /* The policy of a request that names none. */
-const struct policy *policy_usual(const struct request *request);
+const struct policy *policy_default(const struct request *request);
 
 /* The policy of this name; of none there is none: NULL. Fails with BERTH_ERROR_INVALID and a
  * message that lists the names; *ret_policy is untouched then. */

@@ -3,8 +3,8 @@
  * bestfit, for comparison: the node that has the least left over, of CPUs and devices together, as
  * in the openb study.
  */
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 
 static uint64_t beyond(uint64_t number, uint64_t taken)
 {
@@ -30,7 +30,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     double over = (cpus_over(node, demand) + devices_over(node, demand)) / 2;
 
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_usual(node, demand), policy_nodes_hundredths(1 - over),
+    policy_nodes_offer(policy_nodes_choose_default(node, demand), policy_nodes_hundredths(1 - over),
                        ret_offer);
 }
 

@@ -4,8 +4,8 @@
  * are one kind, those for so many whole devices one kind for each number; of what has devices alone
  * without being known to have how many, all is one kind.
  */
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 
 /* What holders a node has. */
 struct holders {
@@ -56,7 +56,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_usual(node, demand),
+    policy_nodes_offer(policy_nodes_choose_default(node, demand),
                        demand->count > 0 ? points_of(node, demand) : 0, ret_offer);
 }
 

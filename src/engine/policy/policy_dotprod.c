@@ -3,8 +3,8 @@
  * dotprod, for comparison: the node with the smallest product of what is free and what is wanted,
  * as in the openb study.
  */
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 
 static double cpus_product(const struct policy_node *node, const struct policy_demand *demand)
 {
@@ -25,7 +25,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     double product = (cpus_product(node, demand) + devices_product(node, demand)) / 2;
 
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_usual(node, demand),
+    policy_nodes_offer(policy_nodes_choose_default(node, demand),
                        policy_nodes_hundredths(1 - product), ret_offer);
 }
 

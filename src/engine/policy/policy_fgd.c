@@ -4,17 +4,17 @@
  * is free of a node's devices and of no use to a request that is expected, on average over those
  * requests; where it grows the least, the demand goes. What is of use is easier to add up.
  */
+#include "engine/policy/node_rating.h"
 #include "engine/policy/policies.h"
 #include "engine/policy/policy_fgd_tables.h"
-#include "engine/policy/node_rating.h"
 
 /* A node as it is, or would be. */
 struct state {
     const struct fgd_tables *tables;
     uint32_t count;
-    uint32_t left[POLICY_NODE_MOST];
-    uint32_t share_steps[POLICY_NODE_MOST]; /* of what is left */
-    uint32_t classes[POLICY_NODE_MOST];
+    uint32_t left[POLICY_NODE_MAX];
+    uint32_t share_steps[POLICY_NODE_MAX]; /* of what is left */
+    uint32_t classes[POLICY_NODE_MAX];
     bool alike;         /* all are of one class */
     uint64_t free_ones; /* devices of which all is left */
     uint64_t chosen;    /* devices that the demand has */
@@ -161,19 +161,19 @@ static void take_best(struct state *state, const struct policy_node *node,
                       const struct policy_demand *demand, uint64_t from)
 {
     uint64_t alone = use_alone_of_all(state);
-    int64_t falls[POLICY_NODE_MOST] = {0};
-    int64_t most = INT64_MIN;
-    int64_t least; /* fall for the same score */
+    int64_t falls[POLICY_NODE_MAX] = {0};
+    int64_t max = INT64_MIN;
+    int64_t min; /* fall for the same score */
 
     policy_nodes_for_each (device, from) {
         falls[device] = fall_with(state, demand, device, alone);
-        most = falls[device] > most ? falls[device] : most;
+        max = falls[device] > max ? falls[device] : max;
     }
-    least = state->tables->steps[fgd_tables_score(state->tables, most)];
+    min = state->tables->steps[fgd_tables_score(state->tables, max)];
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
-        if ((from & policy_nodes_bit(device)) != 0 && falls[device] >= least) {
+        if ((from & policy_nodes_bit(device)) != 0 && falls[device] >= min) {
             take_device(state, demand, device);
             break;
         }

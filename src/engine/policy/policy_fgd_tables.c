@@ -115,7 +115,7 @@ static void collect_several(struct fgd_tables *tables, const struct policy_typic
     if (typical->share < SHARE_WHOLE)
         tables->parts = true;
     /* More than a node has are no use. */
-    if (typical->count > tables->widest && typical->count <= POLICY_NODE_MOST)
+    if (typical->count > tables->widest && typical->count <= POLICY_NODE_MAX)
         tables->widest = typical->count;
 }
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "engine/policy/frag_tables.h"
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 #include "model/request.h"
 
 /* What of a node its worth depends on. */
@@ -26,8 +26,8 @@ struct state {
 static int64_t bounded_cpus(const struct frag_tables *tables, uint64_t cpus)
 {
     if (cpus == UINT64_MAX) /* not known: as many as others have */
-        return tables->usual_cpus;
-    return cpus < FRAG_CPUS_MOST ? (int64_t)cpus : FRAG_CPUS_MOST;
+        return tables->common_cpus;
+    return cpus < FRAG_CPUS_MAX ? (int64_t)cpus : FRAG_CPUS_MAX;
 }
 
 static int64_t worth(const struct frag_tables *tables, const struct policy_node *node,
@@ -42,9 +42,9 @@ static int64_t worth(const struct frag_tables *tables, const struct policy_node 
         sum = (served->usable * state->usable + served->cpus * state->cpus) >> FRAG_FRACTION;
     }
     if (state->whole) {
-        int64_t ratio = state->cpus * FRAG_RATIO / tables->usual_cpus;
+        int64_t ratio = state->cpus * FRAG_RATIO / tables->common_cpus;
 
-        ratio = ratio < FRAG_RATIO_MOST ? ratio : FRAG_RATIO_MOST;
+        ratio = ratio < FRAG_RATIO_MAX ? ratio : FRAG_RATIO_MAX;
         sum += tables->whole * node->count * ratio / FRAG_RATIO * ratio / FRAG_RATIO * ratio /
                FRAG_RATIO;
     }
@@ -81,8 +81,8 @@ static int64_t loss_of(const struct frag_tables *tables, const struct policy_nod
 static uint32_t best_device(const struct frag_tables *tables, const struct policy_node *node,
                             uint32_t share, uint64_t chosen)
 {
-    uint32_t best = POLICY_NODE_MOST;
-    int64_t least = 0;
+    uint32_t best = POLICY_NODE_MAX;
+    int64_t min = 0;
 
     for (uint32_t i = 0; i < node->order_count; i++) {
         uint32_t device = node->order[i];
@@ -90,13 +90,13 @@ static uint32_t best_device(const struct frag_tables *tables, const struct polic
 
         if ((chosen >> device & 1) != 0)
             continue;
-        if (best != POLICY_NODE_MOST && (node->avoided >> device & 1) != 0 &&
+        if (best != POLICY_NODE_MAX && (node->avoided >> device & 1) != 0 &&
             (node->avoided >> best & 1) == 0)
             break; /* in order, the avoided come last */
         loss = loss_of(tables, node, device, share);
-        if (best == POLICY_NODE_MOST || loss < least) {
+        if (best == POLICY_NODE_MAX || loss < min) {
             best = device;
-            least = loss;
+            min = loss;
         }
     }
     return best;

@@ -7,9 +7,9 @@
  * GPUs are used up before others are begun.
  */
 #include "base/text/quantity.h"
-#include "engine/policy/policies.h"
-#include "engine/policy/node_rating.h"
 #include "engine/policy/localities.h"
+#include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 #include "engine/policy/policy_terms.h"
 
 /* A place that devices may be taken from. */
@@ -92,10 +92,10 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
 /* For work without devices: what is of the least use to those who want some. */
 static int64_t cost_of_host(const struct policy_node *node)
 {
-    const uint64_t most = UINT32_MAX;
+    const uint64_t max = UINT32_MAX;
 
     return (int64_t)(policy_nodes_left(node) << 32 |
-                     (node->cpus_left < most ? node->cpus_left : most));
+                     (node->cpus_left < max ? node->cpus_left : max));
 }
 
 /* Extensions are told apart to the second, up to some years. */
@@ -104,15 +104,15 @@ enum { EXTENSION_BITS = 28 };
 /* For how long the node is busy beyond what it is without the demand, in seconds. */
 static int64_t extension(const struct policy_node *node, const struct policy_demand *demand)
 {
-    const int64_t most = (INT64_C(1) << EXTENSION_BITS) - 1;
+    const int64_t max = (INT64_C(1) << EXTENSION_BITS) - 1;
     int64_t seconds;
 
     if (demand->lasts <= node->busy_for)
         return 0;
     if (demand->lasts == INT64_MAX)
-        return most;
+        return max;
     seconds = (demand->lasts - node->busy_for) / DURATION_SECOND;
-    return seconds < most ? seconds : most;
+    return seconds < max ? seconds : max;
 }
 
 static int64_t cost_of(const struct policy_node *node, const struct policy_demand *demand,

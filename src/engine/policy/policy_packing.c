@@ -3,8 +3,8 @@
  * packing, for comparison: devices in use before free ones, nodes in use before empty ones, by the
  * points of the openb study.
  */
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 
 static int64_t larger(int64_t one, int64_t other)
 {
@@ -39,7 +39,7 @@ static int64_t points_of(const struct policy_node *node, uint64_t chosen)
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose_usual(node, demand);
+    uint64_t chosen = policy_nodes_choose_default(node, demand);
 
     (void)policy;
     policy_nodes_offer(chosen, points_of(node, chosen), ret_offer);

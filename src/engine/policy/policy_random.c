@@ -4,8 +4,8 @@
  * the demand's draw, so that a decision can be made again.
  */
 #include "base/hash.h"
-#include "engine/policy/policies.h"
 #include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 
 static uint64_t lot_of(const struct policy_demand *demand, uint64_t number)
 {

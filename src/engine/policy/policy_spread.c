@@ -6,15 +6,15 @@
  */
 #include <string.h>
 
-#include "engine/policy/policies.h"
-#include "engine/policy/node_rating.h"
 #include "engine/policy/localities.h"
+#include "engine/policy/node_rating.h"
+#include "engine/policy/policies.h"
 #include "engine/policy/policy_terms.h"
 
 /* The node as it becomes while devices are chosen. */
 struct becoming {
     const struct policy_node *node;
-    uint32_t left[POLICY_NODE_MOST];
+    uint32_t left[POLICY_NODE_MAX];
     uint64_t counted; /* devices that can be leased at all */
     uint64_t chosen;
 };
@@ -80,13 +80,13 @@ static struct place best_place(const struct becoming *becoming, enum policy_plac
 static uint32_t emptiest(const struct becoming *becoming, uint64_t from)
 {
     const struct policy_node *node = becoming->node;
-    uint32_t best = POLICY_NODE_MOST;
+    uint32_t best = POLICY_NODE_MAX;
 
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
         if ((from & policy_nodes_bit(device)) != 0 &&
-            (best == POLICY_NODE_MOST || becoming->left[device] > becoming->left[best]))
+            (best == POLICY_NODE_MAX || becoming->left[device] > becoming->left[best]))
             best = device;
     }
     return best;

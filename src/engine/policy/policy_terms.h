@@ -4,8 +4,8 @@
  * unknown comes after everything known, and two unknowns are equal: nothing passes for 0 because
  * nobody measured it.
  */
-#ifndef ENGINE_POLICY_TERMS_H
-#define ENGINE_POLICY_TERMS_H
+#ifndef ENGINE_POLICY_POLICY_TERMS_H
+#define ENGINE_POLICY_POLICY_TERMS_H
 
 #include "model/policy.h"
 

@@ -6,13 +6,13 @@
  */
 #include <stdlib.h>
 
-#include "engine/policy/policies.h"
-#include "engine/policy/node_rating.h"
 #include "engine/policy/connected_set.h"
+#include "engine/policy/node_rating.h"
 #include "engine/policy/pair_scores.h"
+#include "engine/policy/policies.h"
 #include "engine/policy/topology_describe.h"
 
-_Static_assert((int)TOPOLOGY_MOST == (int)POLICY_NODE_MOST, "every node that is rated can be");
+_Static_assert((int)TOPOLOGY_MAX == (int)POLICY_NODE_MAX, "every node that is rated can be");
 
 struct tables {
     struct topology_pairs *nodes;
@@ -35,17 +35,17 @@ static int prepare(const struct policy *policy, const struct policy_surroundings
                    void **ret_tables)
 {
     struct tables *tables = calloc(1, sizeof(*tables));
-    uint32_t most = 0;
+    uint32_t max = 0;
 
     (void)policy;
     if (tables == NULL)
         return BERTH_ERROR_MEMORY;
-    if (topology_pairs_create(around->machine, &tables->nodes, &tables->node_count, &most) < 0) {
+    if (topology_pairs_create(around->machine, &tables->nodes, &tables->node_count, &max) < 0) {
         free(tables);
         return BERTH_ERROR_MEMORY;
     }
-    if (most > 0) {
-        tables->scratch = topology_scratch_create(most);
+    if (max > 0) {
+        tables->scratch = topology_scratch_create(max);
         if (tables->scratch == NULL) {
             forget(tables);
             return BERTH_ERROR_MEMORY;
@@ -114,11 +114,11 @@ static void rate(const struct policy *policy, const struct policy_node *node,
         },
         ((const struct tables *)node->tables)->scratch, &answer);
     /* On one scale, so that nodes of different vendors can be compared. */
-    value = amd ? (pair_count * TOPOLOGY_WEIGHT_MOST + answer.value) * TOPOLOGY_LINK_WORTH
+    value = amd ? (pair_count * TOPOLOGY_WEIGHT_MAX + answer.value) * TOPOLOGY_LINK_WORTH
                 : answer.value;
     *ret_offer = (struct policy_offer){
         .chosen = answer.chosen,
-        .cost = -value * TOPOLOGY_MOST + (pairs->linked ? node->order_count - demand->count : 0),
+        .cost = -value * TOPOLOGY_MAX + (pairs->linked ? node->order_count - demand->count : 0),
         .score = amd ? -answer.value : answer.value / TOPOLOGY_LINK_WORTH,
         .proven = answer.proven,
     };

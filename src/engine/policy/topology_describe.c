@@ -23,18 +23,18 @@ static const char *const fabrics[] = {[LINK_NVLINK] = "NVLink", [LINK_XGMI] = "X
 /* The pairs that reach each other by links of one kind. */
 struct tally {
     uint32_t pairs;
-    uint32_t lanes_least; /* 0: of some it is not known */
-    uint32_t lanes_most;
+    uint32_t lanes_min; /* 0: of some it is not known */
+    uint32_t lanes_max;
 };
 
 /* The chosen slots, and the best link of each pair of them. */
 struct sight {
-    size_t slots[POLICY_NODE_MOST];
+    size_t slots[POLICY_NODE_MAX];
     size_t count;
     struct {
         uint8_t kind;
         uint32_t lanes;
-    } best[POLICY_NODE_MOST][POLICY_NODE_MOST]; /* the lower place first */
+    } best[POLICY_NODE_MAX][POLICY_NODE_MAX]; /* the lower place first */
 };
 
 static size_t find_slot(const struct sight *sight, size_t slot)
@@ -79,10 +79,10 @@ static void count_pairs(const struct sight *sight, struct tally tallies[UNKNOWN 
             struct tally *tally = &tallies[sight->best[one][other].kind];
             uint32_t lanes = sight->best[one][other].lanes;
 
-            if (tally->pairs++ == 0 || lanes < tally->lanes_least)
-                tally->lanes_least = lanes;
-            if (lanes > tally->lanes_most)
-                tally->lanes_most = lanes;
+            if (tally->pairs++ == 0 || lanes < tally->lanes_min)
+                tally->lanes_min = lanes;
+            if (lanes > tally->lanes_max)
+                tally->lanes_max = lanes;
         }
     }
 }
@@ -95,20 +95,20 @@ static void append_lanes(uint32_t lanes, struct text *out)
 /* The only kind, or one of several. */
 static void append_kind(const struct tally *tally, int kind, bool only, struct text *out)
 {
-    bool has_lanes = kind < (int)COUNT(fabrics) && tally->lanes_least > 0;
+    bool has_lanes = kind < (int)COUNT(fabrics) && tally->lanes_min > 0;
 
-    if (only && has_lanes && tally->lanes_least == tally->lanes_most) {
-        text_append_format(out, "by %u %s %s", tally->lanes_least, fabrics[kind],
-                           tally->lanes_least == 1 ? "lane" : "lanes");
+    if (only && has_lanes && tally->lanes_min == tally->lanes_max) {
+        text_append_format(out, "by %u %s %s", tally->lanes_min, fabrics[kind],
+                           tally->lanes_min == 1 ? "lane" : "lanes");
         return;
     }
     text_append(out, phrases[kind]);
     if (!has_lanes)
         return;
     text_append(out, " (");
-    if (tally->lanes_least < tally->lanes_most)
-        text_append_format(out, "%u to ", tally->lanes_least);
-    append_lanes(tally->lanes_most, out);
+    if (tally->lanes_min < tally->lanes_max)
+        text_append_format(out, "%u to ", tally->lanes_min);
+    append_lanes(tally->lanes_max, out);
     text_append_char(out, ')');
 }
 

@@ -2,8 +2,8 @@
  *
  * How devices are connected, in words.
  */
-#ifndef ENGINE_TOPOLOGY_WORDS_H
-#define ENGINE_TOPOLOGY_WORDS_H
+#ifndef ENGINE_POLICY_TOPOLOGY_DESCRIBE_H
+#define ENGINE_POLICY_TOPOLOGY_DESCRIBE_H
 
 #include "base/text/text.h"
 #include "model/policy.h"

@@ -26,13 +26,13 @@ static void describe_amount(uint64_t millionths, struct text *out)
 /* The first limit that leaves less than so much. */
 static const struct account *limit_below(const struct engine_request *request, bool when_idle)
 {
-    uint64_t needed = (uint64_t)request->share * request->replicas * request->least;
+    uint64_t needed = (uint64_t)request->share * request->replicas * request->min;
 
     for (size_t i = 0; i < request->account_count; i++) {
         const struct account *account = request->accounts[i];
         uint64_t used = when_idle ? 0 : account->used;
 
-        if (used > account->most || account->most - used < needed)
+        if (used > account->max || account->max - used < needed)
             return account;
     }
     return NULL;
@@ -48,8 +48,8 @@ static void describe_limit(const struct account *account, bool with_use, struct 
     } else {
         text_append(out, "may hold at most ");
     }
-    describe_amount(account->most, out);
-    text_append(out, account->most == SHARE_WHOLE ? " device" : " devices");
+    describe_amount(account->max, out);
+    text_append(out, account->max == SHARE_WHOLE ? " device" : " devices");
 }
 
 static enum filter_verdict verdict_of_block(uint32_t blocks)
@@ -110,8 +110,8 @@ static void describe(const struct engine_request *request, const struct bitset *
     struct plan plan = {
         .question = &question,
         .device_count = engine->machine.devices.count,
-        .least = request->least,
-        .most = request->most,
+        .min = request->min,
+        .max = request->max,
         .placement = &placement,
         .possible = *possible,
         .available = engine->from,
@@ -141,7 +141,7 @@ int explain_never(struct engine_request *request, struct berth_error *error)
     struct text why = {0};
     int code = BERTH_ERROR_IMPOSSIBLE;
 
-    if (request->most == 0 && request->what.gpus.most == 0 && !request->what.gpus.all) {
+    if (request->max == 0 && request->what.gpus.max == 0 && !request->what.gpus.all) {
         text_append(&why, "wanted a device or more to claim, found a request for none");
     } else if (request->could_ever && account != NULL) {
         text_append(&why, "wanted ");
@@ -170,11 +170,11 @@ static int64_t walk_up_to(const struct claim *claim)
     walk_begin(walk);
     lanes_rewind(scope);
     while ((other = lanes_next(scope)) != NULL && other != claim) {
-        size_t most;
+        size_t max;
 
         before++;
         if (other->request == last || list_first(&other->request->waiting) != &other->in_lane ||
-            ledger_is_limited(other->request, &most))
+            ledger_is_limited(other->request, &max))
             continue;
         last = other->request;
         if (walk_block(walk, other->request) < 0)
@@ -224,12 +224,12 @@ bool engine_reservation(struct engine *engine, uint64_t claim_id, struct bitset 
     struct claim *claim = claim_of(engine, claim_id);
     const struct engine_request *request;
     struct walk *walk = &engine->walk;
-    size_t most;
+    size_t max;
 
     if (claim == NULL || claim->request->what.opportunistic || walk_up_to(claim) < 0)
         return false;
     request = claim->request;
-    if (list_first(&request->waiting) != &claim->in_lane || ledger_is_limited(request, &most) ||
+    if (list_first(&request->waiting) != &claim->in_lane || ledger_is_limited(request, &max) ||
         bitset_intersects(&walk->closed, &request->accepts))
         return false;
     for (size_t i = 0; i < walk->count; i++) {
@@ -256,12 +256,12 @@ static int each_reservation(struct scope *scope,
         const struct engine_request *request = scope->lanes.items[place];
         const struct claim *claim;
         int64_t start;
-        size_t most;
+        size_t max;
         int code;
 
         if (request->what.opportunistic)
             break;
-        if (family_is_blocked(request, walk) || ledger_is_limited(request, &most))
+        if (family_is_blocked(request, walk) || ledger_is_limited(request, &max))
             continue;
         code = walk_block(walk, request);
         if (code < 0)

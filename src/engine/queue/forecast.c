@@ -6,7 +6,7 @@
 #include "engine/internal.h"
 
 /* So many claims are looked at; who waits behind more has no forecast. */
-enum { CLAIMS_MOST = 64 };
+enum { CLAIMS_MAX = 64 };
 
 /* A claim that is taken to have started. */
 struct guess {
@@ -129,11 +129,11 @@ static int go_through(struct forecast *forecast, const struct claim *wanted, int
 
     *ret_start = TIME_NEVER;
     lanes_rewind(scope);
-    for (size_t i = 0; i < CLAIMS_MOST && (claim = lanes_next(scope)) != NULL; i++) {
+    for (size_t i = 0; i < CLAIMS_MAX && (claim = lanes_next(scope)) != NULL; i++) {
         const struct engine_request *request = claim->request;
         int64_t time = TIME_NEVER;
-        size_t most;
-        bool limited = ledger_is_limited(request, &most);
+        size_t max;
+        bool limited = ledger_is_limited(request, &max);
 
         /* For an opportunistic claim no lease gives way, and others come first at any time. */
         code = limited || request->what.opportunistic ||

@@ -196,7 +196,7 @@ static bool count_slot(struct counting *counting, size_t slot)
 
     if (count->counting != engine->counting)
         *count = (struct group_count){.counting = engine->counting};
-    if (++count->over == request->least) {
+    if (++count->over == request->min) {
         count->over = 0;
         counting->rows++;
     }
@@ -321,13 +321,13 @@ int reservation_start(const struct engine_request *request, int64_t *ret_start)
 {
     struct scope *scope = request->scope;
     int64_t start = TIME_NEVER;
-    size_t most;
+    size_t max;
     int code;
 
     if (gather_endings(scope) < 0)
         return BERTH_ERROR_MEMORY;
     if (request->counted && scope->helpers == 0) {
-        code = ledger_is_limited(request, &most) ? 0 : count_endings(request, &start);
+        code = ledger_is_limited(request, &max) ? 0 : count_endings(request, &start);
     } else {
         avoid_free(request);
         code = try_endings(request, &start);

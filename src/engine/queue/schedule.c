@@ -40,12 +40,12 @@ static int find_slots(const struct engine_request *request, struct walk *walk)
 {
     struct scope *scope = request->scope;
     struct bitset *legal;
-    size_t most;
+    size_t max;
 
     if (is_all_legal(request, walk))
         return request->simple ? place_simple(request)
                                : place_request(request, NULL, NULL, scope->host_usage, NULL);
-    if (ledger_is_limited(request, &most))
+    if (ledger_is_limited(request, &max))
         return PLACE_LIMITED;
     if (is_hopeless(request, walk))
         return 0;
@@ -166,7 +166,7 @@ int evaluate(struct engine_request *request)
     struct scope *scope = request->scope;
     struct walk *walk = &scope->engine->walk;
     size_t before;
-    size_t most;
+    size_t max;
 
     /* Who wants the same and waits already comes first, and does not get it. */
     if (request->waiting_count > 0 || scope_is_full(scope))
@@ -176,7 +176,7 @@ int evaluate(struct engine_request *request)
     for (size_t place = 0; place < before; place++) {
         const struct engine_request *other = scope->lanes.items[place];
 
-        if (family_is_blocked(other, walk) || ledger_is_limited(other, &most))
+        if (family_is_blocked(other, walk) || ledger_is_limited(other, &max))
             continue;
         if (walk_block(walk, other) < 0)
             return BERTH_ERROR_MEMORY;

@@ -15,12 +15,12 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
-#include "hardware/drm/drm.h"
 #include "hardware/amd/kfd.h"
+#include "hardware/drm/drm.h"
 #include "hardware/sysfs/locality.h"
 
 /* How many devices one problem names. */
-#define NAMED_MOST 8
+#define NAMED_MAX 8
 
 struct amd_key_text amd_key_format(const struct amd_key *key)
 {
@@ -210,7 +210,7 @@ static bool is_reachable(const struct root *root, const struct kfd_node *node)
 
 static void note_unreachable(struct listing *listing, const char *name, const char *render)
 {
-    if (listing->unreachable_count++ >= NAMED_MOST)
+    if (listing->unreachable_count++ >= NAMED_MAX)
         return;
     if (listing->unreachable.length > 0)
         text_append(&listing->unreachable, ", ");
@@ -324,9 +324,9 @@ static int tell_unreachable(struct listing *listing, struct berth_error *error)
 {
     if (listing->unreachable_count == 0)
         return 0;
-    if (listing->unreachable_count > NAMED_MOST)
+    if (listing->unreachable_count > NAMED_MAX)
         text_append_format(&listing->unreachable, " and %zu more",
-                           listing->unreachable_count - NAMED_MOST);
+                           listing->unreachable_count - NAMED_MAX);
     if (text_failed(&listing->unreachable) ||
         problem_list_add(&listing->sight->problems, vendor_name(VENDOR_AMD),
                          "left out, their device files are not here: %s",
@@ -368,7 +368,7 @@ const struct vendor_table amd_table = {
     .vendor = VENDOR_AMD,
     .drivers = drivers,
     .pci_vendor = 0x1002,
-    .patience = DURATION_SECOND / 10,
+    .timeout = DURATION_SECOND / 10,
     .lane = LANE_SYSFS,
     .list = amd_list,
     .read = amd_read,

@@ -2,15 +2,15 @@
  *
  * What the files behind amd_table share.
  */
-#ifndef HARDWARE_AMD_H
-#define HARDWARE_AMD_H
+#ifndef HARDWARE_AMD_AMD_H
+#define HARDWARE_AMD_AMD_H
 
 #include <berth/error.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/findings.h"
+#include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
 #include "model/optional.h"
 #include "model/pci.h"

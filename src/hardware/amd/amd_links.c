@@ -13,13 +13,13 @@
 #include "hardware/amd/kfd.h"
 
 /* No machine has more devices: their pairs are kept in a table. */
-#define LINKED_MOST 1024
+#define LINKED_MAX 1024
 
 /* No machine has CPUs in more places. */
-#define OTHERS_MOST 1024
+#define OTHERS_MAX 1024
 
 /* More links between two GPUs are a lie. */
-#define LANES_MOST 64
+#define LANES_MAX 64
 
 struct end {
     struct amd_key key;
@@ -125,7 +125,7 @@ static bool has_cpus(struct linking *linking, uint64_t number)
     vector_for_each (other, &linking->others)
         if (other->node == number)
             return other->has_cpus;
-    if (number > UINT32_MAX || linking->others.count >= OTHERS_MOST)
+    if (number > UINT32_MAX || linking->others.count >= OTHERS_MAX)
         return false;
     other = vector_append(&linking->others);
     if (other == NULL)
@@ -149,7 +149,7 @@ static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *l
     uint64_t each = link->min_bandwidth.known ? link->min_bandwidth.value : 0;
     uint64_t all = link->max_bandwidth.known ? link->max_bandwidth.value : 0;
 
-    if (each == 0 || all % each != 0 || all / each > LANES_MOST ||
+    if (each == 0 || all % each != 0 || all / each > LANES_MAX ||
         is_one_gpu(&linking->ends[one], &linking->ends[other]))
         return 0;
     return (uint32_t)(all / each);
@@ -188,7 +188,7 @@ static int read_links(struct linking *linking, struct berth_error *error)
         if (!linking->ends[i].key.has_node)
             continue;
         links.count = 0;
-        result = kfd_read_links(linking->root, linking->ends[i].key.node, ROOT_NAMES_MOST, &links);
+        result = kfd_read_links(linking->root, linking->ends[i].key.node, ROOT_NAMES_MAX, &links);
         vector_for_each (link, &links)
             note_link(linking, i, link);
     }
@@ -245,9 +245,9 @@ int amd_links(struct vendor_context *context, const struct found_list *devices, 
     struct linking linking = {.root = context->root, .sight = sight};
     int code;
 
-    if (devices->count > LINKED_MOST)
+    if (devices->count > LINKED_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d AMD devices, found %zu",
-                         LINKED_MOST, devices->count);
+                         LINKED_MAX, devices->count);
     code = linking_init(&linking, devices, error);
     if (code == 0)
         code = read_links(&linking, error);

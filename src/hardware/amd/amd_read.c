@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "hardware/amd/amd.h"
+#include "hardware/amd/kfd.h"
 #include "hardware/drm/drm.h"
 #include "hardware/sysfs/hwmon.h"
-#include "hardware/amd/kfd.h"
 #include "hardware/sysfs/locality.h"
 #include "hardware/sysfs/pci_names.h"
 

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "hardware/amd/amd.h"
 #include "hardware/sysfs/hwmon.h"
 
 /* Longer names are cut. */
-#define NAME_LONGEST 128
+#define NAME_LENGTH_MAX 128
 
 static int read_product_name(const struct root *root, const char *path, struct device *device,
                              struct berth_error *error)
@@ -26,8 +26,8 @@ static int read_product_name(const struct root *root, const char *path, struct d
 
     if (root_read(root, &value, "%s/product_name", path) < 0 || value.text[0] == '\0')
         return 0;
-    if (strlen(value.text) > NAME_LONGEST)
-        value.text[utf8_boundary(value.text, NAME_LONGEST)] = '\0';
+    if (strlen(value.text) > NAME_LENGTH_MAX)
+        value.text[utf8_boundary(value.text, NAME_LENGTH_MAX)] = '\0';
     utf8_append_inert(&name, value.text);
     if (text_failed(&name))
         return error_set_memory(error);
@@ -138,7 +138,7 @@ static int read_health(const struct root *root, const char *path, bool answers,
         count = uncorrected_in(&value);
         (*name)[length - strlen(ending)] = '\0';
         utf8_make_plain(*name);
-        if (count > 0 && reason.length < NAME_LONGEST)
+        if (count > 0 && reason.length < NAME_LENGTH_MAX)
             text_append_format(&reason, "%s%" PRIu64 " uncorrectable %s in %.32s",
                                reason.length > 0 ? ", " : "", count,
                                count == 1 ? "error" : "errors", *name);
@@ -171,7 +171,7 @@ static int read_processes(const struct root *root, uint64_t gpu_id, struct devic
         if (quantity_parse_number(*name, 1, INT32_MAX, &pid, NULL) < 0)
             continue;
         memory = root_number(root, "/sys/class/kfd/kfd/proc/%s/vram_%" PRIu64, *name, gpu_id);
-        if (!memory.known || memory.value == 0 || device->processes.count == DEVICE_PROCESSES_MOST)
+        if (!memory.known || memory.value == 0 || device->processes.count == DEVICE_PROCESSES_MAX)
             continue;
         process = device_process_need(&device->processes, pid);
         if (process == NULL) {

@@ -21,10 +21,10 @@
 #define HEAP_PRIVATE 2
 
 /* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
-#define CPU_LINKS_MOST 4
+#define CPU_LINKS_MAX 4
 
 /* How long a file of KFD's may take, when all are read; usually it is microseconds. */
-#define PATIENCE (DURATION_SECOND / 5)
+#define TIMEOUT (DURATION_SECOND / 5)
 
 #define NODE_PROPERTY(member)                      \
     {                                              \
@@ -202,7 +202,7 @@ static int read_nodes(const struct root *root, struct patient *patient, const st
     int code = BERTH_ERROR_MEMORY;
 
     if (outcomes != NULL && done != NULL && shared != NULL) {
-        code = patient_run(patient, &reading, shared, pieces->items, pieces->count, PATIENCE,
+        code = patient_run(patient, &reading, shared, pieces->items, pieces->count, TIMEOUT,
                            outcomes, done, error);
         shared = NULL;
         if (code == 0)
@@ -333,7 +333,7 @@ void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
     string_list_finish(&names);
 }
 
-int kfd_read_links(const struct root *root, uint32_t number, size_t most,
+int kfd_read_links(const struct root *root, uint32_t number, size_t max,
                    struct kfd_link_list *ret_links)
 {
     int directory = root_open(root, NODES "/%" PRIu32 "/io_links", number);
@@ -351,7 +351,7 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t most,
         struct kfd_link *link;
         uint32_t link_number;
 
-        if (result == -ENOMEM || taken == most)
+        if (result == -ENOMEM || taken == max)
             break;
         if (!kfd_text_name(*name, &link_number))
             continue;
@@ -393,9 +393,9 @@ static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *re
     struct kfd_link_list links = {0};
     bool is_found = false;
 
-    for (size_t most = 1; most <= CPU_LINKS_MOST && !is_found; most *= CPU_LINKS_MOST) {
+    for (size_t max = 1; max <= CPU_LINKS_MAX && !is_found; max *= CPU_LINKS_MAX) {
         links.count = 0;
-        kfd_read_links(root, number, most, &links);
+        kfd_read_links(root, number, max, &links);
         is_found = find_cpus_among(root, number, &links, ret_number);
     }
     vector_finish(&links);
@@ -410,7 +410,7 @@ static struct optional_number numa_of_ordinal(const struct root *root, size_t or
     struct bitset with_cpus;
 
     if (root_read(root, &value, "/sys/devices/system/node/has_cpu") < 0 ||
-        bitset_parse_ranges(value.text, ROOT_NAMES_MOST, &with_cpus, NULL) < 0)
+        bitset_parse_ranges(value.text, ROOT_NAMES_MAX, &with_cpus, NULL) < 0)
         return numa;
     numa.known = false;
     bitset_for_each (node, &with_cpus)

@@ -4,8 +4,8 @@
  * a NUMA node's CPUs, a GPU or one partition of it. Its files are KFD's own words out of memory, no
  * hardware is asked for them; anything that is not as the kernel writes it reads as unknown.
  */
-#ifndef HARDWARE_KFD_H
-#define HARDWARE_KFD_H
+#ifndef HARDWARE_AMD_KFD_H
+#define HARDWARE_AMD_KFD_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -84,7 +84,7 @@ struct kfd_link_list {
 
 /* Adds what leads from the node straight to others, at most `most`. Returns 0 or -ENOMEM: links
  * that cannot be read are left out. */
-int kfd_read_links(const struct root *root, uint32_t number, size_t most,
+int kfd_read_links(const struct root *root, uint32_t number, size_t max,
                    struct kfd_link_list *ret_links);
 
 void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link);

@@ -2,8 +2,8 @@
  *
  * The text of KFD's files: lines "name number". Pure; whoever wrote it, only numbers come out.
  */
-#ifndef HARDWARE_KFD_TEXT_H
-#define HARDWARE_KFD_TEXT_H
+#ifndef HARDWARE_AMD_KFD_TEXT_H
+#define HARDWARE_AMD_KFD_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

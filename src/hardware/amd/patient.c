@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 #include "base/vector.h"
@@ -188,9 +188,9 @@ static int give_up(struct patient *patient, struct group *group, struct berth_er
 {
     struct hanging *hanging;
 
-    if (patient->count >= PATIENT_HANGING_MOST)
+    if (patient->count >= PATIENT_HANGING_MAX)
         return error_set(error, BERTH_ERROR_IO, "wanted at most %d files that do not answer",
-                         PATIENT_HANGING_MOST);
+                         PATIENT_HANGING_MAX);
     hanging = vector_append(patient);
     if (hanging == NULL)
         return error_set_memory(error);
@@ -203,13 +203,13 @@ static int give_up(struct patient *patient, struct group *group, struct berth_er
 }
 
 /* Waits until all is done; the group is locked. */
-static int wait_for_end(struct patient *patient, struct group *group, int64_t patience,
+static int wait_for_end(struct patient *patient, struct group *group, int64_t timeout,
                         struct berth_error *error)
 {
     int code = 0;
 
     while (code == 0 && group->at < group->count) {
-        int64_t until = clock_after(clock_now(), patience);
+        int64_t until = clock_after(clock_now(), timeout);
         struct timespec deadline = {.tv_sec = until / DURATION_SECOND,
                                     .tv_nsec = until % DURATION_SECOND};
         size_t before = group->at;
@@ -245,7 +245,7 @@ static void forget_ended(struct patient *patient)
 }
 
 int patient_run(struct patient *patient, const struct patient_work *work, void *shared,
-                const uint64_t *pieces, size_t count, int64_t patience, void *ret_results,
+                const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
                 bool *ret_done, struct berth_error *error)
 {
     struct group *group = group_create(work, shared, pieces, count);
@@ -262,7 +262,7 @@ int patient_run(struct patient *patient, const struct patient_work *work, void *
     if (count > 0)
         code = start_runner(group, error);
     if (code == 0)
-        code = wait_for_end(patient, group, patience, error);
+        code = wait_for_end(patient, group, timeout, error);
     group->current = NULL; /* whoever still works on it does so in vain */
     for (size_t i = 0; i < count && code == 0; i++)
         ret_done[i] = group->states[i] == DONE;

@@ -5,8 +5,8 @@
  * given up: its thread is left behind, and another goes on. For as long as a thread hangs in a
  * piece, that piece is not tried again. Not for use by two threads at once.
  */
-#ifndef HARDWARE_PATIENT_H
-#define HARDWARE_PATIENT_H
+#ifndef HARDWARE_AMD_PATIENT_H
+#define HARDWARE_AMD_PATIENT_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ struct patient_work {
 };
 
 /* The most pieces that may hang at once: then nothing of it is to be believed. */
-#define PATIENT_HANGING_MOST 8
+#define PATIENT_HANGING_MAX 8
 
 /* Does the pieces, named by numbers, in order. `patience` (nanoseconds) is for each; up to twice as
  * long is waited. Takes over `shared`, also on failure. ret_results has room for all results, those
@@ -38,7 +38,7 @@ struct patient_work {
  * for its turn on a busy machine does not hang. Fails with BERTH_ERROR_IO (too many hang, or no
  * thread) or _MEMORY. */
 int patient_run(struct patient *patient, const struct patient_work *work, void *shared,
-                const uint64_t *pieces, size_t count, int64_t patience, void *ret_results,
+                const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
                 bool *ret_done, struct berth_error *error);
 
 #endif

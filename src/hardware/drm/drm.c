@@ -11,7 +11,7 @@
 /* How deep bridges are nested, and how many directories are looked at, when there is nothing but
  * the tree of devices. */
 #define WALK_DEEPEST 16
-#define WALK_MOST    4096
+#define WALK_MAX     4096
 
 /* Whether the name is this prefix and a number: card0, not card0-DP-1. */
 static bool is_numbered(const char *name, const char *prefix)
@@ -185,7 +185,7 @@ static int walk_into(const struct root *root, struct walks *walks, const char *p
         struct text below = {0};
         struct walk *walk;
 
-        if (code < 0 || walks->count >= WALK_MOST || !is_wanted(*name))
+        if (code < 0 || walks->count >= WALK_MAX || !is_wanted(*name))
             continue;
         text_append_format(&below, "%s/%s", path, *name);
         walk = text_failed(&below) ? NULL : vector_append(walks);

@@ -2,8 +2,8 @@
  *
  * The kernel's graphics devices, whoever made them.
  */
-#ifndef HARDWARE_DRM_H
-#define HARDWARE_DRM_H
+#ifndef HARDWARE_DRM_DRM_H
+#define HARDWARE_DRM_DRM_H
 
 #include <berth/error.h>
 #include <stdbool.h>

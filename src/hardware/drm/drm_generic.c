@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "hardware/drm/drm_gpu.h"
 #include "hardware/sysfs/hwmon.h"
@@ -15,7 +15,7 @@
 #include "hardware/sysfs/pci_names.h"
 
 /* More than any GPU runs at: larger numbers are lies. */
-#define HERTZ_MOST UINT64_C(100000000000)
+#define HERTZ_MAX UINT64_C(100000000000)
 
 static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
 {
@@ -78,7 +78,7 @@ static void read_frequency(const struct root *root, const char *path, struct loa
 
     if (root_list(root, &names, "%s/devfreq", path) == 0 && names.count > 0)
         hertz = root_number(root, "%s/devfreq/%s/cur_freq", path, names.items[0]);
-    if (hertz.known && hertz.value <= HERTZ_MOST)
+    if (hertz.known && hertz.value <= HERTZ_MAX)
         load->frequency = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
     string_list_finish(&names);
 }
@@ -109,7 +109,7 @@ static int read_device(struct vendor_context *context, const struct found *wante
 
 const struct vendor_table dri_table = {
     .vendor = VENDOR_DRI,
-    .patience = DRM_GPU_PATIENCE,
+    .timeout = DRM_GPU_TIMEOUT,
     .lane = LANE_SYSFS,
     .list = list,
     .read = read_device,

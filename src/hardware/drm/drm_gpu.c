@@ -38,9 +38,9 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
             return error_set_memory(error);
         return 0;
     }
-    if (id.index > DEVICE_INDEX_MOST)
+    if (id.index > DEVICE_INDEX_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d devices, found more",
-                         DEVICE_INDEX_MOST + 1);
+                         DEVICE_INDEX_MAX + 1);
     found = add_found(&sight->found, id, drm->path);
     if (found == NULL)
         return error_set_memory(error);

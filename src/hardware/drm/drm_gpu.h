@@ -2,8 +2,8 @@
  *
  * What is done in the same way for every GPU that is known by its DRM device alone.
  */
-#ifndef HARDWARE_DRM_GPU_H
-#define HARDWARE_DRM_GPU_H
+#ifndef HARDWARE_DRM_DRM_GPU_H
+#define HARDWARE_DRM_DRM_GPU_H
 
 #include <berth/error.h>
 
@@ -13,7 +13,7 @@
 #include "hardware/vendors.h"
 
 /* How long a step takes at most, unless a driver hangs. */
-#define DRM_GPU_PATIENCE (DURATION_SECOND / 10)
+#define DRM_GPU_TIMEOUT (DURATION_SECOND / 10)
 
 /* A vendor's `list`: adds what the table claims, counted from 0, keyed by path. One that programs
  * here cannot get at is left out, with a problem that names it. */

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "hardware/drm/drm_gpu.h"
+#include "hardware/intel/intel_memory.h"
 #include "hardware/sysfs/energy.h"
 #include "hardware/sysfs/hwmon.h"
-#include "hardware/intel/intel_memory.h"
 #include "hardware/sysfs/pci_names.h"
 
 #define HERTZ_PER_MEGAHERTZ 1000000
 /* More than any GPU runs at, or has: larger numbers are lies. */
-#define MEGAHERTZ_MOST 100000
+#define MEGAHERTZ_MAX 100000
 
 static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
 {
@@ -30,7 +30,7 @@ static struct optional_number tiles_memory(const struct root *root, const char *
 {
     struct optional_number total = {0};
 
-    for (unsigned tile = 0; tile < DEVICE_TILES_MOST; tile++) {
+    for (unsigned tile = 0; tile < DEVICE_TILES_MAX; tile++) {
         struct optional_number size =
             root_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
 
@@ -64,12 +64,12 @@ static struct optional_number count_tiles(const struct root *root, const struct 
     unsigned count = 0;
 
     if (drm->driver != NULL && strcmp(drm->driver, "xe") == 0) {
-        while (count < DEVICE_TILES_MOST && root_has(root, "%s/tile%u", drm->path, count))
+        while (count < DEVICE_TILES_MAX && root_has(root, "%s/tile%u", drm->path, count))
             count++;
     } else if (drm->driver != NULL && strcmp(drm->driver, "i915") == 0) {
         if (!has_gt_of_each_tile(root, drm->path))
             return optional_number_of(1);
-        while (drm->card != NULL && count < DEVICE_TILES_MOST &&
+        while (drm->card != NULL && count < DEVICE_TILES_MAX &&
                root_has(root, "%s/drm/%s/gt/gt%u", drm->path, drm->card, count))
             count++;
     }
@@ -122,7 +122,7 @@ static void read_frequency(const struct root *root, const struct drm_device *drm
         megahertz = root_number(root, "%s/drm/%s/gt/gt0/rps_act_freq_mhz", drm->path, drm->card);
     if (!megahertz.known && drm->card != NULL)
         megahertz = root_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
-    if (megahertz.known && megahertz.value <= MEGAHERTZ_MOST)
+    if (megahertz.known && megahertz.value <= MEGAHERTZ_MAX)
         load->frequency = figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
                                          clock_read(CLOCK_REALTIME));
 }
@@ -179,7 +179,7 @@ const struct vendor_table intel_table = {
     .vendor = VENDOR_INTEL,
     .drivers = drivers,
     .pci_vendor = 0x8086,
-    .patience = DRM_GPU_PATIENCE,
+    .timeout = DRM_GPU_TIMEOUT,
     .lane = LANE_SYSFS,
     .list = list,
     .read = read_device,

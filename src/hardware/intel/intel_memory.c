@@ -20,20 +20,20 @@ _Static_assert(sizeof(struct xe_query) == 40 && sizeof(struct xe_region) == 88 &
                "as xe has them");
 
 /* Answers have a few hundred bytes. */
-#define ANSWER_LONGEST 65536
+#define ANSWER_MAX 65536
 
 static bool ask_i915(const struct intel_driver *driver, struct i915_query_item *item)
 {
     struct i915_query query = {.count = 1, .items = (uintptr_t)item};
 
     return driver->control(driver->own, I915_REQUEST_QUERY, &query) == 0 && item->length > 0 &&
-           item->length <= ANSWER_LONGEST;
+           item->length <= ANSWER_MAX;
 }
 
 static bool ask_xe(const struct intel_driver *driver, struct xe_query *query)
 {
     return driver->control(driver->own, XE_REQUEST_QUERY, query) == 0 && query->size > 0 &&
-           query->size <= ANSWER_LONGEST;
+           query->size <= ANSWER_MAX;
 }
 
 /* Adds a region of the device's own. What is free is known when some of it is not: a driver that

@@ -2,8 +2,8 @@
  *
  * How much memory of its own an Intel GPU has, by asking its driver: sysfs does not tell.
  */
-#ifndef HARDWARE_INTEL_MEMORY_H
-#define HARDWARE_INTEL_MEMORY_H
+#ifndef HARDWARE_INTEL_INTEL_MEMORY_H
+#define HARDWARE_INTEL_INTEL_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include "hardware/sysfs/locality.h"
 
 /* More GPUs than any machine has: a library that counts more than these lies. */
-#define GPUS_MOST 256
+#define GPUS_MAX 256
 
 static struct device_id gpu_id(size_t index)
 {
@@ -152,13 +152,13 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
 
     if (number != NVML_SUCCESS)
         return nvidia_error(nvml, number, error, "NVML: wanted to count the GPUs");
-    if (count > GPUS_MOST) {
+    if (count > GPUS_MAX) {
         if (problem_list_add(&sight->problems, "nvidia",
-                             "NVML: wanted at most %d GPUs, found a count of %u", GPUS_MOST,
+                             "NVML: wanted at most %d GPUs, found a count of %u", GPUS_MAX,
                              count) < 0)
             return error_set_memory(error);
         /* Then what the kernel has is the better count. */
-        count = gpus->count > 0 && gpus->count < GPUS_MOST ? (unsigned)gpus->count : GPUS_MOST;
+        count = gpus->count > 0 && gpus->count < GPUS_MAX ? (unsigned)gpus->count : GPUS_MAX;
     }
     for (unsigned i = 0; i < count && code == 0; i++)
         code = list_index(context, nvml, i, sight, error);
@@ -174,7 +174,7 @@ static size_t index_of(const struct nvml *nvml, const struct nvidia_gpu *gpu, si
 
     if (nvml == NULL || gpu->asleep || nvml->by_pci == NULL || nvml->index == NULL ||
         nvml->by_pci(pci_format(gpu->pci).text, &handle) != NVML_SUCCESS ||
-        nvml->index(handle, &index) != NVML_SUCCESS || index >= GPUS_MOST)
+        nvml->index(handle, &index) != NVML_SUCCESS || index >= GPUS_MAX)
         return place;
     return index;
 }
@@ -197,7 +197,7 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
 {
     int code = 0;
 
-    for (size_t i = 0; i < gpus->count && i < GPUS_MOST && code == 0; i++) {
+    for (size_t i = 0; i < gpus->count && i < GPUS_MAX && code == 0; i++) {
         const struct nvidia_gpu *gpu = &gpus->items[i];
         size_t index = index_of(nvml, gpu, i);
         struct found *found = NULL;
@@ -355,7 +355,7 @@ const struct vendor_table nvidia_table = {
     .vendor = VENDOR_NVIDIA,
     .drivers = drivers,
     .pci_vendor = 0,
-    .patience = DURATION_SECOND / 2,
+    .timeout = DURATION_SECOND / 2,
     .lane = LANE_NVIDIA,
     .list = list,
     .read = read,

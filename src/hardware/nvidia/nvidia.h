@@ -3,19 +3,19 @@
  * NVIDIA's GPUs: what the parts of their vendor table share. Facts come from NVML (nvml.h), and of
  * a GPU that sleeps, which NVML would wake, from sysfs and the kernel driver's files in /proc.
  */
-#ifndef HARDWARE_NVIDIA_H
-#define HARDWARE_NVIDIA_H
+#ifndef HARDWARE_NVIDIA_NVIDIA_H
+#define HARDWARE_NVIDIA_NVIDIA_H
 
 #include <berth/error.h>
 #include <stdbool.h>
 
 #include "base/vector.h"
-#include "hardware/nvidia/nvml.h"
 #include "hardware/findings.h"
+#include "hardware/nvidia/nvml.h"
 #include "hardware/vendors.h"
 
 /* The largest minor number of a device file. */
-#define NVIDIA_MINOR_MOST 0xfffff
+#define NVIDIA_MINOR_MAX 0xfffff
 
 /* A GPU that the kernel's nvidia driver has. */
 struct nvidia_gpu {
@@ -78,7 +78,7 @@ bool nvidia_answered(struct nvidia_asked *asked, int code);
      nvidia_answered((asked), (asked)->nvml->function((asked)->handle, __VA_ARGS__)))
 
 /* More memory than this is not believed; NVML_NOT_AVAILABLE is not either. */
-#define NVIDIA_MEMORY_MOST (UINT64_C(1) << 50)
+#define NVIDIA_MEMORY_MAX (UINT64_C(1) << 50)
 
 /* The PCI address of what NVML describes; unknown when it makes no sense. */
 struct pci_address nvidia_pci(const struct nvml_pci_info *info);

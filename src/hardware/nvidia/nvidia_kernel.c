@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
-#include "hardware/sysfs/locality.h"
 #include "hardware/nvidia/nvidia.h"
+#include "hardware/sysfs/locality.h"
 
 void nvidia_gpu_list_finish(struct nvidia_gpu_list *list)
 {
@@ -155,7 +155,7 @@ static struct optional_number information_minor(const struct root_value *file)
     struct optional_number minor = {0};
 
     minor.known = digits != NULL &&
-                  quantity_parse_number(digits, 0, NVIDIA_MINOR_MOST, &minor.value, NULL) == 0;
+                  quantity_parse_number(digits, 0, NVIDIA_MINOR_MAX, &minor.value, NULL) == 0;
     free(digits);
     return minor;
 }

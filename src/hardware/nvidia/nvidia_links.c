@@ -6,8 +6,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "hardware/sysfs/locality.h"
 #include "hardware/nvidia/nvidia.h"
+#include "hardware/sysfs/locality.h"
 
 /* A GPU among those whose links are wanted. */
 struct end {
@@ -116,7 +116,7 @@ static void follow_lanes(struct ends *ends, size_t from)
 
     if (asked->nvml->link_state == NULL)
         return;
-    for (unsigned lane = 0; lane < NVML_LINKS_MOST && asked->lost == 0; lane++) {
+    for (unsigned lane = 0; lane < NVML_LINKS_MAX && asked->lost == 0; lane++) {
         int active = 0;
         int code = asked->nvml->link_state(asked->handle, lane, &active);
 

@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
-#include "hardware/sysfs/locality.h"
 #include "hardware/nvidia/nvidia.h"
+#include "hardware/sysfs/locality.h"
 
 /* More instances than any GPU has: 7, so far. */
-#define INSTANCES_MOST 64
+#define INSTANCES_MAX 64
 
 /* The number of the capability's device file, by which the driver decides who may use an instance:
  * "DeviceFileMinor: 30" and more lines. */
@@ -169,12 +169,12 @@ int nvidia_read_instances(struct nvidia_asked *parent, const char *path,
                           struct berth_error *error)
 {
     const struct nvml *nvml = parent->nvml;
-    unsigned most = 0;
+    unsigned max = 0;
     int code = 0;
 
-    if (nvml->mig_by_index == NULL || !nvidia_ask(parent, mig_most, &most))
+    if (nvml->mig_by_index == NULL || !nvidia_ask(parent, mig_max, &max))
         return 0;
-    for (unsigned i = 0; i < most && i < INSTANCES_MOST && code == 0; i++) {
+    for (unsigned i = 0; i < max && i < INSTANCES_MAX && code == 0; i++) {
         nvml_device handle = NULL;
 
         /* There may be fewer than could be, with holes in between. */

@@ -58,7 +58,7 @@ static int add_use(const struct listing *listing, const char *entry, struct nvid
     use->draws = listing->draws;
     use->gpu_instance = process.gpu_instance;
     use->compute_instance = process.compute_instance;
-    if (process.memory <= NVIDIA_MEMORY_MOST)
+    if (process.memory <= NVIDIA_MEMORY_MAX)
         use->memory = optional_number_of(process.memory);
     return 0;
 }
@@ -76,16 +76,16 @@ static int list_once(struct nvidia_asked *asked, const struct listing *listing, 
     if (entries == NULL)
         return BERTH_ERROR_MEMORY;
     number = listing->call(asked->handle, &count, entries);
-    *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MOST;
+    *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MAX;
     if (nvidia_answered(asked, number)) {
         for (unsigned i = 0; i < count && i < *room && code == 0; i++)
             code = add_use(listing, (const char *)entries + i * listing->size, uses);
     }
     free(entries);
     /* There may be more by the next attempt. */
-    *room = count <= *room ? *room * 2 : count <= DEVICE_PROCESSES_MOST - 8 ? count + 8 : count;
-    if (*room > DEVICE_PROCESSES_MOST)
-        *room = DEVICE_PROCESSES_MOST;
+    *room = count <= *room ? *room * 2 : count <= DEVICE_PROCESSES_MAX - 8 ? count + 8 : count;
+    if (*room > DEVICE_PROCESSES_MAX)
+        *room = DEVICE_PROCESSES_MAX;
     return code;
 }
 
@@ -172,7 +172,7 @@ int nvidia_uses_keep(const struct nvidia_use_list *uses, const struct nvidia_use
     struct device_process *last = NULL;
 
     vector_for_each (use, uses) {
-        if (!is_of(use, instance) || device->processes.count >= DEVICE_PROCESSES_MOST)
+        if (!is_of(use, instance) || device->processes.count >= DEVICE_PROCESSES_MAX)
             continue;
         /* They are in order: one that is on several instances of a GPU comes several times in a
          * row, and has the memory of all of them. */

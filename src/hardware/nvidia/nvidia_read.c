@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/utf8.h"
-#include "hardware/sysfs/locality.h"
 #include "hardware/nvidia/nvidia.h"
+#include "hardware/sysfs/locality.h"
 
 /* Beyond these a figure is not believed. */
-#define DEGREES_MOST    300
-#define MILLIWATTS_MOST 100000000
-#define MEGAHERTZ_MOST  100000
-#define CAPABILITY_MOST 999
-#define PERCENT_MOST    100
-#define DEGREES_LEAST   (-100)
+#define DEGREES_MAX    300
+#define MILLIWATTS_MAX 100000000
+#define MEGAHERTZ_MAX  100000
+#define CAPABILITY_MAX 999
+#define PERCENT_MAX    100
+#define DEGREES_MIN    (-100)
 
 bool nvidia_answered(struct nvidia_asked *asked, int code)
 {
@@ -103,7 +103,7 @@ static void read_memory(struct nvidia_asked *asked)
     code = ask_memory(asked, &total, &available);
     if (code == NVML_ERROR_NOT_SUPPORTED && has_no_window(asked))
         device->kind = DEVICE_KIND_INTEGRATED;
-    if (code != NVML_SUCCESS || total == 0 || total > NVIDIA_MEMORY_MOST)
+    if (code != NVML_SUCCESS || total == 0 || total > NVIDIA_MEMORY_MAX)
         return;
     device->kind = DEVICE_KIND_DISCRETE;
     device->memory_total = optional_number_of(total);
@@ -133,10 +133,10 @@ static void read_numbers(struct nvidia_asked *asked)
     int cap_major = 0;
     int cap_minor = 0;
 
-    if (nvidia_ask(asked, minor, &minor) && minor <= NVIDIA_MINOR_MOST)
+    if (nvidia_ask(asked, minor, &minor) && minor <= NVIDIA_MINOR_MAX)
         device->minor = optional_number_of(minor);
     if (nvidia_ask(asked, capability, &cap_major, &cap_minor) && cap_major > 0 &&
-        cap_major <= CAPABILITY_MOST && cap_minor >= 0 && cap_minor <= CAPABILITY_MOST)
+        cap_major <= CAPABILITY_MAX && cap_minor >= 0 && cap_minor <= CAPABILITY_MAX)
         device->cap = (struct capability){true, (uint16_t)cap_major, (uint16_t)cap_minor};
 }
 
@@ -148,11 +148,11 @@ static void read_temperature(struct nvidia_asked *asked, struct figure *figure)
 
     /* The newer call alone can tell of frost; the older one is what most libraries have. */
     if (nvidia_ask(asked, temperature_v, &newer)) {
-        if (newer.degrees < DEGREES_LEAST || newer.degrees > DEGREES_MOST)
+        if (newer.degrees < DEGREES_MIN || newer.degrees > DEGREES_MAX)
             return;
         *figure = figure_sampled(newer.degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
     } else if (nvidia_ask(asked, temperature, NVML_TEMPERATURE_GPU, &degrees) &&
-               degrees <= DEGREES_MOST)
+               degrees <= DEGREES_MAX)
         *figure = figure_sampled(degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
 }
 
@@ -163,14 +163,14 @@ static void read_load(struct nvidia_asked *asked)
     unsigned milliwatts = 0;
     unsigned megahertz = 0;
 
-    if (nvidia_ask(asked, utilization, &busy) && busy.gpu <= PERCENT_MOST)
+    if (nvidia_ask(asked, utilization, &busy) && busy.gpu <= PERCENT_MAX)
         load->utilization = figure_sampled(busy.gpu * INT64_C(10), clock_read(CLOCK_REALTIME));
     read_temperature(asked, &load->temperature);
-    if (nvidia_ask(asked, power, &milliwatts) && milliwatts <= MILLIWATTS_MOST)
+    if (nvidia_ask(asked, power, &milliwatts) && milliwatts <= MILLIWATTS_MAX)
         load->power = figure_sampled(milliwatts, clock_read(CLOCK_REALTIME));
     if ((nvidia_ask(asked, clock, NVML_CLOCK_SM, &megahertz) ||
          nvidia_ask(asked, clock, NVML_CLOCK_GRAPHICS, &megahertz)) &&
-        megahertz <= MEGAHERTZ_MOST)
+        megahertz <= MEGAHERTZ_MAX)
         load->frequency = figure_sampled(megahertz * INT64_C(1000000), clock_read(CLOCK_REALTIME));
 }
 

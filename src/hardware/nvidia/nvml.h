@@ -4,8 +4,8 @@
  * documentation, since the library is loaded while running and nothing of NVIDIA's is needed to
  * build. Layouts are the library's and are asserted below.
  */
-#ifndef HARDWARE_NVML_H
-#define HARDWARE_NVML_H
+#ifndef HARDWARE_NVIDIA_NVML_H
+#define HARDWARE_NVIDIA_NVML_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,7 +51,7 @@ enum {
 };
 
 /* More than any GPU has: 18 on Blackwell. */
-#define NVML_LINKS_MOST 64
+#define NVML_LINKS_MAX 64
 
 /* Sizes that the library documents as enough. */
 #define NVML_NAME_SIZE 96
@@ -194,72 +194,71 @@ NVML_ASSERT_PLACE(nvml_process_wide, protected_memory, 24);
 
 /* X(member, symbol, whether nothing works without it, parameters): every function that we use.
  * All return an nvml_return, as an int, since newer libraries have more of them. */
-#define NVML_FUNCTIONS(X)                                                                         \
-    X(init, "nvmlInit_v2", true, (void))                                                          \
-    X(init_with_flags, "nvmlInitWithFlags", false, (unsigned flags))                              \
-    X(shutdown, "nvmlShutdown", true, (void))                                                     \
-    X(count, "nvmlDeviceGetCount_v2", true, (unsigned *ret_count))                                \
-    X(by_index, "nvmlDeviceGetHandleByIndex_v2", true, (unsigned index, nvml_device *ret_device)) \
-    X(by_pci, "nvmlDeviceGetHandleByPciBusId_v2", false,                                          \
-      (const char *address, nvml_device *ret_device))                                             \
-    X(index, "nvmlDeviceGetIndex", false, (nvml_device device, unsigned *ret_index))              \
-    X(name, "nvmlDeviceGetName", false, (nvml_device device, char *name, unsigned size))          \
-    X(uuid, "nvmlDeviceGetUUID", false, (nvml_device device, char *uuid, unsigned size))          \
-    X(minor, "nvmlDeviceGetMinorNumber", false, (nvml_device device, unsigned *ret_minor))        \
-    X(pci, "nvmlDeviceGetPciInfo_v3", false,                                                      \
-      (nvml_device device, struct nvml_pci_info * ret_info))                                      \
-    X(memory, "nvmlDeviceGetMemoryInfo", false,                                                   \
-      (nvml_device device, struct nvml_memory * ret_memory))                                      \
-    X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", false,                                             \
-      (nvml_device device, struct nvml_memory_v2 * memory))                                       \
-    X(bar1_memory, "nvmlDeviceGetBAR1MemoryInfo", false,                                          \
-      (nvml_device device, struct nvml_bar1_memory * ret_memory))                                 \
-    X(utilization, "nvmlDeviceGetUtilizationRates", false,                                        \
-      (nvml_device device, struct nvml_utilization * ret_utilization))                            \
-    X(temperature, "nvmlDeviceGetTemperature", false,                                             \
-      (nvml_device device, int sensor, unsigned *ret_degrees))                                    \
-    X(temperature_v, "nvmlDeviceGetTemperatureV", false,                                          \
-      (nvml_device device, struct nvml_temperature * temperature))                                \
-    X(power, "nvmlDeviceGetPowerUsage", false, (nvml_device device, unsigned *ret_milliwatts))    \
-    X(clock, "nvmlDeviceGetClockInfo", false,                                                     \
-      (nvml_device device, int clock, unsigned *ret_megahertz))                                   \
-    X(capability, "nvmlDeviceGetCudaComputeCapability", false,                                    \
-      (nvml_device device, int *ret_major, int *ret_minor))                                       \
-    X(ecc_errors, "nvmlDeviceGetTotalEccErrors", false,                                           \
-      (nvml_device device, int kind, int counter, unsigned long long *ret_count))                 \
-    X(remapped_rows, "nvmlDeviceGetRemappedRows", false,                                          \
-      (nvml_device device, unsigned *ret_corrected, unsigned *ret_uncorrected,                    \
-       unsigned *ret_pending, unsigned *ret_failed))                                              \
-    X(retired_pending, "nvmlDeviceGetRetiredPagesPendingStatus", false,                           \
-      (nvml_device device, int *ret_pending))                                                     \
-    X(mig_mode, "nvmlDeviceGetMigMode", false,                                                    \
-      (nvml_device device, unsigned *ret_current, unsigned *ret_pending))                         \
-    X(mig_most, "nvmlDeviceGetMaxMigDeviceCount", false,                                          \
-      (nvml_device device, unsigned *ret_count))                                                  \
-    X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", false,                                 \
-      (nvml_device device, unsigned index, nvml_device *ret_instance))                            \
-    X(gpu_instance, "nvmlDeviceGetGpuInstanceId", false, (nvml_device device, unsigned *ret_id))  \
-    X(compute_instance, "nvmlDeviceGetComputeInstanceId", false,                                  \
-      (nvml_device device, unsigned *ret_id))                                                     \
-    X(compute_v1, "nvmlDeviceGetComputeRunningProcesses", false, NVML_PROCESSES)                  \
-    X(compute_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false, NVML_PROCESSES)               \
-    X(compute_v3, "nvmlDeviceGetComputeRunningProcesses_v3", false, NVML_PROCESSES)               \
-    X(graphics_v1, "nvmlDeviceGetGraphicsRunningProcesses", false, NVML_PROCESSES)                \
-    X(graphics_v2, "nvmlDeviceGetGraphicsRunningProcesses_v2", false, NVML_PROCESSES)             \
-    X(graphics_v3, "nvmlDeviceGetGraphicsRunningProcesses_v3", false, NVML_PROCESSES)             \
-    X(mps_v1, "nvmlDeviceGetMPSComputeRunningProcesses", false, NVML_PROCESSES)                   \
-    X(mps_v2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", false, NVML_PROCESSES)                \
-    X(mps_v3, "nvmlDeviceGetMPSComputeRunningProcesses_v3", false, NVML_PROCESSES)                \
-    X(link_state, "nvmlDeviceGetNvLinkState", false,                                              \
-      (nvml_device device, unsigned link, int *ret_active))                                       \
-    X(link_remote_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2", false,                              \
-      (nvml_device device, unsigned link, struct nvml_pci_info *ret_info))                        \
-    X(link_remote_type, "nvmlDeviceGetNvLinkRemoteDeviceType", false,                             \
-      (nvml_device device, unsigned link, int *ret_type))                                         \
-    X(common_ancestor, "nvmlDeviceGetTopologyCommonAncestor", false,                              \
-      (nvml_device device, nvml_device other, int *ret_level))                                    \
-    /* Never called: that they are there tells the layout of what compute_v3 fills in. */         \
-    X(protected_memory_sizes, "nvmlDeviceGetConfComputeMemSizeInfo", false, (void))               \
+#define NVML_FUNCTIONS(X)                                                                          \
+    X(init, "nvmlInit_v2", true, (void))                                                           \
+    X(init_with_flags, "nvmlInitWithFlags", false, (unsigned flags))                               \
+    X(shutdown, "nvmlShutdown", true, (void))                                                      \
+    X(count, "nvmlDeviceGetCount_v2", true, (unsigned *ret_count))                                 \
+    X(by_index, "nvmlDeviceGetHandleByIndex_v2", true, (unsigned index, nvml_device *ret_device))  \
+    X(by_pci, "nvmlDeviceGetHandleByPciBusId_v2", false,                                           \
+      (const char *address, nvml_device *ret_device))                                              \
+    X(index, "nvmlDeviceGetIndex", false, (nvml_device device, unsigned *ret_index))               \
+    X(name, "nvmlDeviceGetName", false, (nvml_device device, char *name, unsigned size))           \
+    X(uuid, "nvmlDeviceGetUUID", false, (nvml_device device, char *uuid, unsigned size))           \
+    X(minor, "nvmlDeviceGetMinorNumber", false, (nvml_device device, unsigned *ret_minor))         \
+    X(pci, "nvmlDeviceGetPciInfo_v3", false,                                                       \
+      (nvml_device device, struct nvml_pci_info * ret_info))                                       \
+    X(memory, "nvmlDeviceGetMemoryInfo", false,                                                    \
+      (nvml_device device, struct nvml_memory * ret_memory))                                       \
+    X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", false,                                              \
+      (nvml_device device, struct nvml_memory_v2 * memory))                                        \
+    X(bar1_memory, "nvmlDeviceGetBAR1MemoryInfo", false,                                           \
+      (nvml_device device, struct nvml_bar1_memory * ret_memory))                                  \
+    X(utilization, "nvmlDeviceGetUtilizationRates", false,                                         \
+      (nvml_device device, struct nvml_utilization * ret_utilization))                             \
+    X(temperature, "nvmlDeviceGetTemperature", false,                                              \
+      (nvml_device device, int sensor, unsigned *ret_degrees))                                     \
+    X(temperature_v, "nvmlDeviceGetTemperatureV", false,                                           \
+      (nvml_device device, struct nvml_temperature * temperature))                                 \
+    X(power, "nvmlDeviceGetPowerUsage", false, (nvml_device device, unsigned *ret_milliwatts))     \
+    X(clock, "nvmlDeviceGetClockInfo", false,                                                      \
+      (nvml_device device, int clock, unsigned *ret_megahertz))                                    \
+    X(capability, "nvmlDeviceGetCudaComputeCapability", false,                                     \
+      (nvml_device device, int *ret_major, int *ret_minor))                                        \
+    X(ecc_errors, "nvmlDeviceGetTotalEccErrors", false,                                            \
+      (nvml_device device, int kind, int counter, unsigned long long *ret_count))                  \
+    X(remapped_rows, "nvmlDeviceGetRemappedRows", false,                                           \
+      (nvml_device device, unsigned *ret_corrected, unsigned *ret_uncorrected,                     \
+       unsigned *ret_pending, unsigned *ret_failed))                                               \
+    X(retired_pending, "nvmlDeviceGetRetiredPagesPendingStatus", false,                            \
+      (nvml_device device, int *ret_pending))                                                      \
+    X(mig_mode, "nvmlDeviceGetMigMode", false,                                                     \
+      (nvml_device device, unsigned *ret_current, unsigned *ret_pending))                          \
+    X(mig_max, "nvmlDeviceGetMaxMigDeviceCount", false, (nvml_device device, unsigned *ret_count)) \
+    X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", false,                                  \
+      (nvml_device device, unsigned index, nvml_device *ret_instance))                             \
+    X(gpu_instance, "nvmlDeviceGetGpuInstanceId", false, (nvml_device device, unsigned *ret_id))   \
+    X(compute_instance, "nvmlDeviceGetComputeInstanceId", false,                                   \
+      (nvml_device device, unsigned *ret_id))                                                      \
+    X(compute_v1, "nvmlDeviceGetComputeRunningProcesses", false, NVML_PROCESSES)                   \
+    X(compute_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false, NVML_PROCESSES)                \
+    X(compute_v3, "nvmlDeviceGetComputeRunningProcesses_v3", false, NVML_PROCESSES)                \
+    X(graphics_v1, "nvmlDeviceGetGraphicsRunningProcesses", false, NVML_PROCESSES)                 \
+    X(graphics_v2, "nvmlDeviceGetGraphicsRunningProcesses_v2", false, NVML_PROCESSES)              \
+    X(graphics_v3, "nvmlDeviceGetGraphicsRunningProcesses_v3", false, NVML_PROCESSES)              \
+    X(mps_v1, "nvmlDeviceGetMPSComputeRunningProcesses", false, NVML_PROCESSES)                    \
+    X(mps_v2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", false, NVML_PROCESSES)                 \
+    X(mps_v3, "nvmlDeviceGetMPSComputeRunningProcesses_v3", false, NVML_PROCESSES)                 \
+    X(link_state, "nvmlDeviceGetNvLinkState", false,                                               \
+      (nvml_device device, unsigned link, int *ret_active))                                        \
+    X(link_remote_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2", false,                               \
+      (nvml_device device, unsigned link, struct nvml_pci_info *ret_info))                         \
+    X(link_remote_type, "nvmlDeviceGetNvLinkRemoteDeviceType", false,                              \
+      (nvml_device device, unsigned link, int *ret_type))                                          \
+    X(common_ancestor, "nvmlDeviceGetTopologyCommonAncestor", false,                               \
+      (nvml_device device, nvml_device other, int *ret_level))                                     \
+    /* Never called: that they are there tells the layout of what compute_v3 fills in. */          \
+    X(protected_memory_sizes, "nvmlDeviceGetConfComputeMemSizeInfo", false, (void))                \
     X(process_details, "nvmlDeviceGetRunningProcessDetailList", false, (void))
 
 /* An array of the struct that belongs to the version; *count is its room, then how many there are.

@@ -13,7 +13,7 @@
 
 #define NODE_DIRECTORY "/dev/dri/"
 
-enum { NODES_MOST = 4096, NUMBER_LONGEST = 8 };
+enum { NODES_MAX = 4096, NUMBER_MAX = 8 };
 
 /* renderD128 or card0. */
 static bool is_node_name(const char *name)
@@ -27,7 +27,7 @@ static bool is_node_name(const char *name)
         if (strncmp(name, beginnings[i], length) != 0)
             continue;
         digits = strspn(name + length, "0123456789");
-        return digits > 0 && digits <= NUMBER_LONGEST && name[length + digits] == '\0';
+        return digits > 0 && digits <= NUMBER_MAX && name[length + digits] == '\0';
     }
     return false;
 }
@@ -101,7 +101,7 @@ static int need_by_name(struct node_list *list, const struct root *root, const c
         }
     }
     *ret_node = NULL;
-    if (list->count >= NODES_MOST)
+    if (list->count >= NODES_MAX)
         return 0;
     node = vector_append(list);
     if (node == NULL)

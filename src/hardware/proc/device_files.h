@@ -2,16 +2,16 @@
  *
  * Device files of DRM devices by name, and whose they are; between the files of uses.h only.
  */
-#ifndef HARDWARE_USES_NODES_H
-#define HARDWARE_USES_NODES_H
+#ifndef HARDWARE_PROC_DEVICE_FILES_H
+#define HARDWARE_PROC_DEVICE_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/vector.h"
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/proc/proc_scan.h"
+#include "hardware/sysfs/sysroot.h"
 #include "model/pci.h"
 
 #define NODE_NAME_SIZE 32

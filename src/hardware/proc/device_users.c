@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "hardware/proc/proc_scan.h"
 
 /* What is measured over less time is noise. */
-#define ELAPSED_LEAST (50 * DURATION_SECOND / 1000)
+#define ELAPSED_MIN (50 * DURATION_SECOND / 1000)
 
 struct uses {
     struct look before; /* empty: there was none, or one that did not show everything */
@@ -53,7 +53,7 @@ static int add_processes(const struct look *look, size_t device, size_t *place,
             processes->count == 0 ? NULL : &processes->items[processes->count - 1];
 
         if (last == NULL || last->pid != use->pid) {
-            if (processes->count == DEVICE_PROCESSES_MOST)
+            if (processes->count == DEVICE_PROCESSES_MAX)
                 continue;
             last = vector_append(processes);
             if (last == NULL)
@@ -70,7 +70,7 @@ static int add_processes(const struct look *look, size_t device, size_t *place,
 static bool is_measurable(const struct uses *uses, const struct look *look)
 {
     return uses->has_before && look->is_whole &&
-           look->began_at - uses->before.began_at >= ELAPSED_LEAST;
+           look->began_at - uses->before.began_at >= ELAPSED_MIN;
 }
 
 static struct figure utilization_of(const struct uses *uses, struct look *look, size_t place)

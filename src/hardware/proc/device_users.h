@@ -2,14 +2,14 @@
  *
  * Who uses which device, by /proc.
  */
-#ifndef HARDWARE_USES_H
-#define HARDWARE_USES_H
+#ifndef HARDWARE_PROC_DEVICE_USERS_H
+#define HARDWARE_PROC_DEVICE_USERS_H
 
 #include <berth/error.h>
 #include <stdint.h>
 
-#include "hardware/sysfs/sysroot.h"
 #include "hardware/findings.h"
+#include "hardware/sysfs/sysroot.h"
 
 /* What is kept from scan to scan: how long each engine had been busy. Zeroed memory is none yet. */
 struct uses;
@@ -38,7 +38,7 @@ int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
 
 /* Fills in uid, command, container, start and what it says of a lease of the process with this pid,
  * as far as is known: the command line with blanks between its parts, control characters and bytes
- * that are no UTF-8 replaced, at most PROCESS_TEXT_LONGEST bytes; else its name. The container is
+ * that are no UTF-8 replaced, at most PROCESS_TEXT_MAX bytes; else its name. The container is
  * the id that docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its
  * cgroup. The uid is the effective one. Fails with BERTH_ERROR_NOT_FOUND when there is no such
  * process, or _MEMORY. */

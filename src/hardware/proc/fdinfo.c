@@ -6,7 +6,7 @@
 #include "base/count.h"
 #include "base/text/span.h"
 
-enum { REGIONS_MOST = 32 };
+enum { REGIONS_MAX = 32 };
 
 /* A kind of memory. */
 struct region {
@@ -18,7 +18,7 @@ struct region {
 
 struct parser {
     struct fdinfo *out;
-    struct region regions[REGIONS_MOST];
+    struct region regions[REGIONS_MAX];
     size_t region_count;
 };
 
@@ -140,7 +140,7 @@ static void take_capacity(struct parser *parser, struct span name, struct span v
 
     take_in_unit(&number, value, "");
     if (engine != NULL && number.known && number.value >= 1 &&
-        number.value <= FDINFO_CAPACITY_MOST && engine->capacity == 1)
+        number.value <= FDINFO_CAPACITY_MAX && engine->capacity == 1)
         engine->capacity = number.value;
 }
 

@@ -3,8 +3,8 @@
  * What the kernel says of an open DRM device: the text of /proc/PID/fdinfo/FD, by the rules of
  * drm-usage-stats. Pure.
  */
-#ifndef HARDWARE_FDINFO_H
-#define HARDWARE_FDINFO_H
+#ifndef HARDWARE_PROC_FDINFO_H
+#define HARDWARE_PROC_FDINFO_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +14,9 @@
 #include "model/pci.h"
 
 /* No driver has half as many; those beyond are left out. */
-#define FDINFO_ENGINES_MOST  32
-#define FDINFO_NAME_SIZE     32
-#define FDINFO_CAPACITY_MOST 1024
+#define FDINFO_ENGINES_MAX  32
+#define FDINFO_NAME_SIZE    32
+#define FDINFO_CAPACITY_MAX 1024
 
 /* A class of engines: render, video, ... How much of it the client has used since it began, in
  * time, or in cycles out of those that the engine has made. */
@@ -25,7 +25,7 @@ struct fdinfo_engine {
     struct optional_number busy; /* nanoseconds */
     struct optional_number cycles;
     struct optional_number total_cycles;
-    uint64_t capacity; /* how many engines there are, 1 to FDINFO_CAPACITY_MOST */
+    uint64_t capacity; /* how many engines there are, 1 to FDINFO_CAPACITY_MAX */
 };
 
 struct fdinfo {
@@ -33,7 +33,7 @@ struct fdinfo {
     struct pci_address pci;
     struct optional_number client; /* the same for all descriptors of one open file */
     struct optional_number memory; /* bytes */
-    struct fdinfo_engine engines[FDINFO_ENGINES_MOST];
+    struct fdinfo_engine engines[FDINFO_ENGINES_MAX];
     size_t engine_count;
 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/system/clock.h"
 #include "base/system/container.h"
-#include "base/error.h"
 #include "base/system/process_container.h"
 #include "base/text/span.h"
 #include "base/text/utf8.h"
@@ -17,15 +17,15 @@
 #include "model/lease_mark.h"
 
 enum {
-    STATUS_LONGEST = 16384,
-    STAT_LONGEST = 1024 * 1024, /* a line for each CPU comes first */
-    GROUPS_LONGEST = 65536,
-    ENVIRONMENT_LONGEST = 1024 * 1024,
-    UTF8_LONGEST = 4,
+    STATUS_MAX = 16384,
+    STAT_MAX = 1024 * 1024, /* a line for each CPU comes first */
+    GROUPS_MAX = 65536,
+    ENVIRONMENT_MAX = 1024 * 1024,
+    UTF8_MAX = 4,
 };
 
-#define NANOSECONDS  INT64_C(1000000000)
-#define SECONDS_MOST ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
+#define NANOSECONDS INT64_C(1000000000)
+#define SECONDS_MAX ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
 
 /* The value of a line "Key:\tvalue" in /proc/PID/status; empty when there is none. */
 static struct span find_line(const struct text *status, const char *key)
@@ -65,14 +65,14 @@ static char *plain_text(struct span bytes)
     while (bytes.length > 0 && bytes.bytes[bytes.length - 1] == '\0')
         bytes.length--;
     text_append(&text, "");
-    while (at < bytes.length && text.length <= PROCESS_TEXT_LONGEST) {
+    while (at < bytes.length && text.length <= PROCESS_TEXT_MAX) {
         uint32_t character;
 
         at += utf8_decode_inert(bytes.bytes + at, bytes.length - at, &character);
         utf8_append(&text, bytes.bytes[at - 1] == '\0' ? ' ' : character);
     }
-    if (text.length > PROCESS_TEXT_LONGEST) {
-        text.length = utf8_boundary(text.bytes, PROCESS_TEXT_LONGEST);
+    if (text.length > PROCESS_TEXT_MAX) {
+        text.length = utf8_boundary(text.bytes, PROCESS_TEXT_MAX);
         text.bytes[text.length] = '\0';
     }
     return text_take(&text);
@@ -86,7 +86,7 @@ static int describe_command(const struct root *root, struct span name,
     char *plain;
 
     /* A little more than is kept: it is cut between characters. */
-    if (root_read_long(root, PROCESS_TEXT_LONGEST + UTF8_LONGEST, &words, "/proc/%llu/cmdline",
+    if (root_read_long(root, PROCESS_TEXT_MAX + UTF8_MAX, &words, "/proc/%llu/cmdline",
                        (unsigned long long)process->pid) == -ENOMEM)
         return BERTH_ERROR_MEMORY;
     command = (struct span){text_string(&words), words.length};
@@ -106,7 +106,7 @@ static int describe_command(const struct root *root, struct span name,
 static int find_container(const struct root *root, const char *who, struct text *out)
 {
     struct text groups = {0};
-    int code = root_read_long(root, GROUPS_LONGEST, &groups, "/proc/%s/cgroup", who);
+    int code = root_read_long(root, GROUPS_MAX, &groups, "/proc/%s/cgroup", who);
 
     if (code == 0)
         container_find(text_string(&groups), groups.length, out);
@@ -157,7 +157,7 @@ static int64_t boot_time(const struct root *root)
 
     if (!root->recorded)
         return clock_read(CLOCK_REALTIME) - clock_read(CLOCK_BOOTTIME);
-    if (root_read_long(root, STAT_LONGEST, &content, "/proc/stat") == 0) {
+    if (root_read_long(root, STAT_MAX, &content, "/proc/stat") == 0) {
         struct span rest = {text_string(&content), content.length};
 
         while (span_take_line(&rest, &line)) {
@@ -166,7 +166,7 @@ static int64_t boot_time(const struct root *root)
         }
     }
     text_finish(&content);
-    return seconds > SECONDS_MOST ? 0 : (int64_t)seconds * NANOSECONDS;
+    return seconds > SECONDS_MAX ? 0 : (int64_t)seconds * NANOSECONDS;
 }
 
 /* The 22nd field of /proc/PID/stat is in clock ticks since boot. The second may hold anything, but
@@ -182,7 +182,7 @@ static int64_t start_time(const struct root *root, uint64_t pid)
     struct span rest;
 
     if (boot == 0 || hertz <= 0 ||
-        root_read_long(root, STATUS_LONGEST, &content, "/proc/%llu/stat", (unsigned long long)pid) <
+        root_read_long(root, STATUS_MAX, &content, "/proc/%llu/stat", (unsigned long long)pid) <
             0) {
         text_finish(&content);
         return 0;
@@ -191,7 +191,7 @@ static int64_t start_time(const struct root *root, uint64_t pid)
     for (int i = NAME; field != NULL && i < START; i++)
         field = strchr(field + 1, ' ');
     rest = (struct span){field == NULL ? "" : field + 1, field == NULL ? 0 : strlen(field + 1)};
-    if (!span_take_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MOST)
+    if (!span_take_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MAX)
         boot = ticks = 0;
     text_finish(&content);
     return boot + (int64_t)(ticks / (uint64_t)hertz) * NANOSECONDS +
@@ -202,7 +202,7 @@ static int64_t start_time(const struct root *root, uint64_t pid)
 static int describe_mark(const struct root *root, struct device_process *process)
 {
     struct text environment = {0};
-    int code = root_read_long(root, ENVIRONMENT_LONGEST, &environment, "/proc/%llu/environ",
+    int code = root_read_long(root, ENVIRONMENT_MAX, &environment, "/proc/%llu/environ",
                               (unsigned long long)process->pid);
     struct lease_mark mark = {0};
 
@@ -211,7 +211,7 @@ static int describe_mark(const struct root *root, struct device_process *process
     free(process->said_socket);
     process->said_socket = NULL;
     process->said_lease = 0;
-    if (mark.lease != 0 && mark.socket != NULL && strlen(mark.socket) <= PROCESS_TEXT_LONGEST) {
+    if (mark.lease != 0 && mark.socket != NULL && strlen(mark.socket) <= PROCESS_TEXT_MAX) {
         process->said_lease = mark.lease;
         process->said_socket = strdup(mark.socket);
         code = process->said_socket == NULL ? -ENOMEM : 0;
@@ -224,7 +224,7 @@ int uses_describe(const struct root *root, struct device_process *process,
                   struct berth_error *error)
 {
     struct text status = {0};
-    int code = root_read_long(root, STATUS_LONGEST, &status, "/proc/%llu/status",
+    int code = root_read_long(root, STATUS_MAX, &status, "/proc/%llu/status",
                               (unsigned long long)process->pid);
 
     if (code == -ENOMEM)

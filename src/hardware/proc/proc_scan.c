@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "hardware/proc/device_files.h"
 
 #define PIDS_FIRST_NAMESPACE                                            \
@@ -20,9 +20,9 @@
                  */
 
 enum {
-    FDINFO_LONGEST = 16384,
-    DESCRIPTORS_MOST = 65536, /* that are looked at, of one process */
-    USES_MOST = 65536,        /* that are kept, of all */
+    FDINFO_MAX = 16384,
+    DESCRIPTORS_MAX = 65536, /* that are looked at, of one process */
+    USES_MAX = 65536,        /* that are kept, of all */
 };
 
 struct walk {
@@ -33,7 +33,7 @@ struct walk {
     bool saw_first;
     bool computes; /* the process that is being looked at */
     char target[PATH_MAX];
-    char content[FDINFO_LONGEST];
+    char content[FDINFO_MAX];
 };
 
 /* A number as the kernel writes it. Returns 0 when it is none. */
@@ -108,7 +108,7 @@ static int add_use(struct walk *walk, struct node *node, uint64_t pid, const str
     struct use *use;
     size_t place;
 
-    if (look->uses.count >= USES_MOST) {
+    if (look->uses.count >= USES_MAX) {
         look->is_whole = false;
         return 0;
     }
@@ -205,7 +205,7 @@ static int look_at_process(struct walk *walk, uint64_t pid)
     for (size_t count = 0; code == 0 && (entry = readdir(directory)) != NULL; count++) {
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
             continue;
-        if (count == DESCRIPTORS_MOST) {
+        if (count == DESCRIPTORS_MAX) {
             walk->look->is_whole = false;
             break;
         }

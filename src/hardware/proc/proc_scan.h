@@ -2,8 +2,8 @@
  *
  * One look through the open files of all processes; between the files of uses.h only.
  */
-#ifndef HARDWARE_USES_LOOK_H
-#define HARDWARE_USES_LOOK_H
+#ifndef HARDWARE_PROC_PROC_SCAN_H
+#define HARDWARE_PROC_PROC_SCAN_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -14,7 +14,7 @@ struct share {
 };
 
 struct shares {
-    struct share items[FDINFO_ENGINES_MOST];
+    struct share items[FDINFO_ENGINES_MAX];
     size_t count;
 };
 
@@ -57,17 +57,17 @@ static const struct use_engine *go_to(const struct look *look, size_t device, si
 static struct optional_number total_cycles_of(const struct look *look, size_t device,
                                               const char *name)
 {
-    struct optional_number most = {0};
+    struct optional_number max = {0};
 
     for (size_t i = first_engine(look, device);
          i < look->engines.count && look->engines.items[i].device == device; i++) {
         struct fdinfo_engine *engine = &look->engines.items[i].engine;
 
         if (strcmp(engine->name, name) == 0 && engine->total_cycles.known &&
-            (!most.known || engine->total_cycles.value > most.value))
-            most = engine->total_cycles;
+            (!max.known || engine->total_cycles.value > max.value))
+            max = engine->total_cycles;
     }
-    return most;
+    return max;
 }
 
 /* A counter may go backwards for a while, says the kernel: then the larger value holds. */
@@ -120,7 +120,7 @@ static struct share *need_share(struct shares *shares, const char *name, const s
         if (strcmp(share->name, name) == 0)
             return share;
     }
-    if (shares->count == FDINFO_ENGINES_MOST)
+    if (shares->count == FDINFO_ENGINES_MAX)
         return NULL;
     shares->count++;
     share->name = name;
@@ -138,7 +138,7 @@ bool look_busy(struct look *now, size_t device, const struct look *before, int64
     size_t device_before = look_find_device(before, &now->devices.items[device]);
     size_t place = first_engine(before, device_before);
     struct shares shares = {0};
-    double most = 0;
+    double max = 0;
     bool is_known = true;
 
     for (size_t i = first_engine(now, device);
@@ -159,9 +159,9 @@ bool look_busy(struct look *now, size_t device, const struct look *before, int64
             share->busy += busy;
     }
     for (size_t i = 0; i < shares.count; i++)
-        most = shares.items[i].busy > most ? shares.items[i].busy : most;
+        max = shares.items[i].busy > max ? shares.items[i].busy : max;
     if (!is_known || shares.count == 0)
         return false;
-    *ret_utilization = most >= 1000 ? 1000 : (int64_t)(most + 0.5);
+    *ret_utilization = max >= 1000 ? 1000 : (int64_t)(max + 0.5);
     return true;
 }

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hardware/sysfs/locality.h"
 #include "codec/device_tags.h"
+#include "hardware/sysfs/locality.h"
 
 /* Every two of more devices than that are not looked at for their PCIe path. */
-enum { PCIE_DEVICES_MOST = 1024 };
+enum { PCIE_DEVICES_MAX = 1024 };
 
 /* A device of the report while it is made. */
 struct entry {
@@ -226,7 +226,7 @@ static int add_use(struct device *device, const struct device *used)
         if (process != NULL && device->processes.count > known)
             process->draws = only_draws(device, user);
         if (process == NULL)
-            return device->processes.count < DEVICE_PROCESSES_MOST ? BERTH_ERROR_MEMORY : 0;
+            return device->processes.count < DEVICE_PROCESSES_MAX ? BERTH_ERROR_MEMORY : 0;
         if (!process->memory.known)
             process->memory = user->memory;
     }
@@ -351,8 +351,8 @@ static int add_links(struct assembly *assembly)
 {
     const struct knowledge *knowledge = assembly->knowledge;
     size_t count = assembly->entries.count;
-    bool *has_path = count > PCIE_DEVICES_MOST ? NULL : calloc(count * count + 1, sizeof(bool));
-    int code = has_path == NULL && count <= PCIE_DEVICES_MOST ? BERTH_ERROR_MEMORY : 0;
+    bool *has_path = count > PCIE_DEVICES_MAX ? NULL : calloc(count * count + 1, sizeof(bool));
+    int code = has_path == NULL && count <= PCIE_DEVICES_MAX ? BERTH_ERROR_MEMORY : 0;
 
     for (size_t i = 0; i < knowledge->vendor_count && code == 0; i++)
         code = add_vendor_links(assembly, &knowledge->vendors[i], has_path);

@@ -2,8 +2,8 @@
  *
  * A report of what the supervisor knows.
  */
-#ifndef HARDWARE_ASSEMBLE_H
-#define HARDWARE_ASSEMBLE_H
+#ifndef HARDWARE_SUPERVISOR_BUILD_REPORT_H
+#define HARDWARE_SUPERVISOR_BUILD_REPORT_H
 
 #include <stdbool.h>
 

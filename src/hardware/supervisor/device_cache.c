@@ -52,18 +52,18 @@ void known_process_free(struct known_process *process)
 /* ---- All of it ---- */
 
 /* Looking through /proc takes long on a machine with many processes. */
-enum { PROCESSES_PATIENCE = 300 * 1000 * 1000 };
+enum { PROCESSES_TIMEOUT = 300 * 1000 * 1000 };
 
 void knowledge_init(struct knowledge *knowledge, const struct vendor_table *const *tables)
 {
     *knowledge = (struct knowledge){
-        .scan = {.kind = STEP_SCAN, .lane = LANE_PROCESSES, .patience = PROCESSES_PATIENCE}};
+        .scan = {.kind = STEP_SCAN, .lane = LANE_PROCESSES, .timeout = PROCESSES_TIMEOUT}};
     for (size_t i = 0; tables[i] != NULL; i++) {
         struct known_vendor *vendor = &knowledge->vendors[knowledge->vendor_count++];
         struct task task = {
             .vendor = tables[i]->vendor,
             .lane = tables[i]->lane,
-            .patience = tables[i]->patience,
+            .timeout = tables[i]->timeout,
         };
 
         vendor->table = tables[i];
@@ -115,8 +115,8 @@ struct known_process *known_process_need(struct knowledge *knowledge, uint64_t p
         free(process);
         return NULL;
     }
-    process->describe = (struct task){
-        .kind = STEP_DESCRIBE, .lane = LANE_PROCESSES, .patience = PROCESSES_PATIENCE};
+    process->describe =
+        (struct task){.kind = STEP_DESCRIBE, .lane = LANE_PROCESSES, .timeout = PROCESSES_TIMEOUT};
     place = vector_append(&knowledge->processes);
     if (place == NULL) {
         known_process_free(process);
@@ -183,7 +183,7 @@ static struct known *add(struct known_vendor *vendor)
         .kind = STEP_READ,
         .vendor = vendor->table->vendor,
         .lane = vendor->table->lane,
-        .patience = vendor->table->patience,
+        .timeout = vendor->table->timeout,
     };
     *place = known;
     return known;

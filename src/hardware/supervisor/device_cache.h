@@ -2,16 +2,16 @@
  *
  * What the supervisor knows from one request to the next.
  */
-#ifndef HARDWARE_KNOWN_H
-#define HARDWARE_KNOWN_H
+#ifndef HARDWARE_SUPERVISOR_DEVICE_CACHE_H
+#define HARDWARE_SUPERVISOR_DEVICE_CACHE_H
 
 #include <berth/error.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "hardware/supervisor/workers.h"
 #include "hardware/findings.h"
+#include "hardware/supervisor/workers.h"
 #include "model/machine_report.h"
 
 /* A device that a vendor listed. */

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "hardware/supervisor/build_report.h"
-#include "hardware/supervisor/workers.h"
 #include "hardware/supervisor/device_cache.h"
+#include "hardware/supervisor/workers.h"
 #include "probe/probe_channel.h"
 #include "probe/probe_messages.h"
 
-enum { WATCHED_MOST = 128 };
+enum { WATCHED_MAX = 128 };
 
 /* What hung or crashed is left alone for so long. */
 #define RETRY_AFTER INT64_C(30000000000)
 /* The answer is to be there by the deadline, so it is made a little earlier. */
-#define MARGIN_MOST INT64_C(150000000)
+#define MARGIN_MAX INT64_C(150000000)
 
 struct supervisor {
     struct crew crew;
@@ -384,7 +384,7 @@ static void begin_request(struct supervisor *supervisor)
     const struct probe_request *request = &supervisor->request;
     const struct step scan = {.kind = STEP_SCAN};
     int64_t deadline = (int64_t)request->deadline;
-    int64_t margin = deadline / 10 < MARGIN_MOST ? deadline / 10 : MARGIN_MOST;
+    int64_t margin = deadline / 10 < MARGIN_MAX ? deadline / 10 : MARGIN_MAX;
 
     forget_processes(supervisor);
     supervisor->asking = true;
@@ -463,7 +463,7 @@ static int64_t next_time(const struct supervisor *supervisor)
 /* Returns whether the client is gone. */
 static bool wait_for_something(struct supervisor *supervisor)
 {
-    struct pollfd waiting[WATCHED_MOST];
+    struct pollfd waiting[WATCHED_MAX];
     int64_t next = next_time(supervisor);
     int64_t left = next == INT64_MAX ? -1 : next - clock_now();
     size_t count;
@@ -474,9 +474,9 @@ static bool wait_for_something(struct supervisor *supervisor)
         .events = POLLRDHUP | (supervisor->asking ? 0 : POLLIN) |
                   (channel_has_unsent(&supervisor->client) ? POLLOUT : 0),
     };
-    count = crew_watch(&supervisor->crew, waiting + 1, WATCHED_MOST - 1);
-    if (count > WATCHED_MOST - 1)
-        count = WATCHED_MOST - 1;
+    count = crew_watch(&supervisor->crew, waiting + 1, WATCHED_MAX - 1);
+    if (count > WATCHED_MAX - 1)
+        count = WATCHED_MAX - 1;
     poll(waiting, 1 + count,
          next == INT64_MAX ? -1
          : left <= 0       ? 0

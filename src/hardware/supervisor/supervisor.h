@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-probe itself: takes requests (probe/messages.h), has workers look, and answers in time with
- * what is known, however the hardware behaves. It never touches the hardware.
+ * berth-probe itself: takes requests (probe/probe_messages.h), has workers look, and answers in
+ * time with what is known, however the hardware behaves. It never touches the hardware.
  *
  *     supervisor.c  requests, and what is to be done for them
  *     known.c       what is known of devices from one request to the next
@@ -10,8 +10,8 @@
  *     worker.c      what a worker does
  *     steps.c       what goes between the two
  */
-#ifndef HARDWARE_SUPERVISOR_H
-#define HARDWARE_SUPERVISOR_H
+#ifndef HARDWARE_SUPERVISOR_SUPERVISOR_H
+#define HARDWARE_SUPERVISOR_SUPERVISOR_H
 
 #include <berth/error.h>
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "codec/device_tags.h"
 
-enum { FOUND_MOST = 65536, LINKS_MOST = 1 << 20, PATH_LONGEST = 4096, MESSAGE_LONGEST = 1024 };
+enum { FOUND_MAX = 65536, LINKS_MAX = 1 << 20, PATH_LENGTH_MAX = 4096, MESSAGE_MAX = 1024 };
 
 enum found_tag {
     FOUND_DEVICE = 1,
@@ -18,8 +18,8 @@ enum found_tag {
 static const struct tagged_field found_fields[] = {
     [FOUND_DEVICE] = {TAGGED_MEMBER(found, device, inner), .inner = &device_tagged,
                       .required = true},
-    [FOUND_KEY] = {TAGGED_MEMBER(found, key, text), .most = PATH_LONGEST},
-    [FOUND_PATH] = {TAGGED_MEMBER(found, path, text), .most = PATH_LONGEST},
+    [FOUND_KEY] = {TAGGED_MEMBER(found, key, text), .max = PATH_LENGTH_MAX},
+    [FOUND_PATH] = {TAGGED_MEMBER(found, path, text), .max = PATH_LENGTH_MAX},
 };
 
 static struct tagged_digest found_tagged_digest;
@@ -40,7 +40,7 @@ enum step_tag {
 static const struct tagged_field step_fields[] = {
     [STEP_TAG_KIND] = {TAGGED_NUMBER(step, kind, STEP_DESCRIBE)},
     [STEP_TAG_VENDOR] = {TAGGED_NUMBER(step, vendor, VENDOR_DRI)},
-    [STEP_TAG_ABOUT] = {TAGGED_MEMBER(step, about, items), .most = FOUND_MOST,
+    [STEP_TAG_ABOUT] = {TAGGED_MEMBER(step, about, items), .max = FOUND_MAX,
                         .inner = &found_tagged},
 };
 
@@ -63,12 +63,12 @@ enum result_tag {
 
 static const struct tagged_field result_fields[] = {
     [RESULT_CODE] = {TAGGED_NUMBER(step_result, code, UINT64_MAX)},
-    [RESULT_MESSAGE] = {TAGGED_MEMBER(step_result, message, words), .most = MESSAGE_LONGEST},
-    [RESULT_FOUND] = {TAGGED_MEMBER(step_result, sight.found, items), .most = FOUND_MOST,
+    [RESULT_MESSAGE] = {TAGGED_MEMBER(step_result, message, words), .max = MESSAGE_MAX},
+    [RESULT_FOUND] = {TAGGED_MEMBER(step_result, sight.found, items), .max = FOUND_MAX,
                       .inner = &found_tagged},
-    [RESULT_LINKS] = {TAGGED_MEMBER(step_result, sight.links, items), .most = LINKS_MOST,
+    [RESULT_LINKS] = {TAGGED_MEMBER(step_result, sight.links, items), .max = LINKS_MAX,
                       .inner = &link_tagged},
-    [RESULT_PROBLEMS] = {TAGGED_MEMBER(step_result, sight.problems, items), .most = PROBLEMS_MOST,
+    [RESULT_PROBLEMS] = {TAGGED_MEMBER(step_result, sight.problems, items), .max = PROBLEMS_MAX,
                          .inner = &problem_tagged},
 };
 

@@ -2,8 +2,8 @@
  *
  * What the supervisor of berth-probe has a worker do, and what came of it, as packets.
  */
-#ifndef HARDWARE_STEPS_H
-#define HARDWARE_STEPS_H
+#ifndef HARDWARE_SUPERVISOR_TASK_CODEC_H
+#define HARDWARE_SUPERVISOR_TASK_CODEC_H
 
 #include <berth/error.h>
 #include <stdbool.h>

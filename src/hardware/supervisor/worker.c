@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "hardware/supervisor/task_codec.h"
 #include "hardware/proc/device_users.h"
+#include "hardware/supervisor/task_codec.h"
 #include "probe/probe_channel.h"
 
 enum { OUR_SOCKET = 3 };

@@ -14,13 +14,13 @@
 #include "probe/probe_channel.h"
 
 enum {
-    STUCK_MOST = 16,    /* workers of a lane that are stuck; then it waits */
-    DYING_PATIENCE = 50 /* milliseconds until a worker that let go of its socket is dead */
+    STUCK_MAX = 16,    /* workers of a lane that are stuck; then it waits */
+    DYING_TIMEOUT = 50 /* milliseconds until a worker that let go of its socket is dead */
 };
 
 /* A worker that is stuck for so long is killed, and what it was at has failed. A library may take
  * half a minute to start on a machine with many GPUs. */
-#define STUCK_LONGEST INT64_C(60000000000)
+#define STUCK_TIME_MAX INT64_C(60000000000)
 
 struct crew_worker {
     pid_t pid;
@@ -30,7 +30,7 @@ struct crew_worker {
     bool has_task;     /* it is at one, though perhaps nobody cares any more */
     bool replaced;     /* another one does the lane's tasks */
     int64_t since;     /* when it began its task */
-    int64_t patience;  /* the task's */
+    int64_t timeout;   /* the task's */
 };
 
 void crew_init(struct crew *crew, const struct root *root, const struct vendor_table *const *tables)
@@ -49,7 +49,7 @@ static int reap(pid_t pid)
     int status = -1;
 
     if (ending.fd >= 0) {
-        poll(&ending, 1, DYING_PATIENCE);
+        poll(&ending, 1, DYING_TIMEOUT);
         close(ending.fd);
     }
     return waitpid(pid, &status, WNOHANG) == pid ? status : -1;
@@ -245,9 +245,9 @@ static int64_t due(const struct crew *crew, const struct crew_worker *worker)
 {
     if (!worker->has_task)
         return INT64_MAX;
-    if (worker->replaced || count_stuck(crew, worker->lane) >= STUCK_MOST)
-        return worker->since + STUCK_LONGEST;
-    return worker->since + worker->patience;
+    if (worker->replaced || count_stuck(crew, worker->lane) >= STUCK_MAX)
+        return worker->since + STUCK_TIME_MAX;
+    return worker->since + worker->timeout;
 }
 
 /* Returns false when it is not there any more. */
@@ -258,7 +258,7 @@ static bool look_after(struct crew *crew, size_t place, int64_t now)
 
     if (now < due(crew, worker))
         return true;
-    if (now >= worker->since + STUCK_LONGEST) {
+    if (now >= worker->since + STUCK_TIME_MAX) {
         dismiss(crew, place, true);
         if (task != NULL)
             tell_failure(crew, task, BERTH_ERROR_TIMED_OUT, "does not answer");
@@ -292,7 +292,7 @@ static void go_on(struct crew *crew, unsigned lane, int64_t now)
         worker->task = task;
         worker->has_task = task->runs = true;
         worker->since = now;
-        worker->patience = task->patience;
+        worker->timeout = task->timeout;
         /* A failure shows when it is heard. */
         channel_send(&worker->channel, task->packet.bytes, task->packet.length);
     }
@@ -309,9 +309,9 @@ void crew_turn(struct crew *crew, int64_t now)
         go_on(crew, lane, now);
 }
 
-size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t most)
+size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t max)
 {
-    for (size_t i = 0; i < crew->workers.count && i < most; i++)
+    for (size_t i = 0; i < crew->workers.count && i < max; i++)
         ret_waiting[i] = (struct pollfd){
             .fd = crew->workers.items[i]->channel.descriptor,
             .events = POLLIN | (channel_has_unsent(&crew->workers.items[i]->channel) ? POLLOUT : 0),

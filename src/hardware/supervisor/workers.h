@@ -4,8 +4,8 @@
  * worker, until one of them takes too long: then another worker goes on with the next while that
  * one is waited for, and its own task is "stuck". A worker that dies costs the task that it was at.
  */
-#ifndef HARDWARE_CREW_H
-#define HARDWARE_CREW_H
+#ifndef HARDWARE_SUPERVISOR_WORKERS_H
+#define HARDWARE_SUPERVISOR_WORKERS_H
 
 #include <berth/error.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ struct task {
     enum step_kind kind;
     enum vendor vendor;
     unsigned lane;
-    int64_t patience;
+    int64_t timeout;
     bool carried; /* it was stuck already when this request came, which does not wait for it */
 
     /* The crew's. */
@@ -68,7 +68,7 @@ void crew_forget(struct crew *crew, struct task *task);
 
 /* What to poll for: fills in at most `most`, one for each worker, and returns how many there are.
  */
-size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t most);
+size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t max);
 
 /* Does what is due: results that have come, workers that died, tasks that take too long, tasks that
  * wait. `now` is clock_now(). */

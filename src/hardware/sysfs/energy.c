@@ -9,11 +9,11 @@
 #include "base/vector.h"
 
 /* Counters are written every few milliseconds; what was minutes ago is not how it is now. */
-#define SHORTEST (DURATION_SECOND / 20)
-#define LONGEST  (2 * DURATION_MINUTE)
+#define SHORTEST   (DURATION_SECOND / 20)
+#define LENGTH_MAX (2 * DURATION_MINUTE)
 
 /* No device takes a megawatt. */
-#define MILLIWATTS_MOST (1000 * 1000 * 1000)
+#define MILLIWATTS_MAX (1000 * 1000 * 1000)
 
 struct noted {
     char *key;
@@ -51,10 +51,10 @@ static struct figure power_between(const struct noted *before, uint64_t microjou
     int64_t milliseconds = (now - before->at) / (DURATION_SECOND / 1000);
     uint64_t milliwatts; /* which microjoules in a millisecond are */
 
-    if (now - before->at > LONGEST || microjoules < before->microjoules)
+    if (now - before->at > LENGTH_MAX || microjoules < before->microjoules)
         return (struct figure){0};
     milliwatts = (microjoules - before->microjoules) / (uint64_t)milliseconds;
-    if (milliwatts > MILLIWATTS_MOST)
+    if (milliwatts > MILLIWATTS_MAX)
         return (struct figure){0};
     return figure_sampled((int64_t)milliwatts, clock_read(CLOCK_REALTIME));
 }

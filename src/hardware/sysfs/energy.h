@@ -2,8 +2,8 @@
  *
  * Power from counters of energy: the mean between two looks at one.
  */
-#ifndef HARDWARE_ENERGY_H
-#define HARDWARE_ENERGY_H
+#ifndef HARDWARE_SYSFS_ENERGY_H
+#define HARDWARE_SYSFS_ENERGY_H
 
 #include <stdint.h>
 

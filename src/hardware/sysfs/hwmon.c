@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/string_list.h"
+#include "base/system/clock.h"
 
 /* Drivers number their sensors from 1, without gaps that matter. */
-#define SENSORS_MOST 16
+#define SENSORS_MAX 16
 
 /* No sensor reads outside of these: thousandths of a degree, milliwatts, hertz. */
 #define COLDEST          (-273150)
 #define HOTTEST          1000000
-#define POWER_MOST       INT64_C(1000000000)
-#define FREQUENCY_MOST   INT64_C(100000000000)
+#define POWER_MAX        INT64_C(1000000000)
+#define FREQUENCY_MAX    INT64_C(100000000000)
 #define MICRO_IN_A_MILLI 1000
 
 static bool is_wanted(const struct root *root, const char *directory, const char *const *names)
@@ -63,7 +63,7 @@ static unsigned choose_sensor(const struct root *root, const char *directory, co
     struct root_value value;
     unsigned chosen = 0;
 
-    for (unsigned number = 1; number <= SENSORS_MOST; number++) {
+    for (unsigned number = 1; number <= SENSORS_MAX; number++) {
         const char *const *label = labels;
 
         if (!root_has(root, "%s/%s%u_%s", directory, what, number, readings[0]) &&
@@ -107,7 +107,7 @@ static void read_power(const struct root *root, const char *directory, const cha
         struct optional_number microwatts =
             root_number(root, "%s/power%u_%s", directory, sensor, *reading);
 
-        if (microwatts.known && microwatts.value <= POWER_MOST * MICRO_IN_A_MILLI) {
+        if (microwatts.known && microwatts.value <= POWER_MAX * MICRO_IN_A_MILLI) {
             *figure = figure_sampled((int64_t)(microwatts.value / MICRO_IN_A_MILLI),
                                      clock_read(CLOCK_REALTIME));
             return;
@@ -124,7 +124,7 @@ static void read_frequency(const struct root *root, const char *directory,
 
     if (sensor != 0)
         hertz = root_number(root, "%s/freq%u_input", directory, sensor);
-    if (hertz.known && hertz.value <= FREQUENCY_MOST)
+    if (hertz.known && hertz.value <= FREQUENCY_MAX)
         *figure = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
 }
 

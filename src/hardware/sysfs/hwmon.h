@@ -2,8 +2,8 @@
  *
  * Sensors of a device.
  */
-#ifndef HARDWARE_HWMON_H
-#define HARDWARE_HWMON_H
+#ifndef HARDWARE_SYSFS_HWMON_H
+#define HARDWARE_SYSFS_HWMON_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 /* More CPUs and NUMA nodes than any kernel is made for: larger numbers are lies. */
-#define CPUS_MOST       65536
-#define NUMA_NODES_MOST 65536
+#define CPUS_MAX       65536
+#define NUMA_NODES_MAX 65536
 
 /* A name within a path. */
 struct part {
@@ -84,7 +84,7 @@ int locality_parse_cpus(const char *list, char **ret_cpus, struct berth_error *e
 {
     struct text text = {0};
     struct bitset cpus;
-    int code = bitset_parse_ranges(list, CPUS_MOST, &cpus, NULL);
+    int code = bitset_parse_ranges(list, CPUS_MAX, &cpus, NULL);
 
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(error);
@@ -113,7 +113,7 @@ int locality_read(const struct root *root, const char *path, struct device *devi
     /* A virtio device has no place of its own. */
     locality_pci_of(path, &length);
     if (!device->numa.known && root_signed(root, &node, "%.*s/numa_node", (int)length, path) &&
-        node >= 0 && node < NUMA_NODES_MOST)
+        node >= 0 && node < NUMA_NODES_MAX)
         device->numa = optional_number_of((uint64_t)node);
     /* A list that fills the page may be cut within a number. */
     if (device->cpus != NULL ||

@@ -2,8 +2,8 @@
  *
  * Where a device is: NUMA node, nearby CPUs, the PCIe path between two, and whether it sleeps.
  */
-#ifndef HARDWARE_LOCALITY_H
-#define HARDWARE_LOCALITY_H
+#ifndef HARDWARE_SYSFS_LOCALITY_H
+#define HARDWARE_SYSFS_LOCALITY_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
 #include "base/text/utf8.h"
 
 /* The real one has 1.4 MB and grows by little. */
-#define IDS_LONGEST  (16 * 1024 * 1024)
-#define NAME_LONGEST 120
+#define IDS_MAX         (16 * 1024 * 1024)
+#define NAME_LENGTH_MAX 120
 
 struct slice {
     const char *start;
@@ -176,11 +176,11 @@ static struct slice in_brackets(struct slice name)
     return inner.length > 0 ? inner : trim(name);
 }
 
-/* Appends the name, at most NAME_LONGEST bytes of it, made inert. */
+/* Appends the name, at most NAME_LENGTH_MAX bytes of it, made inert. */
 static void append_name(struct text *out, struct slice name)
 {
-    char bytes[NAME_LONGEST + 1];
-    size_t length = name.length < NAME_LONGEST ? name.length : NAME_LONGEST;
+    char bytes[NAME_LENGTH_MAX + 1];
+    size_t length = name.length < NAME_LENGTH_MAX ? name.length : NAME_LENGTH_MAX;
 
     memcpy(bytes, name.start, length);
     bytes[utf8_boundary(bytes, length)] = '\0';
@@ -224,7 +224,7 @@ struct known_name {
     char *name;
 };
 
-#define KNOWN_NAMES_MOST 64
+#define KNOWN_NAMES_MAX 64
 
 /* The file that was read, below which root, and what was found in it. */
 static struct pci_ids kept;
@@ -255,7 +255,7 @@ static bool read_ids(const struct root *root, struct text *content)
     };
 
     for (size_t i = 0; i < COUNT(paths); i++)
-        if (root_read_long(root, IDS_LONGEST, content, "%s", paths[i]) == 0)
+        if (root_read_long(root, IDS_MAX, content, "%s", paths[i]) == 0)
             return true;
     return false;
 }
@@ -292,7 +292,7 @@ char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
         if (known->vendor == vendor && known->device == device)
             return strdup(known->name);
     name = pci_ids_name(&kept, vendor, device);
-    if (name == NULL || known_names.count >= KNOWN_NAMES_MOST)
+    if (name == NULL || known_names.count >= KNOWN_NAMES_MAX)
         return name;
     known = vector_append(&known_names);
     if (known != NULL)

@@ -3,8 +3,8 @@
  * Names of PCI devices, for those whose driver gives none: from pci.ids, if it is installed. The
  * file is read once and kept: not for use by two threads at once.
  */
-#ifndef HARDWARE_PCI_NAMES_H
-#define HARDWARE_PCI_NAMES_H
+#ifndef HARDWARE_SYSFS_PCI_NAMES_H
+#define HARDWARE_SYSFS_PCI_NAMES_H
 
 #include <stdint.h>
 

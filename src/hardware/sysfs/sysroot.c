@@ -127,7 +127,7 @@ int root_read(const struct root *root, struct root_value *ret_value, const char 
     return made ? read_value(path, ret_value) : -ENAMETOOLONG;
 }
 
-int root_read_long(const struct root *root, size_t most, struct text *out, const char *format, ...)
+int root_read_long(const struct root *root, size_t max, struct text *out, const char *format, ...)
 {
     char path[PATH_MAX];
     ssize_t length;
@@ -137,10 +137,10 @@ int root_read_long(const struct root *root, size_t most, struct text *out, const
     MAKE_PATH(root, path, format, &made);
     if (!made)
         return -ENAMETOOLONG;
-    place = text_place(out, most);
+    place = text_place(out, max);
     if (place == NULL)
         return -ENOMEM;
-    length = read_bytes(AT_FDCWD, path, place, most);
+    length = read_bytes(AT_FDCWD, path, place, max);
     text_added(out, length < 0 ? 0 : (size_t)length);
     return length < 0 ? (int)length : 0;
 }
@@ -233,7 +233,7 @@ int root_list(const struct root *root, struct string_list *ret_names, const char
     directory = opendir(path);
     if (directory == NULL)
         return -errno;
-    while (number == 0 && ret_names->count - first < ROOT_NAMES_MOST) {
+    while (number == 0 && ret_names->count - first < ROOT_NAMES_MAX) {
         errno = 0;
         entry = readdir(directory);
         if (entry == NULL) {

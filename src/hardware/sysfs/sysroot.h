@@ -4,8 +4,8 @@
  * begin with a slash and are those of the machine: "/sys/class/drm". Everything read is anybody's
  * bytes: it is bounded and parsed strictly. Any of these may block for as long as a driver does.
  */
-#ifndef HARDWARE_ROOT_H
-#define HARDWARE_ROOT_H
+#ifndef HARDWARE_SYSFS_SYSROOT_H
+#define HARDWARE_SYSFS_SYSROOT_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -47,7 +47,7 @@ int root_read_at(int directory, const char *path, struct root_value *ret_value);
 
 /* Reads a file of at most `most` bytes (what follows is cut) after what `out` holds. Returns as
  * root_read, -ENOMEM included. */
-int root_read_long(const struct root *root, size_t most, struct text *out, const char *format, ...)
+int root_read_long(const struct root *root, size_t max, struct text *out, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* A file that holds one number: decimal, or hexadecimal after 0x. Unknown when it cannot be read,
@@ -62,8 +62,8 @@ struct optional_number root_hexadecimal(const struct root *root, const char *for
     __attribute__((format(printf, 2, 3)));
 
 /* Adds the names in a directory, without those that begin with a dot, numbers within names by value
- * (card2 before card10). At most ROOT_NAMES_MOST. Returns as root_read. */
-#define ROOT_NAMES_MOST 65536
+ * (card2 before card10). At most ROOT_NAMES_MAX. Returns as root_read. */
+#define ROOT_NAMES_MAX 65536
 int root_list(const struct root *root, struct string_list *ret_names, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

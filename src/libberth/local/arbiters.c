@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "libberth/local/local_query.h"
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
+#include "libberth/local/local_query.h"
 
 struct berth_arbiter {
     struct target target;
@@ -144,7 +144,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
         return id;
     }
     if (arbiter->is_stopped || arbiter->is_resting || arbiter->waiting != 0 || pool->is_closing ||
-        arbiter->out >= arbiter->options.most)
+        arbiter->out >= arbiter->options.max)
         return 0;
     pool_advance(pool, clock_now());
     code = engine_claim(pool->engine, arbiter->request, TIME_NEVER, &owner, &id, NULL);
@@ -240,7 +240,7 @@ static void free_arbiter(struct berth_arbiter *arbiter)
 
     list_remove(&arbiter->in_pool);
     pool->arbiter_count--;
-    pool->arbiter_news -= 2 * arbiter->options.most;
+    pool->arbiter_news -= 2 * arbiter->options.max;
     engine_request_close(pool->engine, arbiter->request);
     free(arbiter->declined);
     free(arbiter);
@@ -300,8 +300,8 @@ static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
     struct request helper;
     int code;
 
-    if (arbiter->options.most == 0 || arbiter->options.most > pool->capacity)
-        arbiter->options.most = pool->capacity;
+    if (arbiter->options.max == 0 || arbiter->options.max > pool->capacity)
+        arbiter->options.max = pool->capacity;
     arbiter->declined = calloc(pool->capacity + 1, sizeof(*arbiter->declined));
     if (arbiter->declined == NULL)
         return error_set_memory(error);
@@ -312,9 +312,9 @@ static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
     if (code < 0)
         return code;
     /* A notice and force for each lease. */
-    pool->arbiter_news += 2 * arbiter->options.most;
+    pool->arbiter_news += 2 * arbiter->options.max;
     if (pool_make_room(pool, 0, 0) < 0) {
-        pool->arbiter_news -= 2 * arbiter->options.most;
+        pool->arbiter_news -= 2 * arbiter->options.max;
         engine_request_close(pool->engine, arbiter->request);
         return error_set_memory(error);
     }

@@ -2,8 +2,8 @@
  *
  * What the pool tells an arbiter. All with the lock unless it says otherwise.
  */
-#ifndef CLIENT_ARBITER_H
-#define CLIENT_ARBITER_H
+#ifndef LIBBERTH_LOCAL_ARBITERS_H
+#define LIBBERTH_LOCAL_ARBITERS_H
 
 #include <berth/berth.h>
 #include <stdint.h>

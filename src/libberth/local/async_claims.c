@@ -6,8 +6,8 @@
 #include <sys/eventfd.h>
 
 #include "base/error.h"
-#include "libberth/local/local_claim.h"
 #include "libberth/local/futex.h"
+#include "libberth/local/local_claim.h"
 #include "libberth/local/local_pool.h"
 
 /* One claim that is being started. */

@@ -5,8 +5,8 @@
  * request that is changed gets another core, and one that is destroyed leaves its core ended: the
  * pool closes what it compiled of ended ones when it compiles the next.
  */
-#ifndef CLIENT_COMPILED_H
-#define CLIENT_COMPILED_H
+#ifndef LIBBERTH_LOCAL_COMPILED_REQUESTS_H
+#define LIBBERTH_LOCAL_COMPILED_REQUESTS_H
 
 #include <berth/berth.h>
 #include <stdatomic.h>

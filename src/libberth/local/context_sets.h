@@ -3,8 +3,8 @@
  * The sets of contexts of a pool: which there are, who is in a call on them, and which end with a
  * lease. The lock of the sets is taken before that of the pool, and never while a driver works.
  */
-#ifndef CLIENT_CONTEXT_SETS_H
-#define CLIENT_CONTEXT_SETS_H
+#ifndef LIBBERTH_LOCAL_CONTEXT_SETS_H
+#define LIBBERTH_LOCAL_CONTEXT_SETS_H
 
 #include <berth/context.h>
 #include <pthread.h>

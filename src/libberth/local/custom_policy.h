@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLIENT_OWN_POLICY_H
-#define CLIENT_OWN_POLICY_H
+#ifndef LIBBERTH_LOCAL_CUSTOM_POLICY_H
+#define LIBBERTH_LOCAL_CUSTOM_POLICY_H
 
 #include "model/policy.h"
 

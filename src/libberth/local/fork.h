@@ -3,8 +3,8 @@
  * What a child process finds of its parent's pools: nothing that it could use. Their threads are
  * gone and their locks stay as they were at the moment of fork(), so calls there fail at once.
  */
-#ifndef CLIENT_FORK_H
-#define CLIENT_FORK_H
+#ifndef LIBBERTH_LOCAL_FORK_H
+#define LIBBERTH_LOCAL_FORK_H
 
 #include <berth/error.h>
 #include <stdatomic.h>

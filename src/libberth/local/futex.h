@@ -2,8 +2,8 @@
  *
  * futex(2): sleeping until a word changes, for the threads of one process.
  */
-#ifndef CLIENT_FUTEX_H
-#define CLIENT_FUTEX_H
+#ifndef LIBBERTH_LOCAL_FUTEX_H
+#define LIBBERTH_LOCAL_FUTEX_H
 
 #include <errno.h>
 #include <limits.h>

@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
+#include "engine/fast_path.h"
 #include "libberth/local/arbiters.h"
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
-#include "engine/fast_path.h"
 
 static const char busy_message[] =
     "wanted devices at once, found that the claim would have to wait";

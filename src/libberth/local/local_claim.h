@@ -2,8 +2,8 @@
  *
  * What the ways of claiming share.
  */
-#ifndef CLIENT_CLAIM_H
-#define CLIENT_CLAIM_H
+#ifndef LIBBERTH_LOCAL_LOCAL_CLAIM_H
+#define LIBBERTH_LOCAL_LOCAL_CLAIM_H
 
 #include <berth/berth.h>
 #include <stdbool.h>

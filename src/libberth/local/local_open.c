@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "libberth/local/local_query.h"
-#include "libberth/local/custom_policy.h"
-#include "libberth/local/local_pool.h"
 #include "engine/policy/policies.h"
 #include "launch/inherited_masks.h"
+#include "libberth/local/custom_policy.h"
+#include "libberth/local/local_pool.h"
+#include "libberth/local/local_query.h"
 #include "spec/inventory.h"
 
 /* How often a program's own function samples, and how often the hardware is looked at. */
@@ -26,11 +26,11 @@ static int check_device(const struct berth_device *device, size_t number, struct
         return error_set(error, BERTH_ERROR_INVALID,
                          "device %zu: vendor: wanted one of enum berth_vendor, found %d", number,
                          (int)device->vendor);
-    if (device->index > DEVICE_INDEX_MOST ||
-        (device->mig != BERTH_NO_MIG && device->mig > DEVICE_INDEX_MOST))
+    if (device->index > DEVICE_INDEX_MAX ||
+        (device->mig != BERTH_NO_MIG && device->mig > DEVICE_INDEX_MAX))
         return error_set(error, BERTH_ERROR_INVALID,
                          "device %zu: wanted an index and a MIG number up to %d, found %u and %u",
-                         number, DEVICE_INDEX_MOST, device->index, device->mig);
+                         number, DEVICE_INDEX_MAX, device->index, device->mig);
     if (device->mig != BERTH_NO_MIG && device->vendor != BERTH_NVIDIA)
         return error_set(error, BERTH_ERROR_INVALID,
                          "device %zu: mig: goes with vendor nvidia, found vendor %s", number,
@@ -218,11 +218,11 @@ static struct berth_pool *create(void)
 /* The rest, with the engine there. */
 static int begin(struct berth_pool *pool, struct berth_error *error)
 {
-    enum { TENANTS_MOST = 8 };
+    enum { TENANTS_MAX = 8 };
     struct engine_request *whole_device;
     int code;
 
-    pool->grants_most = pool->capacity * TENANTS_MOST;
+    pool->grants_max = pool->capacity * TENANTS_MAX;
     facts_describe_slots(pool, pool->described);
     pool_listen(pool);
     pool_advance(pool, clock_now());

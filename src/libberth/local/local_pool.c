@@ -161,7 +161,7 @@ int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines)
 {
     size_t claims = pool->started_claims + more;
     /* A grant takes something of a device until somebody has learned of it, a deadline does not. */
-    size_t grants = claims < pool->grants_most ? claims : pool->grants_most;
+    size_t grants = claims < pool->grants_max ? claims : pool->grants_max;
 
     return news_reserve(&pool->news, grants + pool->started_deadlines + deadlines + pool->limited +
                                          pool->arbiter_news);

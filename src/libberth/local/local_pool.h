@@ -7,8 +7,8 @@
  * Calls that changed nothing for others leave by pool_leave_quietly, which is all that stands
  * between the lock and the caller on the way that claims take most.
  */
-#ifndef CLIENT_POOL_H
-#define CLIENT_POOL_H
+#ifndef LIBBERTH_LOCAL_LOCAL_POOL_H
+#define LIBBERTH_LOCAL_LOCAL_POOL_H
 
 #include <berth/berth.h>
 #include <pthread.h>
@@ -17,16 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/system/clock.h"
 #include "base/list.h"
+#include "base/system/clock.h"
+#include "engine/engine.h"
 #include "libberth/local/compiled_requests.h"
 #include "libberth/local/context_sets.h"
 #include "libberth/local/fork.h"
-#include "libberth/local/timer_thread.h"
 #include "libberth/local/lock.h"
-#include "libberth/local/probe_thread.h"
 #include "libberth/local/notifications.h"
-#include "engine/engine.h"
+#include "libberth/local/probe_thread.h"
+#include "libberth/local/timer_thread.h"
 #include "model/policy.h"
 
 #define unlikely(condition) __builtin_expect((condition), false)
@@ -101,7 +101,7 @@ struct berth_pool {
     struct id_map collectors; /* struct waiter, by_ticket */
     size_t started_claims;    /* that wait */
     size_t started_deadlines; /* of those, with a deadline */
-    size_t grants_most;       /* how many leases there can be at once */
+    size_t grants_max;        /* how many leases there can be at once */
     size_t arbiter_news;      /* how many an arbiter's leases may cause at once */
 
     struct keeper keeper;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLIENT_FACTS_H
-#define CLIENT_FACTS_H
+#ifndef LIBBERTH_LOCAL_LOCAL_QUERY_H
+#define LIBBERTH_LOCAL_LOCAL_QUERY_H
 
 #include <berth/berth.h>
 

@@ -19,8 +19,8 @@
  * Either the favoured one looked before the barrier, then it is seen inside; or it looks after it,
  * then it sees that the favour has ended and steps back. From then on nobody is favoured.
  */
-#ifndef CLIENT_LOCK_H
-#define CLIENT_LOCK_H
+#ifndef LIBBERTH_LOCAL_LOCK_H
+#define LIBBERTH_LOCAL_LOCK_H
 
 #include <limits.h>
 #include <stdatomic.h>

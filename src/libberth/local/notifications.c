@@ -78,11 +78,11 @@ void news_tell(struct news_box *box, const struct message *message)
     box->to_tell_end = &news->next;
 }
 
-size_t news_take(struct news_box *box, struct message *ret_messages, size_t most)
+size_t news_take(struct news_box *box, struct message *ret_messages, size_t max)
 {
     size_t taken = 0;
 
-    while (taken < most && box->to_tell != NULL) {
+    while (taken < max && box->to_tell != NULL) {
         struct news *news = box->to_tell;
 
         ret_messages[taken++] = news->message;

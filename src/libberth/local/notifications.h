@@ -5,8 +5,8 @@
  * not fail, so the room for what it may decide is made before: when a claim begins to wait.
  * Everything here is done with the pool's lock.
  */
-#ifndef CLIENT_NEWS_H
-#define CLIENT_NEWS_H
+#ifndef LIBBERTH_LOCAL_NOTIFICATIONS_H
+#define LIBBERTH_LOCAL_NOTIFICATIONS_H
 
 #include <berth/error.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ void news_tell(struct news_box *box, const struct message *message);
 void news_keep(struct news_box *box, const struct message *message);
 
 /* Moves up to `most` of those to tell to ret_messages. Returns how many. */
-size_t news_take(struct news_box *box, struct message *ret_messages, size_t most);
+size_t news_take(struct news_box *box, struct message *ret_messages, size_t max);
 
 /* The kept outcome of a ticket, the oldest kept one; NULL: none. */
 struct news *news_find(const struct news_box *box, uint64_t ticket);

@@ -8,14 +8,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/system/clock.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "libberth/local/local_pool.h"
+#include "base/system/clock.h"
 #include "engine/engine_report.h"
+#include "libberth/local/local_pool.h"
 
 /* The longest that is slept in one piece. */
-#define WAIT_MOST INT64_C(3600000000000)
+#define WAIT_MAX INT64_C(3600000000000)
 
 int looker_open(struct looker *looker, struct machine *ret_machine, struct berth_error *error)
 {
@@ -74,8 +74,8 @@ static bool wait_until(const struct looker *looker, bool for_answer, int64_t unt
     };
     int64_t left = until - clock_now();
 
-    if (left > WAIT_MOST)
-        left = WAIT_MOST;
+    if (left > WAIT_MAX)
+        left = WAIT_MAX;
     if (for_answer && channel_has_unsent(&looker->probe.channel))
         waiting[1].events |= POLLOUT;
     poll(waiting, COUNT(waiting), left <= 0 ? 0 : (int)(left / 1000000) + 1);

@@ -4,8 +4,8 @@
  * It is one of its own, not the keeper, because an answer may take as long as a driver hangs, and
  * time limits are not to wait for that.
  */
-#ifndef CLIENT_LOOKER_H
-#define CLIENT_LOOKER_H
+#ifndef LIBBERTH_LOCAL_PROBE_THREAD_H
+#define LIBBERTH_LOCAL_PROBE_THREAD_H
 
 #include <berth/berth.h>
 #include <pthread.h>

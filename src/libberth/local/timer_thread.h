@@ -4,8 +4,8 @@
  * time limits, graces, ageing) and samples. It is started when there is something of that for the
  * first time, and sleeps until the next.
  */
-#ifndef CLIENT_KEEPER_H
-#define CLIENT_KEEPER_H
+#ifndef LIBBERTH_LOCAL_TIMER_THREAD_H
+#define LIBBERTH_LOCAL_TIMER_THREAD_H
 
 #include <berth/berth.h>
 #include <pthread.h>
