@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/system/program.h"
 #include "base/text/quote.h"
@@ -31,16 +32,46 @@ const struct verb *verb_find(const char *name)
     return NULL;
 }
 
+/* Verbs that other tools have, and the verb that does the same here. */
+static const struct {
+    const char *foreign;
+    const char *verb;
+} foreign_verbs[] = {
+    {"kill", "cancel"},      {"stop", "cancel"},    {"rm", "cancel"},       {"remove", "cancel"},
+    {"delete", "cancel"},    {"abort", "cancel"},   {"scancel", "cancel"},  {"free", "release"},
+    {"list", "status"},      {"ls", "status"},      {"ps", "status"},       {"queue", "status"},
+    {"squeue", "status"},    {"show", "status"},    {"info", "devices"},    {"sinfo", "devices"},
+    {"gpus", "devices"},     {"nodes", "devices"},  {"exec", "run"},        {"start", "run"},
+    {"srun", "run"},         {"launch", "run"},     {"sbatch", "submit"},   {"add", "submit"},
+    {"enqueue", "submit"},   {"salloc", "reserve"}, {"alloc", "reserve"},   {"lock", "reserve"},
+    {"log", "logs"},         {"tail", "logs"},      {"cat", "logs"},        {"output", "logs"},
+    {"sacct", "history"},    {"usage", "report"},   {"stats", "report"},    {"monitor", "top"},
+    {"watch", "top"},        {"dashboard", "web"},  {"serve", "web"},       {"berthd", "daemon"},
+    {"disable", "drain"},    {"enable", "undrain"}, {"simulate", "sim"},    {"check", "spec"},
+};
+
+/* Returns the verb that a name from another tool or a misspelled name most likely means, or NULL. */
+static const char *suggest_verb(const char *name)
+{
+    struct nearest nearest = {.wanted = name};
+
+    for (size_t i = 0; i < COUNT(foreign_verbs); i++) {
+        if (strcmp(foreign_verbs[i].foreign, name) == 0)
+            return foreign_verbs[i].verb;
+    }
+    for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
+        nearest_offer(&nearest, (*verb)->name);
+    return nearest.best;
+}
+
 int verb_fail_unknown(const char *name)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct nearest nearest = {.wanted = name};
+    const char *suggestion = suggest_verb(name);
 
-    for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
-        nearest_offer(&nearest, (*verb)->name);
-    if (nearest.best != NULL)
+    if (suggestion != NULL)
         error_set(&error, BERTH_ERROR_INVALID, "no verb %s, did you mean '%s'?", quote(name).text,
-                  nearest.best);
+                  suggestion);
     else
         error_set(&error, BERTH_ERROR_INVALID, "no verb %s ('berth help' lists them)",
                   quote(name).text);

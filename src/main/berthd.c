@@ -143,16 +143,25 @@ static int check_absolute(const char *option, const char *path, struct berth_err
                            option, quote(path).text);
 }
 
+/* Returns BERTH_SOCKET, where clients look for the pool first; NULL if it is unset or empty. */
+static const char *socket_variable(void)
+{
+    const char *path = getenv("BERTH_SOCKET");
+
+    return path != NULL && *path != '\0' ? path : NULL;
+}
+
 static int prepare(const struct daemon_options *options, struct prepared *prepared,
                    struct berth_error *error)
 {
     struct pool_settings *settings = &prepared->settings;
+    const char *socket = options->socket != NULL ? options->socket : socket_variable();
     int code = find_rules(options, &prepared->rules, error);
 
     if (code == 0 && options->socket != NULL && options->own != NULL)
         code = error_set(error, BERTH_ERROR_INVALID, "wanted --socket or --own, found both");
     if (code == 0)
-        code = check_absolute("--socket", options->socket, error);
+        code = check_absolute(options->socket != NULL ? "--socket" : "BERTH_SOCKET", socket, error);
     if (code == 0)
         code = check_absolute("--own", options->own, error);
     if (code == 0 && options->user != NULL && options->own != NULL)
@@ -165,7 +174,7 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     if (options->own != NULL)
         text_append_format(&prepared->socket, "%s/berth.sock", options->own);
     else
-        text_append(&prepared->socket, options->socket != NULL ? options->socket : MACHINE_SOCKET);
+        text_append(&prepared->socket, socket != NULL ? socket : MACHINE_SOCKET);
     if (code == 0 && text_failed(&prepared->socket))
         code = error_set_memory(error);
     if (code == 0)

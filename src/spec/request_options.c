@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/request_options.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/count.h"
 #include "base/error.h"
@@ -35,17 +37,29 @@ const struct choice backend_names[] = {
     {0},
 };
 
-/* The two members of --gpus stand in the whole of the options. */
+/* Returns whether the value of --gpus is a model without a number, such as A100: it begins with a
+ * letter, which no number does, and is not "all" in any spelling. */
+static bool is_model_alone(const char *value)
+{
+    return isalpha((unsigned char)*value) && strchr(value, ':') == NULL &&
+           strcasecmp(value, "all") != 0;
+}
+
+/* Reads [MODEL:]N or MODEL, which means one. Sets two members, so `member` is the whole of the
+ * options. */
 static int take_gpus(const struct option *option, void *member, const char *value,
                      struct berth_error *error)
 {
     struct request_options *options = member;
-    const char *colon = strrchr(value, ':');
-    struct device_count gpus;
+    bool alone = is_model_alone(value);
+    const char *colon = alone ? value + strlen(value) : strrchr(value, ':');
+    struct device_count gpus = {.min = 1, .max = 1};
     char *model = NULL;
-    int code = device_count_parse(colon == NULL ? value : colon + 1, &gpus, error);
+    int code = 0;
 
     (void)option;
+    if (!alone)
+        code = device_count_parse(colon == NULL ? value : colon + 1, &gpus, error);
     if (code < 0)
         return code;
     if (colon != NULL) {

@@ -12,7 +12,7 @@
 static const struct option daemon_rows[] = {
     {.name = "socket",
      .argument = "PATH",
-     .help = "where clients find it (default " MACHINE_SOCKET ")",
+     .help = "listen here (default: BERTH_SOCKET, else " MACHINE_SOCKET ")",
      OPTION(socket),
      .take = option_string},
     {.name = "own",
