@@ -4,6 +4,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "spec/option_types.h"
+#include "view/pool_view.h"
 
 static const struct option reach_rows[] = {
     {.name = "inventory",
@@ -31,6 +32,44 @@ int reach_open(struct reach *reach, const char *inventory, struct berth_error *e
     code = session_open(&reach->session, &reach->address, DIAL_START, error);
     if (code < 0)
         pool_address_finish(&reach->address);
+    return code;
+}
+
+/* Asks the pool which devices it has, and resolves the request's ids by them. */
+static int resolve_ids(struct session *session, struct request *request, struct berth_error *error)
+{
+    struct device_id_list present = {0};
+    const struct wire_slot *slot;
+    struct pool_view view;
+    int code = pool_view_get(session, &view, error);
+
+    if (code < 0)
+        return code;
+    vector_for_each (slot, &view.look.slots) {
+        struct device_id *id = vector_append(&present);
+
+        if (id == NULL)
+            code = error_set_memory(error);
+        else
+            *id = slot->device->id;
+    }
+    if (code == 0)
+        code = request_resolve_devices(request, &present, error);
+    vector_finish(&present);
+    pool_view_finish(&view);
+    return code;
+}
+
+int reach_open_for(struct reach *reach, struct request_options *options, struct berth_error *error)
+{
+    struct request *request = &options->request;
+    int code = reach_open(reach, options->inventory, error);
+
+    if (code < 0 || !request_is_unresolved(request))
+        return code;
+    code = resolve_ids(&reach->session, request, error);
+    if (code < 0)
+        reach_close(reach);
     return code;
 }
 

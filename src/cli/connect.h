@@ -8,6 +8,7 @@
 #include "client/address.h"
 #include "client/session.h"
 #include "spec/option.h"
+#include "spec/request_options.h"
 
 struct reach {
     struct pool_address address;
@@ -19,6 +20,10 @@ struct reach {
  * dial; needs no clean-up then. */
 int reach_open(struct reach *reach, const char *inventory, struct berth_error *error);
 void reach_close(struct reach *reach);
+
+/* As reach_open, for a request. Gives the ids in the request that are only an index (--device 0) the
+ * vendor of the pool's device; fails also with BERTH_ERROR_INVALID where that is not clear. */
+int reach_open_for(struct reach *reach, struct request_options *options, struct berth_error *error);
 
 /* For verbs that take no request: --inventory, which says which pool is meant. */
 struct reach_options {

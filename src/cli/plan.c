@@ -53,22 +53,41 @@ static const struct option_set *const plan_sets[] = {
     NULL,
 };
 
-/* A set of the slots of these ids; all must be there. The caller finishes it, also on failure. */
-static int find_slots(const struct machine *machine, const struct device_id_list *ids,
-                      const char *option, struct bitset *ret_slots, struct berth_error *error)
+/* Returns the slots of these ids, all of which must be present, as a set. The caller finishes it,
+ * also on failure. */
+static int find_slots(const struct machine *machine, const struct device_id_list *present,
+                      struct device_id_list *ids, const char *option, struct bitset *ret_slots,
+                      struct berth_error *error)
 {
     const struct device_id *id;
+    int code;
 
     if (bitset_init(ret_slots, machine->devices.count) < 0)
         return error_set_memory(error);
-    vector_for_each (id, ids) {
+    code = device_id_list_resolve(ids, VENDOR_UNNAMED, present, error);
+    for (id = ids->items; code == 0 && id < ids->items + ids->count; id++) {
         size_t slot = device_list_find(&machine->devices, *id);
 
         if (slot == machine->devices.count)
-            return error_set(error, BERTH_ERROR_INVALID,
-                             "--%s: wanted a device that is here, found %s", option,
-                             device_id_format(*id).text);
-        bitset_add(ret_slots, slot);
+            code = device_id_list_refuse(present, *id, error);
+        else
+            bitset_add(ret_slots, slot);
+    }
+    return code < 0 ? error_wrap(error, code, "--%s", option) : 0;
+}
+
+/* Lists the ids of the machine's devices. */
+static int list_ids(const struct machine *machine, struct device_id_list *ids,
+                    struct berth_error *error)
+{
+    const struct device *device;
+
+    vector_for_each (device, &machine->devices) {
+        struct device_id *id = vector_append(ids);
+
+        if (id == NULL)
+            return error_set_memory(error);
+        *id = device->id;
     }
     return 0;
 }
@@ -220,15 +239,21 @@ static int find_world(const struct request_options *request, struct machine *mac
 }
 
 /* With the world there: applies the constraints. Returns as answer. */
-static int constrain(const struct plan_options *options, const struct plan_pool *pool,
-                     struct placement_question question, struct berth_error *error)
+static int constrain(struct plan_options *options, const struct plan_pool *pool,
+                     struct placement_question question, struct request *request,
+                     struct berth_error *error)
 {
+    struct device_id_list present = {0};
     struct bitset busy = {0};
     struct bitset must = {0};
-    int code = find_slots(question.machine, &options->busy, "busy", &busy, error);
+    int code = list_ids(question.machine, &present, error);
 
     if (code == 0)
-        code = find_slots(question.machine, &options->must, "must", &must, error);
+        code = request_resolve_devices(request, &present, error);
+    if (code == 0)
+        code = find_slots(question.machine, &present, &options->busy, "busy", &busy, error);
+    if (code == 0)
+        code = find_slots(question.machine, &present, &options->must, "must", &must, error);
     if (code == 0) {
         if (pool->live)
             bitset_unite(&busy, &pool->busy);
@@ -240,11 +265,12 @@ static int constrain(const struct plan_options *options, const struct plan_pool 
     }
     bitset_finish(&busy);
     bitset_finish(&must);
+    vector_finish(&present);
     return code;
 }
 
 /* With the request complete: finds the policy, the machine and its pool. Returns as answer. */
-static int plan(const struct plan_options *options, const struct request_options *request,
+static int plan(struct plan_options *options, struct request_options *request,
                 struct berth_error *error)
 {
     struct machine machine = {0};
@@ -258,7 +284,7 @@ static int plan(const struct plan_options *options, const struct request_options
         question.policy = policy_default(&request->request);
     code = find_world(request, &machine, &pool);
     if (code == 0)
-        code = constrain(options, &pool, question, error);
+        code = constrain(options, &pool, question, &request->request, error);
     plan_pool_finish(&pool);
     machine_finish(&machine);
     return code;

@@ -120,12 +120,26 @@ int device_id_list_copy(struct device_id_list *ret_list, const struct device_id_
     return 0;
 }
 
-static int add_one(struct device_id_list *list, const char *string, struct berth_error *error)
+/* Reads an index without a vendor. Returns whether the string is one. */
+static bool take_bare_index(const char *string, struct device_id *ret_id)
+{
+    struct device_id id = {.vendor = VENDOR_UNNAMED, .mig = DEVICE_NO_MIG};
+
+    if (!take_index(&string, &id.index) || *string != '\0')
+        return false;
+    *ret_id = id;
+    return true;
+}
+
+static int add_one(struct device_id_list *list, const char *string, enum device_id_form form,
+                   struct berth_error *error)
 {
     struct device_id id;
     struct device_id *place;
-    int code = device_id_parse(string, &id, error);
+    int code = 0;
 
+    if (form != DEVICE_ID_OR_INDEX || !take_bare_index(string, &id))
+        code = device_id_parse(string, &id, error);
     if (code < 0 || device_id_list_has(list, id))
         return code;
     if (list->count == DEVICE_ID_LIST_MAX)
@@ -140,6 +154,12 @@ static int add_one(struct device_id_list *list, const char *string, struct berth
 
 int device_id_list_parse(struct device_id_list *list, const char *string, struct berth_error *error)
 {
+    return device_id_list_parse_form(list, string, DEVICE_ID_FULL, error);
+}
+
+int device_id_list_parse_form(struct device_id_list *list, const char *string,
+                              enum device_id_form form, struct berth_error *error)
+{
     char *copy = strdup(string);
     char *rest = copy;
     int code = 0;
@@ -147,7 +167,113 @@ int device_id_list_parse(struct device_id_list *list, const char *string, struct
     if (copy == NULL)
         return error_set_memory(error);
     while (rest != NULL && code == 0)
-        code = add_one(list, strsep(&rest, ","), error);
+        code = add_one(list, strsep(&rest, ","), form, error);
     free(copy);
     return code;
+}
+
+bool device_id_list_is_unresolved(const struct device_id_list *list)
+{
+    const struct device_id *id;
+
+    vector_for_each (id, list) {
+        if (id->vendor == VENDOR_UNNAMED)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether `next` is the device after `id`: one index higher, of the same vendor. */
+static bool is_successor(struct device_id id, struct device_id next)
+{
+    return id.vendor == next.vendor && id.index + 1 == next.index && id.mig == DEVICE_NO_MIG &&
+           next.mig == DEVICE_NO_MIG;
+}
+
+void device_id_list_describe(const struct device_id_list *present, struct text *out)
+{
+    size_t end;
+
+    if (present->count == 0) {
+        text_append(out, "there are none");
+        return;
+    }
+    text_append(out, present->count == 1 ? "there is only " : "there are ");
+    for (size_t first = 0; first < present->count; first = end) {
+        for (end = first + 1; end < present->count; end++) {
+            if (!is_successor(present->items[end - 1], present->items[end]))
+                break;
+        }
+        /* Two in a row are no range. */
+        if (end == first + 2)
+            end--;
+        if (first > 0)
+            text_append(out, end == present->count ? " and " : ", ");
+        device_id_append(present->items[first], out);
+        if (end - first > 1) {
+            text_append(out, " to ");
+            device_id_append(present->items[end - 1], out);
+        }
+    }
+}
+
+int device_id_list_refuse(const struct device_id_list *present, struct device_id id,
+                          struct berth_error *error)
+{
+    struct text ids = {0};
+    int code;
+
+    device_id_list_describe(present, &ids);
+    code = error_set(error, BERTH_ERROR_INVALID, "no device %s %s here; %s",
+                     id.vendor == VENDOR_UNNAMED ? "with index" : "named",
+                     device_id_format(id).text, text_string(&ids));
+    text_finish(&ids);
+    return code;
+}
+
+/* Finds the one device that has the index; sets an error if there is none or more than one. */
+static int resolve_one(struct device_id *id, enum vendor vendor,
+                       const struct device_id_list *present, struct berth_error *error)
+{
+    const struct device_id *found = NULL;
+    const struct device_id *other;
+
+    vector_for_each (other, present) {
+        if (other->index != id->index || other->mig != DEVICE_NO_MIG ||
+            (vendor != VENDOR_UNNAMED && other->vendor != vendor))
+            continue;
+        if (found != NULL)
+            return error_set(error, BERTH_ERROR_INVALID,
+                             "index %u is ambiguous here: did you mean %s or %s?", id->index,
+                             device_id_format(*found).text, device_id_format(*other).text);
+        found = other;
+    }
+    if (found == NULL)
+        return device_id_list_refuse(present, *id, error);
+    *id = *found;
+    return 0;
+}
+
+int device_id_list_resolve(struct device_id_list *list, enum vendor vendor,
+                           const struct device_id_list *present, struct berth_error *error)
+{
+    struct device_id *id;
+    size_t kept = 0;
+    int code = 0;
+
+    vector_for_each (id, list) {
+        if (id->vendor == VENDOR_UNNAMED)
+            code = resolve_one(id, vendor, present, error);
+        if (code < 0)
+            return code;
+    }
+    /* "0,nvidia0" names one device twice. */
+    for (size_t i = 0; i < list->count; i++) {
+        struct device_id_list before = {.items = list->items, .count = kept};
+
+        if (!device_id_list_has(&before, list->items[i]))
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+    return 0;
 }

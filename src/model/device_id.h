@@ -55,10 +55,36 @@ bool device_id_list_equals(const struct device_id_list *one, const struct device
  * then. */
 int device_id_list_copy(struct device_id_list *ret_list, const struct device_id_list *from);
 
+/* Which spellings of an id a list takes. */
+enum device_id_form {
+    DEVICE_ID_FULL,     /* nvidia0 */
+    DEVICE_ID_OR_INDEX, /* also 0, whose vendor is VENDOR_UNNAMED */
+};
+
 /* Adds the ids of a comma-separated text ("nvidia0,nvidia2") that the list does not hold yet.
  * Fails with BERTH_ERROR_SYNTAX (also for an empty text or part), BERTH_ERROR_LIMIT or
  * BERTH_ERROR_MEMORY; the list may then hold some of them. */
 int device_id_list_parse(struct device_id_list *list, const char *string,
                          struct berth_error *error);
+int device_id_list_parse_form(struct device_id_list *list, const char *string,
+                              enum device_id_form form, struct berth_error *error);
+
+/* Whether some id of the list is only an index. */
+bool device_id_list_is_unresolved(const struct device_id_list *list);
+
+/* Gives each id that is only an index the vendor of the one device that has this index among those
+ * that are present; only devices of `vendor` count unless that is VENDOR_UNNAMED. Fails with
+ * BERTH_ERROR_INVALID where none or several have it; the list may then be resolved in part. */
+int device_id_list_resolve(struct device_id_list *list, enum vendor vendor,
+                           const struct device_id_list *present, struct berth_error *error);
+
+/* Appends which ids there are: "there are nvidia0 to nvidia7 and amd0", "there is only dri0",
+ * "there are none". The list is sorted by vendor and index, or in a pool's order. */
+void device_id_list_describe(const struct device_id_list *present, struct text *out);
+
+/* Sets BERTH_ERROR_INVALID: "no device named nvidia9 here; there are nvidia0 to nvidia7". Returns
+ * the code. */
+int device_id_list_refuse(const struct device_id_list *present, struct device_id id,
+                          struct berth_error *error);
 
 #endif

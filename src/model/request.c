@@ -428,3 +428,22 @@ void request_describe(const struct request *request, struct text *out)
         text_append_format(out, ", for at most %s",
                            quantity_format_duration(clamp(request->time.value)).text);
 }
+
+bool request_is_unresolved(const struct request *request)
+{
+    return device_id_list_is_unresolved(&request->wanted) ||
+           device_id_list_is_unresolved(&request->avoided);
+}
+
+int request_resolve_devices(struct request *request, const struct device_id_list *present,
+                            struct berth_error *error)
+{
+    enum vendor vendor =
+        request->vendor_rule == VENDOR_RULE_EXACT ? request->vendor : VENDOR_UNNAMED;
+    int code = device_id_list_resolve(&request->wanted, vendor, present, error);
+
+    if (code < 0)
+        return error_wrap(error, code, "--device");
+    code = device_id_list_resolve(&request->avoided, vendor, present, error);
+    return code < 0 ? error_wrap(error, code, "--avoid") : 0;
+}

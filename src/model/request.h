@@ -121,6 +121,14 @@ int request_validate(const struct request *request, struct berth_error *error);
 int device_count_parse(const char *string, struct device_count *ret_count,
                        struct berth_error *error);
 
+/* Whether --device or --avoid of the request has an id that is only an index. */
+bool request_is_unresolved(const struct request *request);
+
+/* Gives the ids that are only an index their vendor, by the devices that are present. Fails with
+ * BERTH_ERROR_INVALID, naming the option, where that is not clear. */
+int request_resolve_devices(struct request *request, const struct device_id_list *present,
+                            struct berth_error *error);
+
 /* Appends the request in words: "2 devices, model A100, at least 40 GiB free". */
 void request_describe(const struct request *request, struct text *out);
 

@@ -8,5 +8,5 @@ const struct choice vendor_names[] = {
 
 const char *vendor_name(enum vendor vendor)
 {
-    return choice_name(vendor_names, (int)vendor);
+    return vendor == VENDOR_UNNAMED ? "" : choice_name(vendor_names, (int)vendor);
 }

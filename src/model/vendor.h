@@ -15,6 +15,7 @@ enum vendor {
     VENDOR_INTEL,
     VENDOR_APPLE,
     VENDOR_DRI, /* anything else with a DRM render node */
+    VENDOR_UNNAMED, /* of an id that is only an index, until device_id_list_resolve() */
 };
 
 /* A bit for each. */

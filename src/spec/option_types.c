@@ -76,7 +76,7 @@ int option_ids(const struct option *option, void *member, const char *value,
 {
     struct device_id_list *list = member;
     size_t before = list->count;
-    int code = device_id_list_parse(list, value, error);
+    int code = device_id_list_parse_form(list, value, DEVICE_ID_OR_INDEX, error);
 
     (void)option;
     if (code < 0)

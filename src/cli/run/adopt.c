@@ -195,7 +195,7 @@ static int adopt(struct adopt_options *options, int count, char **operands, stru
     if (code == 0)
         code = find_process(options->container, count, operands, &adopted, error);
     if (code == 0)
-        code = reach_open(&reach, options->request.inventory, error);
+        code = reach_open_for(&reach, &options->request, error);
     if (code == 0) {
         code = claim_for(&adopted, &reach, options, present, out, error);
         reach_close(&reach);

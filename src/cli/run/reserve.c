@@ -144,7 +144,7 @@ static int reserve(const struct reserve_options *options, struct request_options
     if (code == 0)
         code = refuse_exports(options, &request->request, error);
     if (code == 0)
-        code = reach_open(&reach, request->inventory, error);
+        code = reach_open_for(&reach, request, error);
     if (code < 0)
         return code;
     code = claim_devices_for(&reach, options, request, out, error);

@@ -116,7 +116,7 @@ static int run_line(const struct verb *verb, struct run_line *line, const struct
     };
     struct berth_error error = BERTH_ERROR_INIT;
     struct reach reach;
-    int code = reach_open(&reach, line->request.inventory, &error);
+    int code = reach_open_for(&reach, &line->request, &error);
 
     if (code == 0) {
         code = claim_and_launch(line, &reach, replica, &how, &error);

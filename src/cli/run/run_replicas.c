@@ -16,15 +16,16 @@
 /* Asks whether one replica could ever be: a refusal is then said once, not by each of them. */
 static int ask_first(struct run_line *line, struct berth_error *error)
 {
-    struct request one = line->request.request;
+    struct request one;
     struct claim_facts facts = {.request = &one};
     struct wire_message answer;
     struct claim claim;
     struct reach reach;
-    int code = reach_open(&reach, line->request.inventory, error);
+    int code = reach_open_for(&reach, &line->request, error);
 
     if (code < 0)
         return code;
+    one = line->request.request;
     one.replicas = 1;
     one.scheduling = SCHEDULING_UNSAID;
     one.nonblock = true;

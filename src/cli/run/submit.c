@@ -39,7 +39,7 @@ struct replica {
 
 /* The job's process. */
 struct submission {
-    const struct run_line *line;
+    struct run_line *line;
     struct reach reach;
     struct claim claim;
     struct notify notify;
@@ -170,11 +170,11 @@ static void leave(struct submission *submission, int exit_code)
 }
 
 /* The job's process, from its beginning to its end. Returns its exit code. */
-static int work(const struct run_line *line, const struct replica *replica)
+static int work(struct run_line *line, const struct replica *replica)
 {
     struct submission submission = {.line = line};
     struct job_report report = {0};
-    int code = reach_open(&submission.reach, line->request.inventory, &report.error);
+    int code = reach_open_for(&submission.reach, &line->request, &report.error);
     int exit_code = code;
 
     if (code == 0) {
@@ -238,7 +238,7 @@ static int hear(int from, pid_t job)
 }
 
 /* Submits one job. Returns the exit code. */
-static int submit(const struct run_line *line, const struct replica *replica)
+static int submit(struct run_line *line, const struct replica *replica)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int ends[2];

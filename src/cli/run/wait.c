@@ -151,7 +151,7 @@ static int wait_for(struct wait_options *options, int count, char **operands,
     if (code == 0)
         code = request_options_complete(&options->request, error);
     if (code == 0)
-        code = reach_open(&reach, options->request.inventory, error);
+        code = reach_open_for(&reach, &options->request, error);
     if (code < 0)
         return code;
     code = id != 0 ? wait_for_end(&reach.session, id, error)
