@@ -29,6 +29,13 @@ def plan(sandbox, source_root):
         ("dgx-a100", ["-n", "2", "--must", "nvidia5"], "nvidia4,nvidia5"),
         ("dgx-a100", ["-n", "2", "--avoid", "nvidia0,nvidia2"], "nvidia4,nvidia5"),
         ("dgx-a100", ["--device", "nvidia6"], "nvidia6"),
+        ("dgx-a100", ["--device", "6"], "nvidia6"),
+        ("dgx-a100", ["-n", "2", "--avoid", "0,2"], "nvidia4,nvidia5"),
+        ("dgx-a100", ["-n", "2", "--busy", "0", "--must", "3"], "nvidia2,nvidia3"),
+        ("dgx-a100", ["-n", "a100"], "nvidia0"),
+        ("workstation", ["--device", "0", "--vendor", "nvidia"], "nvidia0"),
+        ("workstation", ["--device", "2"], "nvidia2"),
+        ("workstation", ["-n", "RTX 3090"], "nvidia2"),
         ("dgx-a100", ["-n", "2", "--replicas", "2"], "nvidia0,nvidia1 | nvidia2,nvidia3"),
         ("dgx-a100", ["-n", "1-3", "--replicas", "3", "--scheduling", "best-effort"],
          "nvidia0,nvidia1,nvidia2 | nvidia3,nvidia4,nvidia5 | nvidia6,nvidia7"),
@@ -199,7 +206,7 @@ def test_no_device_at_all(sandbox):
     "args, wanted",
     [
         (["-n", "0"], "--gpus: wanted a whole number from 1 to 1000000, found 0"),
-        (["-n", "x"], "--gpus: wanted a number of devices, a range such as 2-4, or all, found 'x'"),
+        (["-n", "4x"], "--gpus: wanted a number of devices, a range such as 2-4, or all, found '4x'"),
         (["-n", "4-2"], "--gpus: wanted a range from the smaller number to the larger, found '4-2'"),
         (["-n"], "--gpus: wanted [MODEL:]N, found nothing"),
         (["--gpu", "2"], "no option '--gpu' here, did you mean --gpus?"),
@@ -219,10 +226,24 @@ def test_no_device_at_all(sandbox):
         (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "
                                 "'nvdia' (did you mean nvidia?)"),
         (["--policy", "topologie"], refusal("topologie")),
-        (["--must", "nvidia9"], "--must: wanted a device that is here, found nvidia9"),
+        (["--must", "nvidia9"], "--must: no device named nvidia9 here; there are nvidia0 to nvidia7"),
+        (["--device", "9"], "--device: no device with index 9 here; there are nvidia0 to nvidia7"),
         (["--label"], "label: goes with ranks or several replicas, found neither"),
         (["python"], "wanted only options, found 'python'"),
     ],
 )
 def test_wrong_requests(plan, args, wanted):
     assert plan("dgx-a100", *args) == (2, "", f"berth: plan: {wanted}\n")
+
+
+def test_an_ambiguous_index(plan):
+    done = plan("workstation", "--device", "0")
+    assert done == (2, "", "berth: plan: --device: index 0 is ambiguous here: did you mean intel0 or nvidia0?\n")
+
+
+def test_more_required_than_requested(plan):
+    """It never returned once, with links and the policy topology."""
+    must = ",".join(f"nvidia{i}" for i in range(1, 7))
+    done = plan("dgx-a100", "--policy", "topology", "-n", "4", "--must", must)
+    assert done.code == 120
+    assert done.stdout.startswith("never\n")

@@ -278,6 +278,76 @@ static void a_list_has_an_end(void **state)
     vector_finish(&list);
 }
 
+static void a_list_may_hold_indices(void **state)
+{
+    struct device_id_list list = {0};
+
+    (void)state;
+    assert_int_equal(device_id_list_parse(&list, "0", NULL), BERTH_ERROR_SYNTAX);
+    assert_int_equal(device_id_list_parse_form(&list, "nvidia1", DEVICE_ID_OR_INDEX, NULL), 0);
+    assert_false(device_id_list_is_unresolved(&list));
+    assert_int_equal(device_id_list_parse_form(&list, "0,17", DEVICE_ID_OR_INDEX, NULL), 0);
+    assert_true(device_id_list_is_unresolved(&list));
+    assert_int_equal(list.count, 3);
+    assert_string_equal(device_id_format(list.items[2]).text, "17");
+    assert_int_equal(device_id_list_parse_form(&list, "00", DEVICE_ID_OR_INDEX, NULL),
+                     BERTH_ERROR_SYNTAX);
+    assert_int_equal(device_id_list_parse_form(&list, "-1", DEVICE_ID_OR_INDEX, NULL),
+                     BERTH_ERROR_SYNTAX);
+    assert_int_equal(device_id_list_parse_form(&list, "0.1", DEVICE_ID_OR_INDEX, NULL),
+                     BERTH_ERROR_SYNTAX);
+    vector_finish(&list);
+}
+
+static void indices_are_resolved(void **state)
+{
+    static const struct {
+        const char *present;
+        enum vendor vendor;
+        const char *ids;
+        const char *result; /* ids, or the error */
+    } cases[] = {
+        {"nvidia0,nvidia1", VENDOR_UNNAMED, "0", "nvidia0"},
+        {"nvidia0,nvidia1", VENDOR_UNNAMED, "1,nvidia0", "nvidia1,nvidia0"},
+        {"nvidia0,nvidia1", VENDOR_UNNAMED, "nvidia0,0,1", "nvidia0,nvidia1"},
+        {"nvidia0,amd1", VENDOR_UNNAMED, "1", "amd1"},
+        {"nvidia0,nvidia0.0,nvidia0.1", VENDOR_UNNAMED, "0", "nvidia0"},
+        {"nvidia0,amd0", VENDOR_AMD, "0", "amd0"},
+        {"nvidia0,amd0", VENDOR_UNNAMED, "0",
+         "index 0 is ambiguous here: did you mean nvidia0 or amd0?"},
+        {"nvidia0,nvidia1,nvidia2", VENDOR_UNNAMED, "7",
+         "no device with index 7 here; there are nvidia0 to nvidia2"},
+        {"nvidia0,nvidia1", VENDOR_UNNAMED, "7",
+         "no device with index 7 here; there are nvidia0 and nvidia1"},
+        {"nvidia0.0,nvidia0.1", VENDOR_UNNAMED, "0",
+         "no device with index 0 here; there are nvidia0.0 and nvidia0.1"},
+        {"intel0,nvidia0,nvidia2,amd0,amd1,amd2", VENDOR_UNNAMED, "4",
+         "no device with index 4 here; there are intel0, nvidia0, nvidia2 and amd0 to amd2"},
+        {"dri3", VENDOR_UNNAMED, "0", "no device with index 0 here; there is only dri3"},
+        {"", VENDOR_UNNAMED, "0", "no device with index 0 here; there are none"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct berth_error error = BERTH_ERROR_INIT;
+        struct device_id_list present = {0};
+        struct device_id_list list = {0};
+        int code;
+
+        if (*cases[i].present != '\0')
+            assert_int_equal(device_id_list_parse(&present, cases[i].present, NULL), 0);
+        assert_int_equal(
+            device_id_list_parse_form(&list, cases[i].ids, DEVICE_ID_OR_INDEX, NULL), 0);
+        code = device_id_list_resolve(&list, cases[i].vendor, &present, &error);
+        if (code == 0)
+            check_list(&list, cases[i].result);
+        else
+            assert_fails(code, BERTH_ERROR_INVALID, &error, cases[i].result);
+        vector_finish(&present);
+        vector_finish(&list);
+    }
+}
+
 static int parse_list(void *context)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -315,6 +385,8 @@ int main(void)
         cmocka_unit_test(a_list_holds_nothing_twice),
         cmocka_unit_test(bad_parts_of_lists_are_refused),
         cmocka_unit_test(a_list_has_an_end),
+        cmocka_unit_test(a_list_may_hold_indices),
+        cmocka_unit_test(indices_are_resolved),
         cmocka_unit_test(out_of_memory_is_reported),
     };
 
