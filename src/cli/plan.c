@@ -76,22 +76,6 @@ static int find_slots(const struct machine *machine, const struct device_id_list
     return code < 0 ? error_wrap(error, code, "--%s", option) : 0;
 }
 
-/* Lists the ids of the machine's devices. */
-static int list_ids(const struct machine *machine, struct device_id_list *ids,
-                    struct berth_error *error)
-{
-    const struct device *device;
-
-    vector_for_each (device, &machine->devices) {
-        struct device_id *id = vector_append(ids);
-
-        if (id == NULL)
-            return error_set_memory(error);
-        *id = device->id;
-    }
-    return 0;
-}
-
 static const char *id_of(const struct machine *machine, size_t slot, struct device_id_text *buffer)
 {
     *buffer = device_id_format(machine->devices.items[slot].id);
@@ -246,8 +230,10 @@ static int constrain(struct plan_options *options, const struct plan_pool *pool,
     struct device_id_list present = {0};
     struct bitset busy = {0};
     struct bitset must = {0};
-    int code = list_ids(question.machine, &present, error);
+    int code = device_list_ids(&question.machine->devices, &present);
 
+    if (code < 0)
+        error_set_memory(error);
     if (code == 0)
         code = request_resolve_devices(request, &present, error);
     if (code == 0)

@@ -87,3 +87,17 @@ size_t device_list_find(const struct device_list *list, struct device_id id)
     }
     return list->count;
 }
+
+int device_list_ids(const struct device_list *list, struct device_id_list *ids)
+{
+    const struct device *device;
+
+    vector_for_each (device, list) {
+        struct device_id *id = vector_append(ids);
+
+        if (id == NULL)
+            return BERTH_ERROR_MEMORY;
+        *id = device->id;
+    }
+    return 0;
+}

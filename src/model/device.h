@@ -83,4 +83,7 @@ void device_list_finish(struct device_list *list);
 /* The slot of the device with this id; the list's count when there is none. */
 size_t device_list_find(const struct device_list *list, struct device_id id);
 
+/* Appends the ids of all devices. Returns 0 or BERTH_ERROR_MEMORY. */
+int device_list_ids(const struct device_list *list, struct device_id_list *ids);
+
 #endif

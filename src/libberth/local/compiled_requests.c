@@ -90,6 +90,29 @@ static int resolve(const struct berth_request *request, struct request *ret_what
     return code;
 }
 
+/* Opens a copy of the request in which the ids that are only an index have their vendor: the
+ * program's request may be used with another pool too. */
+static int open_resolved(struct berth_pool *pool, const struct request *what,
+                         struct engine_request **ret_request, struct berth_error *error)
+{
+    struct device_id_list present = {0};
+    struct request copy = {0};
+    int code = device_list_ids(&engine_machine(pool->engine)->devices, &present);
+
+    if (code == 0)
+        code = request_copy(&copy, what);
+    if (code < 0)
+        error_set_memory(error);
+    if (code == 0)
+        code = request_resolve_devices(&copy, &present, error);
+    if (code == 0)
+        code = engine_request_open(pool->engine, &copy, &(struct party){0}, NULL, ret_request,
+                                   error);
+    request_finish(&copy);
+    vector_finish(&present);
+    return code;
+}
+
 static int open_request(struct berth_pool *pool, const struct berth_request *request,
                         struct engine_request **ret_request, struct berth_error *error)
 {
@@ -98,7 +121,11 @@ static int open_request(struct berth_pool *pool, const struct berth_request *req
 
     if (code < 0)
         return code;
-    code = engine_request_open(pool->engine, &what, &(struct party){0}, NULL, ret_request, error);
+    if (request_is_unresolved(&what))
+        code = open_resolved(pool, &what, ret_request, error);
+    else
+        code =
+            engine_request_open(pool->engine, &what, &(struct party){0}, NULL, ret_request, error);
     if (code == 0 && engine_request_claims(*ret_request) > 1) {
         engine_request_close(pool->engine, *ret_request);
         code = error_set(error, BERTH_ERROR_INVALID,
