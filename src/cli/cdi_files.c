@@ -83,7 +83,7 @@ static int read_one(struct cdi_search *search, int directory, const char *path, 
     int code = read_file(directory, strrchr(path, '/') + 1, path, &text, &reason);
 
     if (code == 0)
-        code = cdi_parse(path, text_string(&text), text.length, &file, &reason);
+        code = cdi_reader_parse(path, text_string(&text), text.length, &file, &reason);
     text_finish(&text);
     return code < 0 ? skip(search, &reason) : take_entries(search, &file, path, level);
 }

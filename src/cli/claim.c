@@ -75,7 +75,7 @@ int claim_init(struct claim *claim, const struct claim_facts *facts, struct bert
     if (code == 0)
         code = find_parent(&question->parent, error);
     if (code == 0 && facts->pid == 0)
-        code = mask_collect(environ, &claim->masks, error);
+        code = inherited_masks_collect(environ, &claim->masks, error);
     if (code == 0 && facts->words != NULL)
         code = join_words(facts->words, &claim->command, error);
     else if (code == 0 && facts->command != NULL)

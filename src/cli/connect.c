@@ -11,7 +11,7 @@ static const struct option reach_rows[] = {
      .argument = "FILE",
      .help = "the pool of this file's devices instead of the hardware's",
      .offset = offsetof(struct reach_options, inventory),
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 const struct option_set reach_option_set = {

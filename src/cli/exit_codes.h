@@ -23,7 +23,7 @@ enum {
 /* The exit code for an error of the pool, or of reaching it. */
 int exit_code_of_refusal(int error_code);
 
-/* The exit code for an error of starting a command (supervisor_start). */
+/* The exit code for an error of starting a command (launch_supervisor_start). */
 int exit_code_of_start(int error_code);
 
 /* The exit code of a claim or lease that ended like this without telling its own: EXIT_GOOD when

@@ -51,7 +51,7 @@ int machine_source_look(struct machine_source *source, struct report *ret_report
         source->virtual = (struct report){0};
         return 0;
     }
-    code = probe_look(&source->probe, &request, ret_report, error);
+    code = probe_query(&source->probe, &request, ret_report, error);
     if (code == 0 || code == BERTH_ERROR_MEMORY)
         return code;
     if (error != NULL)

@@ -94,7 +94,7 @@ static int give(const struct found *found, const char *attached, struct cursor *
         value = cursor->argv[cursor->next++];
     if (found->target == NULL && option != &help_option)
         return OPTIONS_GO_ON;
-    code = option_give(option, found->target, value, error);
+    code = option_apply(option, found->target, value, error);
     return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
 }
 

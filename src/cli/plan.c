@@ -29,16 +29,16 @@ static const struct option plan_rows[] = {
      .argument = "ID,...",
      .help = "as if these were taken",
      .offset = offsetof(struct plan_options, busy),
-     .take = option_ids},
+     .parse = option_type_ids},
     {.name = "must",
      .argument = "ID,...",
      .help = "these among the chosen",
      .offset = offsetof(struct plan_options, must),
-     .take = option_ids},
+     .parse = option_type_ids},
     {.name = "json",
      .help = "print JSON (berth.plan/1)",
      .offset = offsetof(struct plan_options, json),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 static const struct option_set plan_option_set = {

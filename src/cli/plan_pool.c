@@ -186,7 +186,7 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     pool->slots = calloc(machine->devices.count + 1, sizeof(*pool->slots));
     if (pool->slots == NULL)
         return error_set_memory(error);
-    code = mask_find_visible(masks, machine, &visible, error);
+    code = inherited_masks_find_visible(masks, machine, &visible, error);
     if (code < 0)
         return code;
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
@@ -313,7 +313,7 @@ int plan_pool_find(const struct request_options *options, struct machine *machin
         session_close(&session);
     } else if (code == BERTH_ERROR_NOT_FOUND && address.own) {
         pool.live = false;
-        code = is_virtual ? 0 : mask_narrow(environ, machine, error);
+        code = is_virtual ? 0 : inherited_masks_narrow(environ, machine, error);
     }
     pool_address_finish(&address);
     if (code < 0)

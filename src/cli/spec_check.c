@@ -22,7 +22,7 @@ static const struct option check_rows[] = {
     {.name = "json",
      .help = "print JSON (berth.spec/1)",
      .offset = offsetof(struct check_options, json),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 static const struct option_set check_option_set = {

@@ -37,20 +37,21 @@ static const struct {
     const char *foreign;
     const char *verb;
 } foreign_verbs[] = {
-    {"kill", "cancel"},      {"stop", "cancel"},    {"rm", "cancel"},       {"remove", "cancel"},
-    {"delete", "cancel"},    {"abort", "cancel"},   {"scancel", "cancel"},  {"free", "release"},
-    {"list", "status"},      {"ls", "status"},      {"ps", "status"},       {"queue", "status"},
-    {"squeue", "status"},    {"show", "status"},    {"info", "devices"},    {"sinfo", "devices"},
-    {"gpus", "devices"},     {"nodes", "devices"},  {"exec", "run"},        {"start", "run"},
-    {"srun", "run"},         {"launch", "run"},     {"sbatch", "submit"},   {"add", "submit"},
-    {"enqueue", "submit"},   {"salloc", "reserve"}, {"alloc", "reserve"},   {"lock", "reserve"},
-    {"log", "logs"},         {"tail", "logs"},      {"cat", "logs"},        {"output", "logs"},
-    {"sacct", "history"},    {"usage", "report"},   {"stats", "report"},    {"monitor", "top"},
-    {"watch", "top"},        {"dashboard", "web"},  {"serve", "web"},       {"berthd", "daemon"},
-    {"disable", "drain"},    {"enable", "undrain"}, {"simulate", "sim"},    {"check", "spec"},
+    {"kill", "cancel"},    {"stop", "cancel"},    {"rm", "cancel"},      {"remove", "cancel"},
+    {"delete", "cancel"},  {"abort", "cancel"},   {"scancel", "cancel"}, {"free", "release"},
+    {"list", "status"},    {"ls", "status"},      {"ps", "status"},      {"queue", "status"},
+    {"squeue", "status"},  {"show", "status"},    {"info", "devices"},   {"sinfo", "devices"},
+    {"gpus", "devices"},   {"nodes", "devices"},  {"exec", "run"},       {"start", "run"},
+    {"srun", "run"},       {"launch", "run"},     {"sbatch", "submit"},  {"add", "submit"},
+    {"enqueue", "submit"}, {"salloc", "reserve"}, {"alloc", "reserve"},  {"lock", "reserve"},
+    {"log", "logs"},       {"tail", "logs"},      {"cat", "logs"},       {"output", "logs"},
+    {"sacct", "history"},  {"usage", "report"},   {"stats", "report"},   {"monitor", "top"},
+    {"watch", "top"},      {"dashboard", "web"},  {"serve", "web"},      {"berthd", "daemon"},
+    {"disable", "drain"},  {"enable", "undrain"}, {"simulate", "sim"},   {"check", "spec"},
 };
 
-/* Returns the verb that a name from another tool or a misspelled name most likely means, or NULL. */
+/* Returns the verb that a name from another tool or a misspelled name most likely means, or NULL.
+ */
 static const char *suggest_verb(const char *name)
 {
     struct nearest nearest = {.wanted = name};
@@ -80,7 +81,7 @@ int verb_fail_unknown(const char *name)
 
 /* Becomes the verb's program with its words. Returns only when that fails: the exit code, after
  * saying why. */
-static int become(const struct verb *verb, char **argv)
+static int exec_command(const struct verb *verb, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     char path[PATH_MAX];
@@ -182,5 +183,5 @@ int cli_main(int argc, char **argv)
     verb = verb_find(argv[1]);
     if (verb == NULL)
         return verb_fail_unknown(argv[1]);
-    return verb->program != NULL ? become(verb, argv + 1) : verb->run(argc - 1, argv + 1);
+    return verb->program != NULL ? exec_command(verb, argv + 1) : verb->run(argc - 1, argv + 1);
 }

@@ -5,33 +5,33 @@
 #include "base/error.h"
 #include "context/context_entry.h"
 
-int context_check(struct context_set *set, struct context_place place, struct berth_error *error)
+int context_check(struct context_set *set, struct context_ref ref, struct berth_error *error)
 {
-    struct entry *entry;
-    int code = entry_enter(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock(set, ref, &entry, error);
 
     if (code < 0)
         return code;
-    code = entry_refuse_lost(entry, error);
-    entry_leave(entry);
+    code = context_entry_check(entry, error);
+    context_entry_unlock(entry);
     return code;
 }
 
-static int64_t or_unknown(struct optional_number number)
+static int64_t signed_or_unknown(struct optional_number number)
 {
     return number.known && number.value <= INT64_MAX ? (int64_t)number.value : BERTH_UNKNOWN;
 }
 
-int context_info(struct context_set *set, struct context_place place,
+int context_info(struct context_set *set, struct context_ref ref,
                  struct berth_context_info *ret_info, struct berth_error *error)
 {
     struct driver_memory memory;
-    struct entry *entry;
-    int code = entry_enter(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock(set, ref, &entry, error);
 
     if (code < 0)
         return code;
-    entry_memory(set, entry, &memory);
+    context_entry_memory(set, entry, &memory);
     *ret_info = (struct berth_context_info){
         .size = sizeof(*ret_info),
         .api = entry->driver->ops->api,
@@ -43,74 +43,74 @@ int context_info(struct context_set *set, struct context_place place,
         .cuda_device = entry->device.number,
         .fault = entry->fault,
         .stands_in = entry->stands_in,
-        .memory_free = or_unknown(memory.free),
-        .memory_total = or_unknown(memory.total),
+        .memory_free = signed_or_unknown(memory.free),
+        .memory_total = signed_or_unknown(memory.total),
     };
-    entry_leave(entry);
+    context_entry_unlock(entry);
     return 0;
 }
 
-int context_make_current(struct context_set *set, struct context_place place,
-                         struct berth_error *error)
+int context_make_current(struct context_set *set, struct context_ref ref, struct berth_error *error)
 {
     const struct driver_ops *ops;
-    struct entry *entry;
-    int code = entry_enter(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock(set, ref, &entry, error);
     int status;
 
     if (code < 0)
         return code;
     ops = entry->driver->ops;
-    code = entry_refuse_lost(entry, error);
+    code = context_entry_check(entry, error);
     status = code < 0 || ops->make_current == NULL
                  ? 0
                  : ops->make_current(entry->driver, &entry->context);
     if (status != 0) {
-        entry_judge(set, entry, status);
-        code = entry_refuse_lost(entry, error);
+        context_entry_classify(set, entry, status);
+        code = context_entry_check(entry, error);
         if (code == 0)
-            code = driver_refuse(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                 "wanted to make the context on %s current, found",
-                                 device_id_format(entry->id).text);
+            code = context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
+                                            "wanted to make the context on %s current, found",
+                                            device_id_format(entry->id).text);
     }
-    entry_leave(entry);
+    context_entry_unlock(entry);
     return code;
 }
 
-int context_report(struct context_set *set, struct context_place place, int status,
+int context_report(struct context_set *set, struct context_ref ref, int status,
                    enum berth_fault *ret_fault, struct berth_error *error)
 {
-    struct entry *entry;
-    int code = entry_enter(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock(set, ref, &entry, error);
 
     if (code < 0)
         return code;
-    *ret_fault = entry_judge(set, entry, status);
-    entry_leave(entry);
+    *ret_fault = context_entry_classify(set, entry, status);
+    context_entry_unlock(entry);
     return 0;
 }
 
 /* A new context that is lost at once tells that the device is of no use to this process. */
-static int refuse_rebuilt(struct context_set *set, struct entry *entry, int status,
+static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, int status,
                           struct berth_error *error)
 {
-    enum berth_fault fault = entry->driver->ops->judge(status) == DRIVER_RETRY
+    enum berth_fault fault = entry->driver->ops->classify(status) == DRIVER_RETRY
                                  ? BERTH_FAULT_RETRY
-                                 : entry_judge(set, entry, status);
+                                 : context_entry_classify(set, entry, status);
 
     if (fault >= BERTH_FAULT_REBUILD) {
         pthread_mutex_lock(&set->lock);
         entry->fault = BERTH_FAULT_GIVE_UP;
         entry->status = status;
         pthread_mutex_unlock(&set->lock);
-        return entry_refuse_lost(entry, error);
+        return context_entry_check(entry, error);
     }
-    return driver_refuse(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                         "wanted a new context on %s, found", device_id_format(entry->id).text);
+    return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
+                                    "wanted a new context on %s, found",
+                                    device_id_format(entry->id).text);
 }
 
 /* One that is lost and may be made anew. */
-static int rebuild(struct context_set *set, struct entry *entry, struct berth_error *error)
+static int rebuild(struct context_set *set, struct context_entry *entry, struct berth_error *error)
 {
     int status;
 
@@ -119,7 +119,7 @@ static int rebuild(struct context_set *set, struct entry *entry, struct berth_er
                          "wanted to rebuild the context on %s, found that it is good",
                          device_id_format(entry->id).text);
     if (entry->fault == BERTH_FAULT_GIVE_UP)
-        return entry_refuse_lost(entry, error);
+        return context_entry_check(entry, error);
     status = entry->driver->ops->rebuild(entry->driver, &entry->context, set->cuda_flags);
     if (status != 0)
         return refuse_rebuilt(set, entry, status, error);
@@ -131,29 +131,29 @@ static int rebuild(struct context_set *set, struct entry *entry, struct berth_er
     return 0;
 }
 
-int context_rebuild(struct context_set *set, struct context_place place,
-                    struct context_place *ret_place, struct berth_error *error)
+int context_rebuild(struct context_set *set, struct context_ref ref, struct context_ref *ret_ref,
+                    struct berth_error *error)
 {
-    struct entry *entry;
-    int code = entry_enter(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock(set, ref, &entry, error);
 
     if (code < 0)
         return code;
     code = rebuild(set, entry, error);
     if (code == 0)
-        *ret_place = (struct context_place){place.position, entry->generation};
-    entry_leave(entry);
+        *ret_ref = (struct context_ref){ref.position, entry->generation};
+    context_entry_unlock(entry);
     return code;
 }
 
-int context_release(struct context_set *set, struct context_place place, struct berth_error *error)
+int context_release(struct context_set *set, struct context_ref ref, struct berth_error *error)
 {
-    struct entry *entry;
-    int code = entry_enter_any(set, place, &entry, error);
+    struct context_entry *entry;
+    int code = context_entry_lock_any(set, ref, &entry, error);
 
     if (code < 0)
         return code;
-    entry_release(set, entry);
-    entry_leave(entry);
+    context_entry_release(set, entry);
+    context_entry_unlock(entry);
     return 0;
 }

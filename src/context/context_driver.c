@@ -10,18 +10,18 @@
 #include "base/text/text.h"
 
 /* A driver that was started, by the library that it is of. */
-struct started {
+struct started_driver {
     const struct driver_ops *ops;
     char *file;
     struct driver *driver;
-    struct started *next;
+    struct started_driver *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct started *first;
+static struct started_driver *first;
 
 /* The library to load; NULL: what this machine has installed says nothing of a recorded one. */
-static const char *file_of(const struct driver_ops *ops)
+static const char *choose_library(const struct driver_ops *ops)
 {
     const char *named = getenv(ops->variable);
     const char *root = getenv("BERTH_SYSROOT");
@@ -31,9 +31,9 @@ static const char *file_of(const struct driver_ops *ops)
     return root != NULL && *root != '\0' ? NULL : ops->library;
 }
 
-static struct started *find(const struct driver_ops *ops, const char *file)
+static struct started_driver *find_started(const struct driver_ops *ops, const char *file)
 {
-    struct started *started = first;
+    struct started_driver *started = first;
 
     while (started != NULL && (started->ops != ops || strcmp(started->file, file) != 0))
         started = started->next;
@@ -41,10 +41,10 @@ static struct started *find(const struct driver_ops *ops, const char *file)
 }
 
 /* With the mutex. */
-static int start(const struct driver_ops *ops, const char *file, struct driver **ret_driver,
-                 struct berth_error *error)
+static int start_driver(const struct driver_ops *ops, const char *file, struct driver **ret_driver,
+                        struct berth_error *error)
 {
-    struct started *started = calloc(1, sizeof(*started));
+    struct started_driver *started = calloc(1, sizeof(*started));
     int code;
 
     if (started != NULL)
@@ -66,10 +66,11 @@ static int start(const struct driver_ops *ops, const char *file, struct driver *
     return 0;
 }
 
-int driver_need(const struct driver_ops *ops, struct driver **ret_driver, struct berth_error *error)
+int context_driver_get(const struct driver_ops *ops, struct driver **ret_driver,
+                       struct berth_error *error)
 {
-    const char *file = file_of(ops);
-    struct started *started;
+    const char *file = choose_library(ops);
+    struct started_driver *started;
     int code = 0;
 
     if (file == NULL)
@@ -77,17 +78,17 @@ int driver_need(const struct driver_ops *ops, struct driver **ret_driver, struct
                          "%s: wanted the recorded machine's, found none in %s", ops->library,
                          ops->variable);
     pthread_mutex_lock(&mutex);
-    started = find(ops, file);
+    started = find_started(ops, file);
     if (started != NULL)
         *ret_driver = started->driver;
     else
-        code = start(ops, file, ret_driver, error);
+        code = start_driver(ops, file, ret_driver, error);
     pthread_mutex_unlock(&mutex);
     return code;
 }
 
-int driver_refuse(struct driver *driver, int status, int code, struct berth_error *error,
-                  const char *format, ...)
+int context_driver_set_error(struct driver *driver, int status, int code, struct berth_error *error,
+                             const char *format, ...)
 {
     const char *name = driver->ops->name_status(driver, status);
     struct text what = {0};
@@ -96,7 +97,7 @@ int driver_refuse(struct driver *driver, int status, int code, struct berth_erro
     va_start(arguments, format);
     text_append_list(&what, format, arguments);
     va_end(arguments);
-    if (driver->ops->judge(status) == DRIVER_RETRY)
+    if (driver->ops->classify(status) == DRIVER_RETRY)
         code = BERTH_ERROR_BUSY;
     error_set(error, code, "%s: %.200s (%s %d)", text_string(&what),
               name == NULL ? "no words for it" : name, driver->ops->name, status);

@@ -102,7 +102,7 @@ struct driver_ops {
     /* Whether the context works, without waiting for what runs in it. */
     int (*try)(struct driver *driver, const struct native_context *context);
 
-    enum driver_verdict (*judge)(int status);
+    enum driver_verdict (*classify)(int status);
     /* The driver's word for it, such as CUDA_ERROR_ILLEGAL_ADDRESS; NULL: none known. */
     const char *(*name_status)(struct driver *driver, int status);
 };
@@ -113,12 +113,12 @@ extern const struct driver_ops opencl_driver;
 /* The driver of an API, loaded and started by whoever needs it first and kept as long as the
  * process. As ops->open; a failure is not remembered. With BERTH_SYSROOT only a library that is
  * named counts. Any thread may call it. */
-int driver_need(const struct driver_ops *ops, struct driver **ret_driver,
-                struct berth_error *error);
+int context_driver_get(const struct driver_ops *ops, struct driver **ret_driver,
+                       struct berth_error *error);
 
 /* Sets an error for a status: what was wanted, what the driver said. The code is BERTH_ERROR_BUSY
  * for DRIVER_RETRY, else `code`. Returns it. */
-int driver_refuse(struct driver *driver, int status, int code, struct berth_error *error,
-                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+int context_driver_set_error(struct driver *driver, int status, int code, struct berth_error *error,
+                             const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -6,42 +6,42 @@
 #include "base/error.h"
 
 /* Whether such a place is there, perhaps with another context by now. With the set's lock. */
-static int check_there(const struct entry *entry, struct context_place place,
-                       struct berth_error *error)
+static int check_released(const struct context_entry *entry, struct context_ref ref,
+                          struct berth_error *error)
 {
-    if (entry->is_released || place.generation == 0 || place.generation > entry->generation)
+    if (entry->is_released || ref.generation == 0 || ref.generation > entry->generation)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted a context on %s, found that it is released",
                          device_id_format(entry->id).text);
     return 0;
 }
 
-static int check_generation(const struct entry *entry, struct context_place place,
+static int check_generation(const struct context_entry *entry, struct context_ref ref,
                             struct berth_error *error)
 {
-    if (place.generation < entry->generation)
+    if (ref.generation < entry->generation)
         return error_set(error, BERTH_ERROR_STALE,
                          "wanted the context on %s, found one of generation %" PRIu32
                          ": it was rebuilt and is of generation %" PRIu32 " now",
-                         device_id_format(entry->id).text, place.generation, entry->generation);
+                         device_id_format(entry->id).text, ref.generation, entry->generation);
     return 0;
 }
 
-int entry_enter_any(struct context_set *set, struct context_place place, struct entry **ret_entry,
-                    struct berth_error *error)
+int context_entry_lock_any(struct context_set *set, struct context_ref ref,
+                           struct context_entry **ret_entry, struct berth_error *error)
 {
-    struct entry *entry;
+    struct context_entry *entry;
     int code;
 
-    if (place.position >= set->count) {
+    if (ref.position >= set->count) {
         error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %" PRIu32,
-                  set->count, place.position);
+                  set->count, ref.position);
         return BERTH_ERROR_RANGE;
     }
-    entry = &set->entries[place.position];
+    entry = &set->entries[ref.position];
     pthread_mutex_lock(&entry->calls);
     pthread_mutex_lock(&set->lock);
-    code = check_there(entry, place, error);
+    code = check_released(entry, ref, error);
     pthread_mutex_unlock(&set->lock);
     if (code < 0)
         pthread_mutex_unlock(&entry->calls);
@@ -50,23 +50,23 @@ int entry_enter_any(struct context_set *set, struct context_place place, struct 
     return code;
 }
 
-int entry_enter(struct context_set *set, struct context_place place, struct entry **ret_entry,
-                struct berth_error *error)
+int context_entry_lock(struct context_set *set, struct context_ref ref,
+                       struct context_entry **ret_entry, struct berth_error *error)
 {
-    struct entry *entry = NULL;
-    int code = entry_enter_any(set, place, &entry, error);
+    struct context_entry *entry = NULL;
+    int code = context_entry_lock_any(set, ref, &entry, error);
 
     if (code < 0)
         return code;
-    code = check_generation(entry, place, error);
+    code = check_generation(entry, ref, error);
     if (code < 0)
-        entry_leave(entry);
+        context_entry_unlock(entry);
     else
         *ret_entry = entry;
     return code;
 }
 
-void entry_leave(struct entry *entry)
+void context_entry_unlock(struct context_entry *entry)
 {
     pthread_mutex_unlock(&entry->calls);
 }
@@ -88,7 +88,7 @@ static enum berth_fault fault_of(enum driver_verdict verdict)
 }
 
 /* What is lost stays so; what is given up is not tried again. */
-static void note_lost(struct context_set *set, struct entry *entry, enum berth_fault fault,
+static void note_lost(struct context_set *set, struct context_entry *entry, enum berth_fault fault,
                       int status)
 {
     pthread_mutex_lock(&set->lock);
@@ -99,16 +99,17 @@ static void note_lost(struct context_set *set, struct entry *entry, enum berth_f
     pthread_mutex_unlock(&set->lock);
 }
 
-enum berth_fault entry_judge(struct context_set *set, struct entry *entry, int status)
+enum berth_fault context_entry_classify(struct context_set *set, struct context_entry *entry,
+                                        int status)
 {
     const struct driver_ops *ops = entry->driver->ops;
-    enum driver_verdict verdict = ops->judge(status);
+    enum driver_verdict verdict = ops->classify(status);
     enum berth_fault fault;
 
     if (verdict == DRIVER_UNSURE && entry->context.pointer != NULL) {
         int answer = ops->try(entry->driver, &entry->context);
 
-        verdict = answer == 0 ? DRIVER_FINE : ops->judge(answer);
+        verdict = answer == 0 ? DRIVER_FINE : ops->classify(answer);
     }
     fault = fault_of(verdict);
     if (fault >= BERTH_FAULT_REBUILD)
@@ -117,7 +118,7 @@ enum berth_fault entry_judge(struct context_set *set, struct entry *entry, int s
     return entry->fault > fault ? entry->fault : fault;
 }
 
-int entry_refuse_lost(const struct entry *entry, struct berth_error *error)
+int context_entry_check(const struct context_entry *entry, struct berth_error *error)
 {
     const char *name;
 
@@ -132,9 +133,10 @@ int entry_refuse_lost(const struct entry *entry, struct berth_error *error)
                                             : "the device is of no use to this process any more");
 }
 
-void entry_memory(struct context_set *set, struct entry *entry, struct driver_memory *ret_memory)
+void context_entry_memory(struct context_set *set, struct context_entry *entry,
+                          struct driver_memory *ret_memory)
 {
-    const struct context_surroundings *around = &set->surroundings;
+    const struct context_callbacks *callbacks = &set->callbacks;
     struct driver_memory memory = {0};
 
     if (entry->fault == BERTH_FAULT_NONE) {
@@ -142,16 +144,16 @@ void entry_memory(struct context_set *set, struct entry *entry, struct driver_me
 
         if (status != 0) {
             memory = (struct driver_memory){0};
-            entry_judge(set, entry, status);
+            context_entry_classify(set, entry, status);
         }
     }
     /* What was sampled is of the device, not of what stands in for it. */
-    if (!memory.free.known && !entry->stands_in && around->free_memory != NULL)
-        memory.free = around->free_memory(around->data, (size_t)(entry - set->entries));
+    if (!memory.free.known && !entry->stands_in && callbacks->free_memory != NULL)
+        memory.free = callbacks->free_memory(callbacks->data, (size_t)(entry - set->entries));
     *ret_memory = memory;
 }
 
-void entry_release(struct context_set *set, struct entry *entry)
+void context_entry_release(struct context_set *set, struct context_entry *entry)
 {
     if (entry->is_released || entry->driver == NULL)
         return;

@@ -13,7 +13,7 @@
 
 #include "context/context_set.h"
 
-struct entry {
+struct context_entry {
     /* These stay. */
     struct device_id id;
     struct driver *driver;
@@ -39,29 +39,32 @@ struct context_set {
     pthread_mutex_t lock;
     size_t turn; /* the position that had the last one; under the lock */
     unsigned cuda_flags;
-    struct context_surroundings surroundings;
+    struct context_callbacks callbacks;
     size_t count;
-    struct entry entries[];
+    struct context_entry entries[];
 };
 
-/* Takes the entry's `calls` where the place is there; gives it back by entry_leave. Fails with
- * BERTH_ERROR_RANGE, _NOT_FOUND or _STALE. entry_enter_any takes earlier generations, too. */
-int entry_enter(struct context_set *set, struct context_place place, struct entry **ret_entry,
-                struct berth_error *error);
-int entry_enter_any(struct context_set *set, struct context_place place, struct entry **ret_entry,
-                    struct berth_error *error);
-void entry_leave(struct entry *entry);
+/* Takes the entry's `calls` where the place is there; gives it back by context_entry_unlock. Fails
+ * with BERTH_ERROR_RANGE, _NOT_FOUND or _STALE. context_entry_lock_any takes earlier generations,
+ * too. */
+int context_entry_lock(struct context_set *set, struct context_ref ref,
+                       struct context_entry **ret_entry, struct berth_error *error);
+int context_entry_lock_any(struct context_set *set, struct context_ref ref,
+                           struct context_entry **ret_entry, struct berth_error *error);
+void context_entry_unlock(struct context_entry *entry);
 
 /* Says of which class the answer of a driver is, and takes note of what is lost. With `calls`. */
-enum berth_fault entry_judge(struct context_set *set, struct entry *entry, int status);
+enum berth_fault context_entry_classify(struct context_set *set, struct context_entry *entry,
+                                        int status);
 
 /* Whether it is good. Fails with BERTH_ERROR_LOST. With `calls` or the set's lock. */
-int entry_refuse_lost(const struct entry *entry, struct berth_error *error);
+int context_entry_check(const struct context_entry *entry, struct berth_error *error);
 
 /* How much memory its device has: asked, or of the last sample. With `calls`. */
-void entry_memory(struct context_set *set, struct entry *entry, struct driver_memory *ret_memory);
+void context_entry_memory(struct context_set *set, struct context_entry *entry,
+                          struct driver_memory *ret_memory);
 
 /* Gives back the context, where that has not been done. With `calls`. */
-void entry_release(struct context_set *set, struct entry *entry);
+void context_entry_release(struct context_set *set, struct context_entry *entry);
 
 #endif

@@ -34,19 +34,19 @@ static bool may_be_elsewhere(int code)
 }
 
 /* Of two refusals the first is told: it is of the driver that was to be. */
-static int find_device(const struct context_set_facts *facts, const struct context_target *target,
-                       struct entry *entry, struct berth_error *error)
+static int find_device(const struct context_set_config *config, const struct context_target *target,
+                       struct context_entry *entry, struct berth_error *error)
 {
-    struct candidates candidates = candidates_for(facts->api, target->id.vendor);
+    struct candidates candidates = candidates_for(config->api, target->id.vendor);
     struct berth_error later = BERTH_ERROR_INIT;
     int code = BERTH_ERROR_NOT_FOUND;
 
     for (size_t i = 0; i < candidates.count; i++) {
-        struct berth_error *told = i == 0 ? error : &later;
-        int found = driver_need(candidates.ops[i], &entry->driver, told);
+        struct berth_error *reported = i == 0 ? error : &later;
+        int found = context_driver_get(candidates.ops[i], &entry->driver, reported);
 
         if (found == 0)
-            found = entry->driver->ops->find(entry->driver, target, &entry->device, told);
+            found = entry->driver->ops->find(entry->driver, target, &entry->device, reported);
         if (found == 0)
             return 0;
         entry->driver = NULL;
@@ -62,13 +62,13 @@ static int find_device(const struct context_set_facts *facts, const struct conte
 }
 
 /* The same part for the same device, whichever sets it is in. */
-static int stand_in(const struct context_set_facts *facts, const struct context_target *target,
-                    struct entry *entry, struct berth_error *error)
+static int stand_in(const struct context_set_config *config, const struct context_target *target,
+                    struct context_entry *entry, struct berth_error *error)
 {
-    int code = driver_need(&opencl_driver, &entry->driver, error);
+    int code = context_driver_get(&opencl_driver, &entry->driver, error);
 
     if (code == 0)
-        code = opencl_driver.stand_in(entry->driver, target->slot, facts->parts, &entry->device,
+        code = opencl_driver.stand_in(entry->driver, target->slot, config->parts, &entry->device,
                                       error);
     if (code < 0)
         entry->driver = NULL;
@@ -76,46 +76,47 @@ static int stand_in(const struct context_set_facts *facts, const struct context_
     return code;
 }
 
-static int make_entry(const struct context_set_facts *facts, size_t number, struct entry *entry,
-                      struct berth_error *error)
+static int make_entry(const struct context_set_config *config, size_t number,
+                      struct context_entry *entry, struct berth_error *error)
 {
-    const struct context_target *target = &facts->targets[number];
-    int code = find_device(facts, target, entry, error);
+    const struct context_target *target = &config->targets[number];
+    int code = find_device(config, target, entry, error);
     int status;
 
-    if (may_be_elsewhere(code) && facts->parts > 0 && facts->api != BERTH_API_CUDA)
-        code = stand_in(facts, target, entry, error);
+    if (may_be_elsewhere(code) && config->parts > 0 && config->api != BERTH_API_CUDA)
+        code = stand_in(config, target, entry, error);
     if (entry->driver == NULL)
         return error_wrap(error, code, "%s", device_id_format(target->id).text);
-    status = entry->driver->ops->create(entry->driver, entry->device, facts->cuda_flags,
+    status = entry->driver->ops->create(entry->driver, entry->device, config->cuda_flags,
                                         &entry->context);
     if (status == 0)
         return 0;
     entry->context = (struct native_context){0};
-    return driver_refuse(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                         "%s: wanted a context, found", device_id_format(target->id).text);
+    return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
+                                    "%s: wanted a context, found",
+                                    device_id_format(target->id).text);
 }
 
-int context_set_create(const struct context_set_facts *facts, struct context_set **ret_set,
+int context_set_create(const struct context_set_config *config, struct context_set **ret_set,
                        struct berth_error *error)
 {
-    struct context_set *set = calloc(1, sizeof(*set) + facts->count * sizeof(set->entries[0]));
+    struct context_set *set = calloc(1, sizeof(*set) + config->count * sizeof(set->entries[0]));
     int code = 0;
 
     if (set == NULL)
         return error_set_memory(error);
     pthread_mutex_init(&set->lock, NULL);
-    set->count = facts->count;
-    set->turn = facts->count - 1;
-    set->cuda_flags = facts->cuda_flags;
-    set->surroundings = facts->surroundings;
-    for (size_t i = 0; i < facts->count; i++) {
+    set->count = config->count;
+    set->turn = config->count - 1;
+    set->cuda_flags = config->cuda_flags;
+    set->callbacks = config->callbacks;
+    for (size_t i = 0; i < config->count; i++) {
         pthread_mutex_init(&set->entries[i].calls, NULL);
-        set->entries[i].id = facts->targets[i].id;
+        set->entries[i].id = config->targets[i].id;
         set->entries[i].generation = 1;
     }
-    for (size_t i = 0; i < facts->count && code == 0; i++)
-        code = make_entry(facts, i, &set->entries[i], error);
+    for (size_t i = 0; i < config->count && code == 0; i++)
+        code = make_entry(config, i, &set->entries[i], error);
     if (code < 0)
         context_set_destroy(set);
     else
@@ -128,10 +129,10 @@ void context_set_destroy(struct context_set *set)
     if (set == NULL)
         return;
     for (size_t i = 0; i < set->count; i++) {
-        struct entry *entry = &set->entries[i];
+        struct context_entry *entry = &set->entries[i];
 
         pthread_mutex_lock(&entry->calls);
-        entry_release(set, entry);
+        context_entry_release(set, entry);
         pthread_mutex_unlock(&entry->calls);
         pthread_mutex_destroy(&entry->calls);
     }
@@ -146,15 +147,15 @@ size_t context_set_count(const struct context_set *set)
     return set->count;
 }
 
-static struct context_place place_of(const struct context_set *set, const struct entry *entry)
+static struct context_ref make_ref(const struct context_set *set, const struct context_entry *entry)
 {
-    return (struct context_place){
+    return (struct context_ref){
         .position = (uint32_t)(entry - set->entries),
         .generation = entry->generation,
     };
 }
 
-int context_set_at(struct context_set *set, size_t position, struct context_place *ret_place,
+int context_set_at(struct context_set *set, size_t position, struct context_ref *ret_ref,
                    struct berth_error *error)
 {
     int code = 0;
@@ -168,17 +169,17 @@ int context_set_at(struct context_set *set, size_t position, struct context_plac
                          "wanted a context on %s, found that it is released",
                          device_id_format(set->entries[position].id).text);
     else
-        *ret_place = place_of(set, &set->entries[position]);
+        *ret_ref = make_ref(set, &set->entries[position]);
     pthread_mutex_unlock(&set->lock);
     return code;
 }
 
-int context_set_find(struct context_set *set, struct device_id id, struct context_place *ret_place,
+int context_set_find(struct context_set *set, struct device_id id, struct context_ref *ret_ref,
                      struct berth_error *error)
 {
     for (size_t i = 0; i < set->count; i++) {
         if (device_id_equals(set->entries[i].id, id))
-            return context_set_at(set, i, ret_place, error);
+            return context_set_at(set, i, ret_ref, error);
     }
     return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a context on %s, found none in the set",
                      device_id_format(id).text);
@@ -187,13 +188,13 @@ int context_set_find(struct context_set *set, struct device_id id, struct contex
 /* ---- Choosing ---- */
 
 /* With the set's lock. */
-static bool is_usable(const struct context_set *set, const struct entry *entry)
+static bool is_usable(const struct context_set *set, const struct context_entry *entry)
 {
-    const struct context_surroundings *around = &set->surroundings;
+    const struct context_callbacks *callbacks = &set->callbacks;
 
     return !entry->is_released && entry->fault == BERTH_FAULT_NONE &&
-           (around->is_available == NULL ||
-            around->is_available(around->data, (size_t)(entry - set->entries)));
+           (callbacks->is_available == NULL ||
+            callbacks->is_available(callbacks->data, (size_t)(entry - set->entries)));
 }
 
 static int refuse_all(struct berth_error *error)
@@ -205,7 +206,7 @@ static int refuse_all(struct berth_error *error)
 
 /* The first that is good behind the one that had the last turn. Those that are not good take no
  * turn, and no counter is ever full: so the turns stay even. */
-int context_set_next(struct context_set *set, struct context_place *ret_place,
+int context_set_next(struct context_set *set, struct context_ref *ret_ref,
                      struct berth_error *error)
 {
     int code = refuse_all(NULL);
@@ -216,7 +217,7 @@ int context_set_next(struct context_set *set, struct context_place *ret_place,
 
         if (is_usable(set, &set->entries[position])) {
             set->turn = position;
-            *ret_place = place_of(set, &set->entries[position]);
+            *ret_ref = make_ref(set, &set->entries[position]);
             code = 0;
         }
     }
@@ -225,13 +226,13 @@ int context_set_next(struct context_set *set, struct context_place *ret_place,
 }
 
 /* A new figure has in it what was promised before. */
-static void ask_memory(struct context_set *set, struct entry *entry)
+static void update_memory(struct context_set *set, struct context_entry *entry)
 {
     struct driver_memory memory = {0};
 
     pthread_mutex_lock(&entry->calls);
     if (!entry->is_released)
-        entry_memory(set, entry, &memory);
+        context_entry_memory(set, entry, &memory);
     pthread_mutex_lock(&set->lock);
     if (memory.free.known != entry->last_free.known ||
         memory.free.value != entry->last_free.value) {
@@ -243,7 +244,7 @@ static void ask_memory(struct context_set *set, struct entry *entry)
 }
 
 /* Only those that are good: one that is being rebuilt would have to be waited for. */
-static void ask_all(struct context_set *set)
+static void update_all_memory(struct context_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         bool usable;
@@ -252,18 +253,18 @@ static void ask_all(struct context_set *set)
         usable = is_usable(set, &set->entries[i]);
         pthread_mutex_unlock(&set->lock);
         if (usable)
-            ask_memory(set, &set->entries[i]);
+            update_memory(set, &set->entries[i]);
     }
 }
 
 /* What is neither used nor promised. */
-static uint64_t left_of(const struct entry *entry)
+static uint64_t available_memory(const struct context_entry *entry)
 {
     return entry->promised < entry->last_free.value ? entry->last_free.value - entry->promised : 0;
 }
 
 struct choice_of_best {
-    struct entry *best; /* NULL: none */
+    struct context_entry *best; /* NULL: none */
     bool is_any_usable;
 };
 
@@ -273,34 +274,34 @@ static struct choice_of_best choose_best(struct context_set *set)
     struct choice_of_best choice = {0};
 
     for (size_t i = 0; i < set->count; i++) {
-        struct entry *entry = &set->entries[i];
+        struct context_entry *entry = &set->entries[i];
 
         if (!is_usable(set, entry))
             continue;
         choice.is_any_usable = true;
         if (entry->last_free.known &&
-            (choice.best == NULL || left_of(entry) > left_of(choice.best)))
+            (choice.best == NULL || available_memory(entry) > available_memory(choice.best)))
             choice.best = entry;
     }
     return choice;
 }
 
-int context_set_best(struct context_set *set, uint64_t bytes, struct context_place *ret_place,
+int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref *ret_ref,
                      struct berth_error *error)
 {
     struct choice_of_best choice;
     uint64_t left = 0;
     bool fits = false;
 
-    ask_all(set);
+    update_all_memory(set);
     pthread_mutex_lock(&set->lock);
     choice = choose_best(set);
     if (choice.best != NULL) {
-        left = left_of(choice.best);
+        left = available_memory(choice.best);
         fits = bytes <= left;
         if (fits) {
             choice.best->promised += bytes;
-            *ret_place = place_of(set, choice.best);
+            *ret_ref = make_ref(set, choice.best);
         }
     }
     pthread_mutex_unlock(&set->lock);
@@ -318,7 +319,7 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_pla
 
 /* ---- For people ---- */
 
-static void describe_entry(const struct entry *entry, struct text *out)
+static void describe_entry(const struct context_entry *entry, struct text *out)
 {
     device_id_append(entry->id, out);
     text_append_char(out, ' ');

@@ -37,7 +37,7 @@ static int choose_versions(const char *file, struct cuda_functions *functions,
     return 0;
 }
 
-static int no_device(const char *file, struct berth_error *error)
+static int set_no_device_error(const char *file, struct berth_error *error)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
@@ -46,7 +46,7 @@ static int no_device(const char *file, struct berth_error *error)
                      visible == NULL ? "" : quote(visible).text);
 }
 
-static int start(struct cuda *cuda, const char *file, struct berth_error *error)
+static int start_driver(struct cuda *cuda, const char *file, struct berth_error *error)
 {
     int status = cuda->functions.init(0);
 
@@ -54,7 +54,7 @@ static int start(struct cuda *cuda, const char *file, struct berth_error *error)
     case CUDA_SUCCESS:
         return 0;
     case CUDA_ERROR_NO_DEVICE:
-        return no_device(file, error);
+        return set_no_device_error(file, error);
     case CUDA_ERROR_STUB_LIBRARY:
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "%s: wanted NVIDIA's driver, found a stub for linking (CUDA %d)", file,
@@ -70,8 +70,8 @@ static int start(struct cuda *cuda, const char *file, struct berth_error *error)
                          "compatibility, which is not for them (CUDA %d)",
                          file, status);
     default:
-        return driver_refuse(&cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                             "%s: wanted to start it", file);
+        return context_driver_set_error(&cuda->driver, status, BERTH_ERROR_DRIVER, error,
+                                        "%s: wanted to start it", file);
     }
 }
 
@@ -94,7 +94,7 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     }
     /* From here on it stays loaded: whatever it says, it may have started threads. */
     if (code == 0)
-        code = start(cuda, file, error);
+        code = start_driver(cuda, file, error);
     if (code < 0)
         free(cuda);
     else
@@ -105,8 +105,8 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
 /* ---- In a context ---- */
 
 /* Puts the thread's own context back. */
-static void leave(const struct cuda_functions *functions, const struct native_context *context,
-                  void *before)
+static void pop_context(const struct cuda_functions *functions,
+                        const struct native_context *context, void *before)
 {
     void *popped = NULL;
 
@@ -115,8 +115,8 @@ static void leave(const struct cuda_functions *functions, const struct native_co
 }
 
 /* Makes the context current for a moment; on failure the thread's own still is. */
-static int enter(const struct cuda_functions *functions, const struct native_context *context,
-                 void **ret_before)
+static int push_context(const struct cuda_functions *functions,
+                        const struct native_context *context, void **ret_before)
 {
     void *before = NULL;
     void *now = NULL;
@@ -132,7 +132,7 @@ static int enter(const struct cuda_functions *functions, const struct native_con
         *ret_before = before;
     /* What it returns may be of an earlier call that failed late. */
     else if (functions->get_current(&now) == 0 && now != before)
-        leave(functions, context, before);
+        pop_context(functions, context, before);
     return status;
 }
 
@@ -140,11 +140,11 @@ static int try_context(struct driver *driver, const struct native_context *conte
 {
     const struct cuda_functions *functions = &((struct cuda *)driver)->functions;
     void *before;
-    int status = enter(functions, context, &before);
+    int status = push_context(functions, context, &before);
 
     if (status == 0) {
         status = functions->stream_query(NULL);
-        leave(functions, context, before);
+        pop_context(functions, context, before);
     }
     if (status == CUDA_ERROR_NOT_READY || (status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
                                            status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD))
@@ -160,12 +160,12 @@ static int get_memory(struct driver *driver, const struct native_context *contex
     size_t free_bytes = SIZE_MAX;
     size_t total = 0;
     void *before;
-    int status = enter(functions, context, &before);
+    int status = push_context(functions, context, &before);
 
     if (status != 0)
         return status;
     status = functions->memory(&free_bytes, &total);
-    leave(functions, context, before);
+    pop_context(functions, context, before);
     if (status != 0)
         return status;
     *ret_memory = (struct driver_memory){0};
@@ -228,8 +228,8 @@ static int retain(struct cuda *cuda, struct native_device device, unsigned flags
     return CUDA_SUCCESS;
 }
 
-static int create(struct driver *driver, struct native_device device, unsigned flags,
-                  struct native_context *ret_context)
+static int create_native(struct driver *driver, struct native_device device, unsigned flags,
+                         struct native_context *ret_context)
 {
     struct cuda *cuda = (struct cuda *)driver;
     struct cuda_primary *primary = &cuda->primaries[device.number];
@@ -241,7 +241,7 @@ static int create(struct driver *driver, struct native_device device, unsigned f
     return status;
 }
 
-static int destroy(struct driver *driver, struct native_context context)
+static int destroy_native(struct driver *driver, struct native_context context)
 {
     struct cuda *cuda = (struct cuda *)driver;
 
@@ -254,7 +254,7 @@ static int reset(struct cuda *cuda, int device)
     int status = cuda->functions.reset(device);
 
     /* It may return the fault that it is there to clear. */
-    if (status != 0 && cuda_judge(status) != DRIVER_REBUILD)
+    if (status != 0 && cuda_classify(status) != DRIVER_REBUILD)
         return status;
     cuda->primaries[device].resets++;
     return CUDA_SUCCESS;
@@ -301,7 +301,7 @@ static int reset_and_retain(struct cuda *cuda, unsigned flags, unsigned old,
 
 /* A reset ends the contexts of all, so whoever comes second, with a context of the same fault,
  * takes the one that was made anew; unless that is broken by now, too. */
-static int rebuild(struct driver *driver, struct native_context *context, unsigned flags)
+static int rebuild_native(struct driver *driver, struct native_context *context, unsigned flags)
 {
     struct cuda *cuda = (struct cuda *)driver;
     int device = context->device.number;
@@ -320,7 +320,7 @@ static int rebuild(struct driver *driver, struct native_context *context, unsign
         status = reset_and_retain(cuda, flags, old, context);
     else {
         status = retain_good(cuda, flags, context);
-        verdict = cuda_judge(status);
+        verdict = cuda_classify(status);
         if (verdict == DRIVER_REBUILD || verdict == DRIVER_UNSURE)
             status = reset_and_retain(cuda, flags, old, context);
     }
@@ -335,12 +335,12 @@ const struct driver_ops cuda_driver = {
     .library = "libcuda.so.1",
     .open = open_driver,
     .find = cuda_find,
-    .create = create,
-    .destroy = destroy,
-    .rebuild = rebuild,
+    .create = create_native,
+    .destroy = destroy_native,
+    .rebuild = rebuild_native,
     .make_current = make_current,
     .memory = get_memory,
     .try = try_context,
-    .judge = cuda_judge,
+    .classify = cuda_classify,
     .name_status = cuda_name_status,
 };

@@ -103,7 +103,7 @@ struct cuda {
 /* Of driver_ops. */
 int cuda_find(struct driver *driver, const struct context_target *target,
               struct native_device *ret_device, struct berth_error *error);
-enum driver_verdict cuda_judge(int status);
+enum driver_verdict cuda_classify(int status);
 const char *cuda_name_status(struct driver *driver, int status);
 
 #endif

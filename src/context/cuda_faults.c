@@ -137,7 +137,7 @@ static const struct {
     {999, "CUDA_ERROR_UNKNOWN", DRIVER_UNSURE},
 };
 
-enum driver_verdict cuda_judge(int status)
+enum driver_verdict cuda_classify(int status)
 {
     for (size_t i = 0; i < COUNT(all); i++) {
         if (all[i].status == status)
@@ -146,7 +146,7 @@ enum driver_verdict cuda_judge(int status)
     return DRIVER_UNSURE;
 }
 
-static const char *own_name(int status)
+static const char *builtin_name(int status)
 {
     for (size_t i = 0; i < COUNT(all); i++) {
         if (all[i].status == status)
@@ -164,7 +164,7 @@ const char *cuda_name_status(struct driver *driver, int status)
 
     if (cuda->functions.error_name == NULL || cuda->functions.error_name(status, &given) != 0 ||
         given == NULL)
-        return own_name(status);
+        return builtin_name(status);
     length = strnlen(given, sizeof(name) - 1);
     memcpy(name, given, length);
     name[utf8_boundary(name, length)] = '\0';

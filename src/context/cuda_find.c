@@ -15,7 +15,7 @@ struct identity {
     struct pci_address pci;
 };
 
-struct search {
+struct cuda_search {
     struct cuda *cuda;
     const struct context_target *target;
     struct identity wanted;
@@ -36,22 +36,22 @@ static struct identity identify_target(const struct context_target *target)
 }
 
 /* The first version of the call tells a partition's GPU. */
-static int get_uuid(const struct search *search, int device, struct uuid *uuid)
+static int get_uuid(const struct cuda_search *search, int device, struct uuid *uuid)
 {
     const struct cuda_functions *functions = &search->cuda->functions;
-    struct cuda_uuid told = {0};
+    struct cuda_uuid answer = {0};
     int status = 0;
 
     if (functions->uuid_v2 != NULL)
-        status = functions->uuid_v2(&told, device);
+        status = functions->uuid_v2(&answer, device);
     else if (functions->uuid_v1 != NULL && !search->target->is_partition)
-        status = functions->uuid_v1(&told, device);
+        status = functions->uuid_v1(&answer, device);
     if (status == 0)
-        *uuid = uuid_of(told.bytes);
+        *uuid = uuid_of(answer.bytes);
     return status;
 }
 
-static int get_pci(const struct search *search, int device, struct pci_address *address)
+static int get_pci(const struct cuda_search *search, int device, struct pci_address *address)
 {
     const struct cuda_functions *functions = &search->cuda->functions;
     char text[32] = "";
@@ -67,7 +67,8 @@ static int get_pci(const struct search *search, int device, struct pci_address *
 }
 
 /* What CUDA says of its device: what it does not say is unknown. Returns the first failure. */
-static int identify(const struct search *search, int device, struct identity *ret_identity)
+static int identify_device(const struct cuda_search *search, int device,
+                           struct identity *ret_identity)
 {
     struct identity identity = {0};
     int status = get_uuid(search, device, &identity.uuid);
@@ -80,7 +81,7 @@ static int identify(const struct search *search, int device, struct identity *re
 enum likeness { IS_ANOTHER, IS_THE_SAME, CANNOT_TELL };
 
 /* A UUID decides; the place on the bus only where one of the two has none. */
-static enum likeness compare(const struct identity *one, const struct identity *other)
+static enum likeness compare_identities(const struct identity *one, const struct identity *other)
 {
     bool is_same;
 
@@ -94,7 +95,7 @@ static enum likeness compare(const struct identity *one, const struct identity *
 }
 
 /* Looks at one of CUDA's devices. */
-static int look_at(struct search *search, int ordinal, struct berth_error *error)
+static int check_device(struct cuda_search *search, int ordinal, struct berth_error *error)
 {
     struct identity identity = {0};
     enum likeness likeness;
@@ -106,9 +107,9 @@ static int look_at(struct search *search, int ordinal, struct berth_error *error
             return error_set(error, BERTH_ERROR_DRIVER,
                              "CUDA: wanted a device number below %d for its device %d, found %d",
                              CUDA_DEVICES_MAX, ordinal, device);
-        status = identify(search, device, &identity);
+        status = identify_device(search, device, &identity);
     }
-    likeness = compare(&search->wanted, &identity);
+    likeness = compare_identities(&search->wanted, &identity);
     if (likeness == CANNOT_TELL && search->failure == 0)
         search->failure = status;
     if (likeness == IS_THE_SAME) {
@@ -118,55 +119,56 @@ static int look_at(struct search *search, int ordinal, struct berth_error *error
     return 0;
 }
 
-static int look_at_all(struct search *search, struct berth_error *error)
+static int check_all_devices(struct cuda_search *search, struct berth_error *error)
 {
     int count = -1;
     int status = search->cuda->functions.count(&count);
     int code = 0;
 
     if (status != 0)
-        return driver_refuse(&search->cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                             "CUDA: wanted to count its devices");
+        return context_driver_set_error(&search->cuda->driver, status, BERTH_ERROR_DRIVER, error,
+                                        "CUDA: wanted to count its devices");
     if (count < 0 || count > CUDA_DEVICES_MAX)
         return error_set(error, BERTH_ERROR_DRIVER,
                          "CUDA: wanted at most %d devices, found that it shows %d",
                          CUDA_DEVICES_MAX, count);
     search->shown = count;
     for (int i = 0; i < count && code == 0; i++)
-        code = look_at(search, i, error);
+        code = check_device(search, i, error);
     return code;
 }
 
 /* What the device was looked for by. */
-static struct quoted describe(const struct search *search)
+static struct quoted describe_target(const struct cuda_search *search)
 {
     return quote(search->wanted.uuid.known ? search->target->uuid
                                            : pci_format(search->wanted.pci).text);
 }
 
-static int not_found(const struct search *search, struct berth_error *error)
+static int set_missing_error(const struct cuda_search *search, struct berth_error *error)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
     if (search->matches > 1)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "CUDA: wanted one device that is %s, found %d", describe(search).text,
-                         search->matches);
+                         "CUDA: wanted one device that is %s, found %d",
+                         describe_target(search).text, search->matches);
     if (search->failure != 0)
-        return driver_refuse(&search->cuda->driver, search->failure, BERTH_ERROR_DRIVER, error,
-                             "CUDA: wanted %s, found a device that does not say what it is",
-                             describe(search).text);
+        return context_driver_set_error(
+            &search->cuda->driver, search->failure, BERTH_ERROR_DRIVER, error,
+            "CUDA: wanted %s, found a device that does not say what it is",
+            describe_target(search).text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "CUDA: wanted %s, found that CUDA does not show it among its %d: "
                      "CUDA_VISIBLE_DEVICES%s%s may hide it",
-                     describe(search).text, search->shown, visible == NULL ? "" : "=",
+                     describe_target(search).text, search->shown, visible == NULL ? "" : "=",
                      visible == NULL ? "" : quote(visible).text);
 }
 
 int cuda_find(struct driver *driver, const struct context_target *target,
               struct native_device *ret_device, struct berth_error *error)
 {
-    struct search search = {
+    struct cuda_search search = {
         .cuda = (struct cuda *)driver,
         .target = target,
         .wanted = identify_target(target),
@@ -178,11 +180,11 @@ int cuda_find(struct driver *driver, const struct context_target *target,
                          target->is_partition ? "a partition's UUID (MIG-...)"
                                               : "a UUID (GPU-...) or a PCI address",
                          target->uuid == NULL ? "none" : quote(target->uuid).text);
-    code = look_at_all(&search, error);
+    code = check_all_devices(&search, error);
     if (code < 0)
         return code;
     if (search.matches != 1)
-        return not_found(&search, error);
+        return set_missing_error(&search, error);
     *ret_device = (struct native_device){.number = search.device};
     return 0;
 }

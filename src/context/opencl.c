@@ -16,24 +16,25 @@ static const struct library_symbol symbols[] = {
 
 /* ---- What OpenCL tells ---- */
 
-int opencl_device_fact(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
+int opencl_device_info(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
                        size_t size)
 {
-    size_t told = 0;
+    size_t answer = 0;
     int status;
 
     memset(value, 0, size);
-    status = opencl->calls.device_info(device, name, size, value, &told);
-    return status == OPENCL_SUCCESS && told != size ? OPENCL_INVALID_VALUE : status;
+    status = opencl->calls.device_info(device, name, size, value, &answer);
+    return status == OPENCL_SUCCESS && answer != size ? OPENCL_INVALID_VALUE : status;
 }
 
 void opencl_platform_text(struct opencl *opencl, opencl_platform platform, uint32_t name,
                           char *text, size_t size)
 {
     char whole[512] = ""; /* more than any has, or it is none */
-    size_t told = 0;
-    int status = opencl->calls.platform_info(platform, name, sizeof(whole), whole, &told);
-    size_t length = status == OPENCL_SUCCESS && told <= sizeof(whole) ? strnlen(whole, told) : 0;
+    size_t answer = 0;
+    int status = opencl->calls.platform_info(platform, name, sizeof(whole), whole, &answer);
+    size_t length =
+        status == OPENCL_SUCCESS && answer <= sizeof(whole) ? strnlen(whole, answer) : 0;
 
     if (length >= size)
         length = size - 1;
@@ -53,14 +54,14 @@ int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_pl
         return error_set(error, BERTH_ERROR_NO_DEVICE,
                          "OpenCL: wanted a platform, found none: no OpenCL driver is installed");
     if (status != OPENCL_SUCCESS)
-        return driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted its platforms");
+        return context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
+                                        "OpenCL: wanted its platforms");
     ret_platforms->count = count < OPENCL_PLATFORMS_MAX ? count : OPENCL_PLATFORMS_MAX;
     return 0;
 }
 
 /* Takes out what is no device, or is there already. */
-static void tidy(struct opencl_devices *devices)
+static void remove_duplicates(struct opencl_devices *devices)
 {
     uint32_t kept = 0;
 
@@ -86,7 +87,7 @@ int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_
     if (status != OPENCL_SUCCESS)
         return status == OPENCL_DEVICE_NOT_FOUND ? OPENCL_SUCCESS : status;
     ret_devices->count = count < OPENCL_DEVICES_MAX ? count : OPENCL_DEVICES_MAX;
-    tidy(ret_devices);
+    remove_duplicates(ret_devices);
     return OPENCL_SUCCESS;
 }
 
@@ -122,8 +123,8 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     return code;
 }
 
-static int create(struct driver *driver, struct native_device device, unsigned flags,
-                  struct native_context *ret_context)
+static int create_native(struct driver *driver, struct native_device device, unsigned flags,
+                         struct native_context *ret_context)
 {
     struct opencl *opencl = opencl_of(driver);
     opencl_device handle = device.pointer;
@@ -131,7 +132,7 @@ static int create(struct driver *driver, struct native_device device, unsigned f
     opencl_context context;
     int32_t created = OPENCL_SUCCESS;
     int status =
-        opencl_device_fact(opencl, handle, OPENCL_DEVICE_PLATFORM, &platform, sizeof(platform));
+        opencl_device_info(opencl, handle, OPENCL_DEVICE_PLATFORM, &platform, sizeof(platform));
 
     (void)flags; /* CUDA's */
     if (status != OPENCL_SUCCESS)
@@ -147,7 +148,7 @@ static int create(struct driver *driver, struct native_device device, unsigned f
     return OPENCL_SUCCESS;
 }
 
-static int destroy(struct driver *driver, struct native_context context)
+static int destroy_native(struct driver *driver, struct native_context context)
 {
     return context.pointer == NULL ? OPENCL_SUCCESS
                                    : opencl_of(driver)->calls.release_context(context.pointer);
@@ -155,52 +156,53 @@ static int destroy(struct driver *driver, struct native_context context)
 
 /* A context of OpenCL is nobody else's, so a lost one is given back and another made. What the
  * program has in the old one keeps that until the program gives it back. */
-static int rebuild(struct driver *driver, struct native_context *context, unsigned flags)
+static int rebuild_native(struct driver *driver, struct native_context *context, unsigned flags)
 {
     struct native_device device = context->device;
 
-    destroy(driver, *context);
+    destroy_native(driver, *context);
     *context = (struct native_context){.device = device};
-    return create(driver, device, flags, context);
+    return create_native(driver, device, flags, context);
 }
 
 /* AMD's driver tells how much is free, in KiB, and beside it how large the largest piece is. */
-static struct optional_number ask_free(struct opencl *opencl, opencl_device device, uint64_t total)
+static struct optional_number query_free_memory(struct opencl *opencl, opencl_device device,
+                                                uint64_t total)
 {
-    size_t told[2] = {0};
+    size_t answer[2] = {0};
     size_t size = 0;
     uint64_t bytes;
 
-    if (opencl->calls.device_info(device, OPENCL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof(told), told,
-                                  &size) != OPENCL_SUCCESS ||
-        (size != sizeof(told) && size != sizeof(told[0])) ||
-        __builtin_mul_overflow(told[0], UINT64_C(1024), &bytes) || bytes > total)
+    if (opencl->calls.device_info(device, OPENCL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof(answer),
+                                  answer, &size) != OPENCL_SUCCESS ||
+        (size != sizeof(answer) && size != sizeof(answer[0])) ||
+        __builtin_mul_overflow(answer[0], UINT64_C(1024), &bytes) || bytes > total)
         return (struct optional_number){0};
     return optional_number_of(bytes);
 }
 
-static int ask_memory(struct driver *driver, const struct native_context *context,
-                      struct driver_memory *ret_memory)
+static int query_memory(struct driver *driver, const struct native_context *context,
+                        struct driver_memory *ret_memory)
 {
     struct opencl *opencl = opencl_of(driver);
     opencl_device device = context->device.pointer;
     struct driver_memory memory = {0};
     uint64_t total;
     int status =
-        opencl_device_fact(opencl, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof(total));
+        opencl_device_info(opencl, device, OPENCL_DEVICE_GLOBAL_MEM_SIZE, &total, sizeof(total));
 
     if (status != OPENCL_SUCCESS && status != OPENCL_INVALID_VALUE)
         return status;
     if (status == OPENCL_SUCCESS && total > 0) {
         memory.total = optional_number_of(total);
-        memory.free = ask_free(opencl, device, total);
+        memory.free = query_free_memory(opencl, device, total);
     }
     *ret_memory = memory;
     return OPENCL_SUCCESS;
 }
 
 /* Making a queue reaches the device's driver in the context, and waits for nothing in it. */
-static int try(struct driver *driver, const struct native_context *context)
+static int try_context(struct driver *driver, const struct native_context *context)
 {
     struct opencl *opencl = opencl_of(driver);
     opencl_device device = context->device.pointer;
@@ -211,7 +213,7 @@ static int try(struct driver *driver, const struct native_context *context)
 
     if (context->pointer == NULL)
         return OPENCL_INVALID_CONTEXT;
-    status = opencl_device_fact(opencl, device, OPENCL_DEVICE_AVAILABLE, &is_available,
+    status = opencl_device_info(opencl, device, OPENCL_DEVICE_AVAILABLE, &is_available,
                                 sizeof(is_available));
     if (status != OPENCL_SUCCESS)
         return status;
@@ -231,11 +233,11 @@ const struct driver_ops opencl_driver = {
     .open = open_driver,
     .find = opencl_find,
     .stand_in = opencl_stand_in,
-    .create = create,
-    .destroy = destroy,
-    .rebuild = rebuild,
-    .memory = ask_memory,
-    .try = try,
-    .judge = opencl_judge,
+    .create = create_native,
+    .destroy = destroy_native,
+    .rebuild = rebuild_native,
+    .memory = query_memory,
+    .try = try_context,
+    .classify = opencl_classify,
     .name_status = opencl_name_status,
 };

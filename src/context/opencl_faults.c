@@ -13,7 +13,7 @@ static const struct {
 };
 
 /* Its place in the table; COUNT(statuses): it has none. */
-static size_t place_of(int status)
+static size_t find_status(int status)
 {
     size_t i = 0;
 
@@ -22,17 +22,17 @@ static size_t place_of(int status)
     return i;
 }
 
-enum driver_verdict opencl_judge(int status)
+enum driver_verdict opencl_classify(int status)
 {
-    size_t place = place_of(status);
+    size_t index = find_status(status);
 
-    return place < COUNT(statuses) ? statuses[place].verdict : DRIVER_UNSURE;
+    return index < COUNT(statuses) ? statuses[index].verdict : DRIVER_UNSURE;
 }
 
 const char *opencl_name_status(struct driver *driver, int status)
 {
-    size_t place = place_of(status);
+    size_t index = find_status(status);
 
     (void)driver;
-    return place < COUNT(statuses) ? statuses[place].name : NULL;
+    return index < COUNT(statuses) ? statuses[index].name : NULL;
 }

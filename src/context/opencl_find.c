@@ -15,40 +15,40 @@
 struct wanted {
     const struct context_target *target;
     struct uuid uuid;
-    bool has_place; /* a PCI address that is its own */
+    bool has_address; /* a PCI address that is its own */
 };
 
 /* A platform that has it. */
-struct home {
+struct platform_match {
     opencl_device device;
     size_t count; /* how many of its devices it could be */
     bool is_vendors;
     char name[64];
 };
 
-struct search {
+struct opencl_search {
     struct opencl *opencl;
     struct wanted wanted;
-    struct home best;     /* device NULL: none yet */
-    size_t others;        /* devices that are not it */
-    size_t without_place; /* of these: that tell neither UUID nor place */
-    int status;           /* the first failure of a platform */
+    struct platform_match best; /* device NULL: none yet */
+    size_t others;              /* devices that are not it */
+    size_t without_address;     /* of these: that tell neither UUID nor place */
+    int status;                 /* the first failure of a platform */
 };
 
 /* ---- What a device tells of itself ---- */
 
-static struct uuid ask_uuid(struct opencl *opencl, opencl_device device)
+static struct uuid query_uuid(struct opencl *opencl, opencl_device device)
 {
     uint8_t bytes[UUID_SIZE];
 
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_UUID_KHR, bytes, sizeof(bytes)) !=
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_UUID_KHR, bytes, sizeof(bytes)) !=
         OPENCL_SUCCESS)
         return (struct uuid){0};
     return uuid_of(bytes);
 }
 
-static struct pci_address place_at(uint32_t domain, uint32_t bus, uint32_t device,
-                                   uint32_t function)
+static struct pci_address make_address(uint32_t domain, uint32_t bus, uint32_t device,
+                                       uint32_t function)
 {
     if (bus > 255 || device > 31 || function > 7)
         return (struct pci_address){0};
@@ -59,75 +59,75 @@ static struct pci_address place_at(uint32_t domain, uint32_t bus, uint32_t devic
                                 .function = (uint8_t)function};
 }
 
-static struct pci_address place_by_khronos(struct opencl *opencl, opencl_device device)
+static struct pci_address address_by_khronos(struct opencl *opencl, opencl_device device)
 {
     struct opencl_pci_bus_info info;
 
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_BUS_INFO_KHR, &info, sizeof(info)) !=
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_PCI_BUS_INFO_KHR, &info, sizeof(info)) !=
         OPENCL_SUCCESS)
         return (struct pci_address){0};
-    return place_at(info.domain, info.bus, info.device, info.function);
+    return make_address(info.domain, info.bus, info.device, info.function);
 }
 
 /* Drivers before the year 2020 do not tell the domain. */
-static struct pci_address place_by_nvidia(struct opencl *opencl, opencl_device device)
+static struct pci_address address_by_nvidia(struct opencl *opencl, opencl_device device)
 {
     uint32_t domain;
     uint32_t slot;
     uint32_t bus;
 
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_BUS_ID_NV, &bus, sizeof(bus)) !=
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_PCI_BUS_ID_NV, &bus, sizeof(bus)) !=
             OPENCL_SUCCESS ||
-        opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_SLOT_ID_NV, &slot, sizeof(slot)) !=
+        opencl_device_info(opencl, device, OPENCL_DEVICE_PCI_SLOT_ID_NV, &slot, sizeof(slot)) !=
             OPENCL_SUCCESS)
         return (struct pci_address){0};
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_PCI_DOMAIN_ID_NV, &domain,
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_PCI_DOMAIN_ID_NV, &domain,
                            sizeof(domain)) != OPENCL_SUCCESS)
         domain = 0;
-    return place_at(domain, bus, slot >> 3, slot & 7);
+    return make_address(domain, bus, slot >> 3, slot & 7);
 }
 
 /* Never tells the domain. */
-static struct pci_address place_by_amd(struct opencl *opencl, opencl_device device)
+static struct pci_address address_by_amd(struct opencl *opencl, opencl_device device)
 {
     struct opencl_topology_amd topology;
 
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_TOPOLOGY_AMD, &topology,
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_TOPOLOGY_AMD, &topology,
                            sizeof(topology)) != OPENCL_SUCCESS ||
         topology.type != OPENCL_DEVICE_TOPOLOGY_TYPE_PCIE_AMD)
         return (struct pci_address){0};
-    return place_at(0, topology.bus, topology.device, topology.function);
+    return make_address(0, topology.bus, topology.device, topology.function);
 }
 
 /* Where no domain is told it is taken for 0, as it is on nearly all machines: what is in another is
  * not found then, and two that differ in nothing else cannot be told apart. */
-static struct pci_address ask_place(struct opencl *opencl, opencl_device device)
+static struct pci_address query_address(struct opencl *opencl, opencl_device device)
 {
-    struct pci_address place = place_by_khronos(opencl, device);
+    struct pci_address address = address_by_khronos(opencl, device);
 
-    if (!place.known)
-        place = place_by_nvidia(opencl, device);
-    if (!place.known)
-        place = place_by_amd(opencl, device);
-    return place;
+    if (!address.known)
+        address = address_by_nvidia(opencl, device);
+    if (!address.known)
+        address = address_by_amd(opencl, device);
+    return address;
 }
 
 /* ---- Which it is ---- */
 
 /* UUIDs decide where both have one: a partition has the place of the whole GPU. */
-static bool is_wanted(struct search *search, opencl_device device)
+static bool is_target(struct opencl_search *search, opencl_device device)
 {
     const struct wanted *wanted = &search->wanted;
-    struct uuid uuid = ask_uuid(search->opencl, device);
-    struct pci_address place = ask_place(search->opencl, device);
+    struct uuid uuid = query_uuid(search->opencl, device);
+    struct pci_address address = query_address(search->opencl, device);
     bool is_it = false;
 
     if (wanted->uuid.known && uuid.known)
         is_it = uuid_equals(&wanted->uuid, &uuid);
-    else if (wanted->has_place && place.known)
-        is_it = pci_compare(wanted->target->pci, place) == 0;
+    else if (wanted->has_address && address.known)
+        is_it = pci_compare(wanted->target->pci, address) == 0;
     search->others += !is_it;
-    search->without_place += !uuid.known && !place.known;
+    search->without_address += !uuid.known && !address.known;
     return is_it;
 }
 
@@ -136,7 +136,7 @@ static bool is_cpu(struct opencl *opencl, opencl_device device)
 {
     uint64_t type;
 
-    return opencl_device_fact(opencl, device, OPENCL_DEVICE_TYPE, &type, sizeof(type)) !=
+    return opencl_device_info(opencl, device, OPENCL_DEVICE_TYPE, &type, sizeof(type)) !=
                OPENCL_SUCCESS ||
            (type & OPENCL_DEVICE_TYPE_CPU) != 0;
 }
@@ -149,41 +149,41 @@ static bool is_platform_of(struct opencl *opencl, opencl_platform platform, enum
         [VENDOR_INTEL] = "Intel",   [VENDOR_APPLE] = "Apple",
         [VENDOR_DRI] = NULL, /* anybody */
     };
-    char words[128];
+    char text[128];
 
-    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_VENDOR, words, sizeof(words));
-    return makers[vendor] != NULL && strstr(words, makers[vendor]) != NULL;
+    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_VENDOR, text, sizeof(text));
+    return makers[vendor] != NULL && strstr(text, makers[vendor]) != NULL;
 }
 
-static bool is_better(const struct home *one, const struct home *other)
+static bool is_better(const struct platform_match *one, const struct platform_match *other)
 {
     if (other->device == NULL || one->is_vendors != other->is_vendors)
         return other->device == NULL || one->is_vendors;
     return strcmp(one->name, other->name) < 0;
 }
 
-static void search_platform(struct search *search, opencl_platform platform,
+static void search_platform(struct opencl_search *search, opencl_platform platform,
                             struct opencl_devices *devices)
 {
     struct opencl *opencl = search->opencl;
     int status = opencl_list_devices(
         opencl, platform, OPENCL_DEVICE_TYPE_GPU | OPENCL_DEVICE_TYPE_ACCELERATOR, devices);
-    struct home home = {0};
+    struct platform_match match = {0};
 
     if (search->status == OPENCL_SUCCESS)
         search->status = status;
     for (uint32_t i = 0; i < devices->count; i++) {
-        if (is_cpu(opencl, devices->items[i]) || !is_wanted(search, devices->items[i]))
+        if (is_cpu(opencl, devices->items[i]) || !is_target(search, devices->items[i]))
             continue;
-        home.device = devices->items[i];
-        home.count++;
+        match.device = devices->items[i];
+        match.count++;
     }
-    if (home.count == 0)
+    if (match.count == 0)
         return;
-    home.is_vendors = is_platform_of(opencl, platform, search->wanted.target->id.vendor);
-    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_NAME, home.name, sizeof(home.name));
-    if (is_better(&home, &search->best))
-        search->best = home;
+    match.is_vendors = is_platform_of(opencl, platform, search->wanted.target->id.vendor);
+    opencl_platform_text(opencl, platform, OPENCL_PLATFORM_NAME, match.name, sizeof(match.name));
+    if (is_better(&match, &search->best))
+        search->best = match;
 }
 
 /* ---- What is said of it ---- */
@@ -193,71 +193,73 @@ struct target_text {
 };
 
 /* What it was looked for by, "GPU-..., 0000:07:00.0", for use within one expression. */
-static struct target_text describe(const struct context_target *target)
+static struct target_text describe_target(const struct context_target *target)
 {
     struct target_text out;
     bool has_uuid = target->uuid != NULL;
-    bool has_place = target->pci.known;
+    bool has_address = target->pci.known;
 
     snprintf(out.text, sizeof(out.text), "%.96s%s%s", has_uuid ? target->uuid : "",
-             has_uuid && has_place ? ", " : "", has_place ? pci_format(target->pci).text : "");
+             has_uuid && has_address ? ", " : "", has_address ? pci_format(target->pci).text : "");
     return out;
 }
 
-static int not_known(const struct context_target *target, struct berth_error *error)
+static int set_unknown_error(const struct context_target *target, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s to find it by, found %s",
                      target->is_partition ? "a partition's UUID" : "a UUID or a PCI address",
                      target->uuid == NULL ? "none" : target->uuid);
 }
 
-static int not_shown(const struct search *search, struct berth_error *error)
+static int set_missing_error(const struct opencl_search *search, struct berth_error *error)
 {
-    struct target_text target = describe(search->wanted.target);
+    struct target_text target = describe_target(search->wanted.target);
 
     if (search->status != OPENCL_SUCCESS)
-        return driver_refuse(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted %s, found a platform that fails", target.text);
+        return context_driver_set_error(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER,
+                                        error, "OpenCL: wanted %s, found a platform that fails",
+                                        target.text);
     if (search->others == 0)
         return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s, found no GPU",
                          target.text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "OpenCL: wanted %s, found %zu other%s, %zu without UUID or PCI address",
                      target.text, search->others, search->others == 1 ? "" : "s",
-                     search->without_place);
+                     search->without_address);
 }
 
-static int cannot_tell(const struct search *search, struct berth_error *error)
+static int set_ambiguous_error(const struct opencl_search *search, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "OpenCL: wanted %s once, found it %zu times in the platform %s: cannot tell "
                      "which",
-                     describe(search->wanted.target).text, search->best.count, search->best.name);
+                     describe_target(search->wanted.target).text, search->best.count,
+                     search->best.name);
 }
 
 int opencl_find(struct driver *driver, const struct context_target *target,
                 struct native_device *ret_device, struct berth_error *error)
 {
-    struct search search = {
+    struct opencl_search search = {
         .opencl = opencl_of(driver),
-        .wanted = {.target = target, .has_place = target->pci.known && !target->is_partition},
+        .wanted = {.target = target, .has_address = target->pci.known && !target->is_partition},
     };
     struct opencl_platforms platforms;
     struct opencl_devices devices;
     int code;
 
     search.wanted.uuid = uuid_parse(target->uuid, target->is_partition);
-    if (!search.wanted.uuid.known && !search.wanted.has_place)
-        return not_known(target, error);
+    if (!search.wanted.uuid.known && !search.wanted.has_address)
+        return set_unknown_error(target, error);
     code = opencl_list_platforms(search.opencl, &platforms, error);
     if (code < 0)
         return code;
     for (uint32_t i = 0; i < platforms.count; i++)
         search_platform(&search, platforms.items[i], &devices);
     if (search.best.device == NULL)
-        return not_shown(&search, error);
+        return set_missing_error(&search, error);
     if (search.best.count > 1)
-        return cannot_tell(&search, error);
+        return set_ambiguous_error(&search, error);
     *ret_device = (struct native_device){.pointer = search.best.device, .number = -1};
     return 0;
 }

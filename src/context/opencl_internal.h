@@ -59,7 +59,7 @@ int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_
 
 /* Fills in a fact of exactly this size. Returns the driver's status; OPENCL_INVALID_VALUE also for
  * an answer of another size. */
-int opencl_device_fact(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
+int opencl_device_info(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
                        size_t size);
 
 /* The platform's word, cut to the size; "" where it has none. */
@@ -71,7 +71,7 @@ int opencl_find(struct driver *driver, const struct context_target *target,
                 struct native_device *ret_device, struct berth_error *error);
 int opencl_stand_in(struct driver *driver, size_t number, size_t count,
                     struct native_device *ret_device, struct berth_error *error);
-enum driver_verdict opencl_judge(int status);
+enum driver_verdict opencl_classify(int status);
 const char *opencl_name_status(struct driver *driver, int status);
 
 #endif

@@ -18,7 +18,7 @@ static bool is_available(struct opencl *opencl, opencl_device device)
 {
     uint32_t available;
 
-    return opencl_device_fact(opencl, device, OPENCL_DEVICE_AVAILABLE, &available,
+    return opencl_device_info(opencl, device, OPENCL_DEVICE_AVAILABLE, &available,
                               sizeof(available)) == OPENCL_SUCCESS &&
            available != 0;
 }
@@ -46,15 +46,15 @@ static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_
         }
     }
     if (failure != OPENCL_SUCCESS)
-        return driver_refuse(&opencl->driver, failure, BERTH_ERROR_DRIVER, error,
-                             "OpenCL: wanted a device that is a CPU to stand in");
+        return context_driver_set_error(&opencl->driver, failure, BERTH_ERROR_DRIVER, error,
+                                        "OpenCL: wanted a device that is a CPU to stand in");
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "OpenCL: wanted a device that is a CPU to stand in, found none");
 }
 
 /* Splits the CPU, into none where it cannot be split. */
-static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
-                 struct opencl_devices *parts)
+static int split_cpu(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
+                     struct opencl_devices *parts)
 {
     const intptr_t properties[] = {OPENCL_DEVICE_PARTITION_EQUALLY, (intptr_t)units_each, 0};
     uint32_t count = 0;
@@ -70,8 +70,8 @@ static int split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
 }
 
 /* With the mutex: the split of the CPU into parts of so many units; NULL: it cannot be split. */
-static int need_split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
-                      struct opencl_split **ret_split, struct berth_error *error)
+static int get_split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
+                     struct opencl_split **ret_split, struct berth_error *error)
 {
     struct opencl_split *found = opencl->splits;
     int status;
@@ -84,13 +84,13 @@ static int need_split(struct opencl *opencl, opencl_device cpu, uint32_t units_e
     found = calloc(1, sizeof(*found));
     if (found == NULL)
         return error_set_memory(error);
-    status = split(opencl, cpu, units_each, &found->parts);
+    status = split_cpu(opencl, cpu, units_each, &found->parts);
     if (found->parts.count == 0) {
         free(found);
-        return opencl_judge(status) != DRIVER_RETRY
+        return opencl_classify(status) != DRIVER_RETRY
                    ? 0
-                   : driver_refuse(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                                   "OpenCL: wanted the CPU in parts");
+                   : context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
+                                              "OpenCL: wanted the CPU in parts");
     }
     found->cpu = cpu;
     found->units_each = units_each;
@@ -112,13 +112,13 @@ int opencl_stand_in(struct driver *driver, size_t number, size_t count,
 
     if (code < 0)
         return code;
-    if (opencl_device_fact(opencl, device, OPENCL_DEVICE_MAX_COMPUTE_UNITS, &units,
+    if (opencl_device_info(opencl, device, OPENCL_DEVICE_MAX_COMPUTE_UNITS, &units,
                            sizeof(units)) != OPENCL_SUCCESS)
         units = 1;
     parts = count < units ? count : units;
     pthread_mutex_lock(&opencl->mutex);
     if (parts > 1)
-        code = need_split(opencl, device, units / (uint32_t)parts, &whole, error);
+        code = get_split(opencl, device, units / (uint32_t)parts, &whole, error);
     pthread_mutex_unlock(&opencl->mutex);
     if (code < 0)
         return code;

@@ -227,7 +227,8 @@ static int give(struct connection *connection, const struct wire_message *messag
 
     if (job == NULL)
         return error_set_memory(error);
-    code = engine_give(pool->engine, asked->request, slots->items, slots->count, &lease, error);
+    code =
+        engine_grant_slots(pool->engine, asked->request, slots->items, slots->count, &lease, error);
     if (code < 0) {
         job_free(pool, job);
         return code;

@@ -250,7 +250,7 @@ static bool has_others(const struct pool *pool, const struct lease_view *view, u
 
     for (uint32_t i = 0; i < view->slot_count; i++)
         own += view->slots[i] == slot;
-    engine_slot(pool->engine, slot, &carried);
+    engine_get_slot(pool->engine, slot, &carried);
     return carried.tenants > own;
 }
 
@@ -261,8 +261,8 @@ void checks_end(struct pool *pool, const struct job *job)
     if (job->holder->parent != 0)
         return;
     /* A view is only good until the engine is told something. */
-    for (uint32_t i = 0; engine_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count;
-         i++) {
+    for (uint32_t i = 0;
+         engine_get_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count; i++) {
         if (is_first(&view, i) && !has_others(pool, &view, view.slots[i]))
             leave(&pool->checks[view.slots[i]], job, &view);
     }
@@ -281,8 +281,8 @@ static void leave_slots(struct pool *pool, const struct job *job)
 {
     struct lease_view view;
 
-    for (uint32_t i = 0; engine_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count;
-         i++) {
+    for (uint32_t i = 0;
+         engine_get_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count; i++) {
         struct check *check = &pool->checks[view.slots[i]];
 
         if (!is_first(&view, i) || has_others(pool, &view, view.slots[i]))
@@ -317,7 +317,7 @@ static void decide(struct pool *pool, struct job *job)
     struct lease_view view;
     bool failed = false;
 
-    if (!engine_lease(pool->engine, job->by_lease.id, &view))
+    if (!engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     for (uint32_t i = 0; i < view.slot_count; i++) {
         const struct check *check = &pool->checks[view.slots[i]];
@@ -380,7 +380,7 @@ static bool prepare(struct pool *pool, struct job *job, bool again)
     bool waits = false;
 
     if (job->holder->parent != 0 || job->adopted || command->words.count == 0 ||
-        !engine_lease(pool->engine, job->by_lease.id, &view))
+        !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return false;
     for (uint32_t i = 0; i < view.slot_count; i++) {
         struct check *check = &pool->checks[view.slots[i]];
@@ -454,7 +454,7 @@ static void note_prepared(struct pool *pool, const struct job *job)
     struct lease_view view;
 
     if (job->unprepared || job->holder->parent != 0 ||
-        !engine_lease(pool->engine, job->by_lease.id, &view))
+        !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     for (uint32_t i = 0; i < view.slot_count; i++)
         pool->checks[view.slots[i]].is_prepared = true;

@@ -116,7 +116,8 @@ int claim_open(struct connection *connection, struct wire_message *message,
     if (code == 0 && !claimant->adopted)
         code = mps_check(pool, message->request, claimant->uid, error);
     if (code == 0 && message->masks.count > 0)
-        code = mask_resolve(&message->masks, engine_machine(pool->engine), &mask, &has_mask, error);
+        code = inherited_masks_resolve(&message->masks, engine_machine(pool->engine), &mask,
+                                       &has_mask, error);
     asker.mask = has_mask ? &mask : NULL;
     asker.group_count =
         claimant->group_count < JOURNAL_GROUPS_MAX ? claimant->group_count : JOURNAL_GROUPS_MAX;

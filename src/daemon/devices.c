@@ -67,7 +67,7 @@ static void device_changed(void *context, uint32_t slot, unsigned changes)
 
 int devices_take(struct pool *pool, struct report *report, struct berth_error *error)
 {
-    const struct report_taker taker = {.changed = device_changed, .context = pool};
+    const struct report_handler taker = {.changed = device_changed, .context = pool};
     struct device *device;
     int code;
 
@@ -75,7 +75,7 @@ int devices_take(struct pool *pool, struct report *report, struct berth_error *e
         cut_processes(&device->processes);
     processes_join(pool, &report->machine.devices);
     engine_pause(pool->engine);
-    code = engine_report(pool->engine, report, &taker, error);
+    code = engine_apply_report(pool->engine, report, &taker, error);
     squatters_judge_all(pool);
     return code;
 }

@@ -104,7 +104,7 @@ static bool find_remains(struct pool *pool, struct job *job)
         return true;
     }
     if (job->hold == WIRE_HOLD_PROCESS && !job->adopted &&
-        engine_lease(pool->engine, job->by_lease.id, &view) &&
+        engine_get_lease(pool->engine, job->by_lease.id, &view) &&
         pool_now(pool) - view.granted < SHORT)
         after = job->holder->pid;
     if (collect_leases(pool, job, &leases) == 0)

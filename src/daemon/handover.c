@@ -53,7 +53,7 @@ void handover_begin(struct pool *pool, const struct job *job)
     struct lease_view view;
 
     if (job->holder->parent != 0 || !hardware_answers(pool) ||
-        !engine_lease(pool->engine, job->by_lease.id, &view))
+        !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     for (uint32_t i = 0; i < view.slot_count; i++)
         handover_need(pool, view.slots[i], HANDOVER_LOOK);
@@ -64,7 +64,7 @@ void handover_restored(struct pool *pool)
     for (uint32_t slot = 0; slot < slot_count(pool); slot++) {
         struct slot_view view;
 
-        engine_slot(pool->engine, slot, &view);
+        engine_get_slot(pool->engine, slot, &view);
         if ((view.blocks & BLOCK_DIRTY) == 0)
             continue;
         if (hardware_answers(pool))

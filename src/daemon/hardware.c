@@ -119,7 +119,7 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     hardware->is_awaited = false;
     hardware->looks++;
     if (pool->engine != NULL)
-        engine_report_missing(pool->engine);
+        engine_mark_devices_old(pool->engine);
     if (pool->notices != NULL)
         notices_judge(pool);
     news_note(pool, WIRE_NEWS_LOAD);
@@ -169,7 +169,7 @@ static void receive(struct hardware *hardware)
 
 static void watch_out(struct hardware *hardware)
 {
-    bool has_unsent = channel_has_unsent(&hardware->probe.channel);
+    bool has_unsent = probe_channel_has_unsent(&hardware->probe.channel);
 
     loop_change(&hardware->pool->loop, &hardware->answers,
                 EPOLLIN | (has_unsent ? (uint32_t)EPOLLOUT : 0));
@@ -181,7 +181,7 @@ static void answers_are_ready(struct watch *watch, uint32_t events)
 
     if ((events & EPOLLOUT) != 0) {
         /* Whoever is not there any more is found by receiving. */
-        channel_flush(&hardware->probe.channel);
+        probe_channel_flush(&hardware->probe.channel);
         watch_out(hardware);
     }
     receive(hardware);
@@ -199,7 +199,7 @@ static void ask(struct hardware *hardware, bool whole)
         handover_ask(pool, whole ? NULL : &request.only);
     hardware->asked_at = loop_now(&pool->loop);
     hardware->is_whole = request.only.count == 0;
-    code = probe_ask(&hardware->probe, &request, &error);
+    code = probe_send(&hardware->probe, &request, &error);
     vector_finish(&request.only);
     if (code < 0) {
         lose(hardware, &error);
@@ -207,7 +207,7 @@ static void ask(struct hardware *hardware, bool whole)
     }
     hardware->number = request.number;
     hardware->is_asked = true;
-    if (channel_has_unsent(&hardware->probe.channel))
+    if (probe_channel_has_unsent(&hardware->probe.channel))
         watch_out(hardware);
 }
 
@@ -251,7 +251,7 @@ static int64_t next_time(const struct hardware *hardware)
     if (!hardware->probe.is_open)
         return hardware->start_at;
     if (hardware->is_asked)
-        return hardware->asked_at + hardware->deadline + PROBE_LENIENCE;
+        return hardware->asked_at + hardware->deadline + PROBE_DEADLINE_GRACE;
     if (hardware->is_awaited || handover_is_unasked(pool))
         return loop_now(&pool->loop);
     return hardware->seen_at + interval(hardware);
@@ -375,7 +375,7 @@ int hardware_open(struct pool *pool, struct berth_error *error)
     hardware->pool = pool;
     hardware->timer.fire = is_due;
     hardware->watched_at = -HARDWARE_WATCHED_FOR;
-    hardware->deadline = PROBE_DEADLINE;
+    hardware->deadline = PROBE_DEADLINE_DEFAULT;
     if (probe_deadline(&hardware->deadline, &ignored) < 0)
         log_line(&pool->log, pool_now(pool), "error", "reason=%s", log_quote(ignored.message).text);
     start(hardware);
@@ -388,8 +388,8 @@ static bool await_answer(struct hardware *hardware, int64_t until)
 {
     struct pool *pool = hardware->pool;
 
-    if (until > hardware->asked_at + hardware->deadline + PROBE_LENIENCE)
-        until = hardware->asked_at + hardware->deadline + PROBE_LENIENCE;
+    if (until > hardware->asked_at + hardware->deadline + PROBE_DEADLINE_GRACE)
+        until = hardware->asked_at + hardware->deadline + PROBE_DEADLINE_GRACE;
     while (hardware->is_asked) {
         struct pollfd waiting[] = {
             {.fd = hardware->probe.channel.descriptor, .events = POLLIN},

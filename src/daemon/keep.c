@@ -262,7 +262,7 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .wait = job->unprepared ? job->holder->wait : TIME_NEVER,
     };
 
-    return journal_encode_door(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);
+    return journal_encode_custom(KEEP_JOB, pool_now(pool), &kept_job_tagged, &kept, out);
 }
 
 void keep_job(struct pool *pool, const struct job *job)
@@ -274,8 +274,8 @@ void keep_job(struct pool *pool, const struct job *job)
 void keep_ended(struct pool *pool, const struct ended *ended)
 {
     text_clear(&pool->record);
-    write_record(pool, journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged, ended,
-                                           &pool->record));
+    write_record(pool, journal_encode_custom(KEEP_ENDED, pool_now(pool), &kept_ended_tagged, ended,
+                                             &pool->record));
 }
 
 /* What stays of a device: how it is doing will be seen anew. The copy borrows from it. */
@@ -299,7 +299,8 @@ static int encode_devices(struct pool *pool, size_t first, size_t count, struct 
     for (size_t slot = first; code == 0 && slot < first + count; slot++)
         kept.devices.items[kept.devices.count++] = facts_of(&devices->items[slot]);
     if (code == 0)
-        code = journal_encode_door(KEEP_DEVICES, pool_now(pool), &kept_devices_tagged, &kept, out);
+        code =
+            journal_encode_custom(KEEP_DEVICES, pool_now(pool), &kept_devices_tagged, &kept, out);
     vector_finish(&kept.devices);
     return code;
 }
@@ -316,7 +317,7 @@ static int encode_drain(struct pool *pool, uint32_t slot, struct text *out)
     const struct kept_drain kept = {
         .slot = slot, .uid = drain->uid, .time = drain->time, .reason = drain->reason};
 
-    return journal_encode_door(KEEP_DRAIN, pool_now(pool), &kept_drain_tagged, &kept, out);
+    return journal_encode_custom(KEEP_DRAIN, pool_now(pool), &kept_drain_tagged, &kept, out);
 }
 
 void keep_drain(struct pool *pool, uint32_t slot)
@@ -327,7 +328,7 @@ void keep_drain(struct pool *pool, uint32_t slot)
 
 static int encode_epilog(struct pool *pool, const struct kept_epilog *kept, struct text *out)
 {
-    return journal_encode_door(KEEP_EPILOG, pool_now(pool), &kept_epilog_tagged, kept, out);
+    return journal_encode_custom(KEEP_EPILOG, pool_now(pool), &kept_epilog_tagged, kept, out);
 }
 
 void keep_epilog(struct pool *pool, uint32_t slot)
@@ -341,7 +342,7 @@ void keep_epilog(struct pool *pool, uint32_t slot)
 
 static int encode_mps(struct pool *pool, const struct kept_mps *kept, struct text *out)
 {
-    return journal_encode_door(KEEP_MPS, pool_now(pool), &kept_mps_tagged, kept, out);
+    return journal_encode_custom(KEEP_MPS, pool_now(pool), &kept_mps_tagged, kept, out);
 }
 
 void keep_mps(struct pool *pool, uint32_t slot)
@@ -377,9 +378,9 @@ static int dump_pool(struct pool *pool, struct text *out)
         .inventory_hash = pool->inventory_hash,
         .inventory = (char *)pool->settings.inventory,
     };
-    int code = kept.boot == NULL
-                   ? BERTH_ERROR_MEMORY
-                   : journal_encode_door(KEEP_POOL, pool_now(pool), &kept_pool_tagged, &kept, out);
+    int code = kept.boot == NULL ? BERTH_ERROR_MEMORY
+                                 : journal_encode_custom(KEEP_POOL, pool_now(pool),
+                                                         &kept_pool_tagged, &kept, out);
 
     free(kept.boot);
     return code;
@@ -392,8 +393,8 @@ static int dump_ended(struct pool *pool, const struct ended_ring *ring, struct t
 
     for (size_t i = 0; i < ENDED_KEPT && i < ring->count && code == 0; i++) {
         if (ring->items[i].exit_code.known)
-            code = journal_encode_door(KEEP_ENDED, pool_now(pool), &kept_ended_tagged,
-                                       &ring->items[i], out);
+            code = journal_encode_custom(KEEP_ENDED, pool_now(pool), &kept_ended_tagged,
+                                         &ring->items[i], out);
     }
     return code;
 }
@@ -401,7 +402,7 @@ static int dump_ended(struct pool *pool, const struct ended_ring *ring, struct t
 static int dump_all(struct pool *pool, struct text *out)
 {
     struct dumping dumping = {out, dump_pool(pool, out)};
-    struct event_sink sink = {.tell = dump_event, .context = &dumping, .wanted = EVENT_ALL};
+    struct event_sink sink = {.notify = dump_event, .context = &dumping, .wanted = EVENT_ALL};
     size_t devices = engine_machine(pool->engine)->devices.count;
     struct kept_epilog epilog;
     struct kept_mps mps;

@@ -11,7 +11,7 @@
 
 /* The daemon's own records in the journal. Never renumber, only append. */
 enum keep_type {
-    KEEP_POOL = JOURNAL_DOOR_TYPES,
+    KEEP_POOL = JOURNAL_CUSTOM_TYPES,
     KEEP_JOB,
     KEEP_ENDED,
     KEEP_DEVICES,

@@ -141,7 +141,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
 
     if (job == NULL)
         return;
-    if (job->by_lease.id == 0 || !engine_lease(pool->engine, job->by_lease.id, &view)) {
+    if (job->by_lease.id == 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view)) {
         fail(connection, message, BERTH_ERROR_INVALID, "it still waits, and has no end to move");
         return;
     }

@@ -136,7 +136,7 @@ void message_explain(struct connection *connection, struct wire_message *message
         connection_refuse(connection, message->number, &error);
         return;
     }
-    engine_each_waiting(pool->engine, seek, &seeking);
+    engine_each_claim(pool->engine, seek, &seeking);
     explain(pool, message->id, &why, &answer.estimate);
     answer.id = message->id;
     answer.position = seeking.position;
@@ -225,7 +225,7 @@ static void add_devices(struct page *page)
         item = vector_append(&page->message->slots);
         if (item == NULL)
             return;
-        engine_slot(page->pool->engine, (uint32_t)slot, &view);
+        engine_get_slot(page->pool->engine, (uint32_t)slot, &view);
         *item = (struct wire_slot){
             .device = &devices->items[slot],
             .state = state_of(page->pool, (uint32_t)slot, &view),
@@ -300,7 +300,7 @@ static void add_leases(struct page *page)
         struct lease_view view;
 
         if (job->by_id.id <= page->after ||
-            !engine_lease(page->pool->engine, job->by_lease.id, &view))
+            !engine_get_lease(page->pool->engine, job->by_lease.id, &view))
             continue;
         if (page->bytes > PAGE_BYTES) {
             page->full = true;
@@ -372,7 +372,7 @@ static void explain_claims(struct page *page)
             end_page_before(page, i);
             return;
         }
-        if (!engine_waiting(page->pool->engine, item->id, &view))
+        if (!engine_get_claim(page->pool->engine, item->id, &view))
             continue;
         request_describe(engine_request_what(view.request), &text);
         item->request = text_take(&text);
@@ -429,7 +429,7 @@ static void fill_section(struct page *page, uint32_t section, uint32_t wanted)
         add_leases(page);
         break;
     case WIRE_SECTION_QUEUE:
-        engine_each_waiting(page->pool->engine, add_claim, page);
+        engine_each_claim(page->pool->engine, add_claim, page);
         explain_claims(page);
         break;
     default:

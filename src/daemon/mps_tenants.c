@@ -178,7 +178,7 @@ static bool is_leaving(const struct search *search, const struct lease_view *vie
     while (search->leaving != 0) {
         if (around.id == search->leaving)
             return true;
-        if (around.parent == 0 || !engine_lease(search->pool->engine, around.parent, &around))
+        if (around.parent == 0 || !engine_get_lease(search->pool->engine, around.parent, &around))
             break;
     }
     return false;
@@ -217,7 +217,7 @@ bool mps_find_site(const struct control *control, struct mps_site *ret_site)
     const struct job *job = find_tenant(control, 0);
     struct lease_view view;
 
-    return job != NULL && engine_lease(control->pool->engine, job->by_lease.id, &view) &&
+    return job != NULL && engine_get_lease(control->pool->engine, job->by_lease.id, &view) &&
            make_site(control->pool, job, &view, mps_slot(control), ret_site) == 0;
 }
 
@@ -279,7 +279,8 @@ bool mps_prepare(struct pool *pool, struct job *job)
     struct lease_view view;
     bool waits = false;
 
-    if (job->adopted || !engine_lease(pool->engine, job->by_lease.id, &view) || !is_of_mps(&view))
+    if (job->adopted || !engine_get_lease(pool->engine, job->by_lease.id, &view) ||
+        !is_of_mps(&view))
         return false;
     if (!job->unprepared)
         return false;
@@ -296,7 +297,7 @@ static bool waits_for(const struct control *control, const struct job *job)
     struct lease_view view;
 
     return job->waits_for_mps && job->end == 0 && job_is_preparing(job) &&
-           engine_lease(control->pool->engine, job->by_lease.id, &view) &&
+           engine_get_lease(control->pool->engine, job->by_lease.id, &view) &&
            has_slot(&view, mps_slot(control));
 }
 
@@ -340,8 +341,8 @@ void mps_end(struct pool *pool, const struct job *job)
     struct lease_view view;
 
     /* A view is only good until the engine is told something. */
-    for (uint32_t i = 0; engine_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count;
-         i++) {
+    for (uint32_t i = 0;
+         engine_get_lease(pool->engine, job->by_lease.id, &view) && i < view.slot_count; i++) {
         struct control *control = &pool->mps->controls[view.slots[i]];
 
         if (control->state != MPS_NONE && !mps_has_tenants(control, job->by_lease.id))

@@ -95,7 +95,7 @@ static bool is_leased(const struct name *name)
 {
     struct slot_view view;
 
-    engine_slot(name->pool->engine, name->slot, &view);
+    engine_get_slot(name->pool->engine, name->slot, &view);
     /* What is being handed over is not to be had elsewhere either. */
     return view.taken || (view.blocks & BLOCK_DIRTY) != 0;
 }
@@ -275,7 +275,7 @@ static void look_after_other(const struct name *name)
 {
     struct slot_view view;
 
-    engine_slot(name->pool->engine, name->slot, &view);
+    engine_get_slot(name->pool->engine, name->slot, &view);
     if ((view.blocks & BLOCK_ELSEWHERE) != 0 && hardware_answers(name->pool))
         handover_need(name->pool, name->slot, HANDOVER_LOOK);
 }

@@ -121,7 +121,7 @@ static void tell_of_lease(struct pool *pool, const struct job *job, const char *
     struct lease_view view;
     const char *name;
 
-    if (notice == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
+    if (notice == NULL || !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     name = engine_request_what(view.request)->name;
     append_devices(pool, &view, &devices);
@@ -247,7 +247,7 @@ static void limit_is_near(struct pool *pool, const struct job *job)
     struct lease_view view;
     int64_t left;
 
-    if (job->end != 0 || !engine_lease(pool->engine, job->by_lease.id, &view))
+    if (job->end != 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     left = view.expires - pool_now(pool);
     if (left <= 0)
@@ -289,7 +289,7 @@ void notice_limit(struct pool *pool, struct job *job)
     struct lease_view view;
     int64_t at;
 
-    if (!engine_lease(pool->engine, job->by_lease.id, &view))
+    if (!engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     at = notice_limit_time(view.granted, view.expires, pool->rules.time_warning);
     if (job->guard != NULL)
@@ -338,7 +338,7 @@ static enum device_use use_of(const struct pool *pool, const struct job *job, ui
     struct slot_view carried;
     bool has_process = false;
 
-    engine_slot(pool->engine, slot, &carried);
+    engine_get_slot(pool->engine, slot, &carried);
     if (!carried.present)
         return DEVICE_USE_UNKNOWN;
     vector_for_each (process, &device->processes)
@@ -451,7 +451,7 @@ void notices_judge(struct pool *pool)
         struct lease_view view;
 
         if (job->state == JOB_HELD && job->end == 0 && job->holder->parent == 0 &&
-            !job_is_preparing(job) && engine_lease(pool->engine, job->by_lease.id, &view))
+            !job_is_preparing(job) && engine_get_lease(pool->engine, job->by_lease.id, &view))
             judge(pool, job, &view, unseen);
     }
 }

@@ -31,7 +31,7 @@ static void await_file(const char *path)
 }
 
 /* Becomes whom it is to be run as. That it dies with us has to be said afterwards. */
-static int become(const struct offspring_order *order, pid_t parent)
+static int exec_command(const struct offspring_order *order, pid_t parent)
 {
     const char *home;
     int number = order->persona == NULL ? 0 : persona_become(order->persona, &home);
@@ -56,7 +56,7 @@ static _Noreturn void be_child(const struct offspring_order *order, pid_t parent
     umask(S_IRWXG | S_IRWXO);
     if (chdir("/") == 0 && newborn_take_descriptors(input, output, &report) == 0) {
         newborn_reset_signals();
-        if (become(order, parent) == 0) {
+        if (exec_command(order, parent) == 0) {
             if (order->awaited != NULL)
                 await_file(order->awaited);
             execve(order->words[0], order->words, order->environment);

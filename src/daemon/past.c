@@ -123,7 +123,7 @@ void past_lease(struct pool *pool, const struct job *job)
     struct lease_view view;
     struct record *record;
 
-    if (!engine_lease(pool->engine, job->by_lease.id, &view))
+    if (!engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     record = find(pool, job->by_lease.id);
     if (record == NULL) {

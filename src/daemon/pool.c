@@ -220,7 +220,7 @@ static void raise_limits(struct pool *pool)
 
 static int restore(struct pool *pool, struct berth_error *error)
 {
-    const struct event_sink sink = {.tell = pool_tell, .context = pool, .wanted = EVENT_ALL};
+    const struct event_sink sink = {.notify = pool_tell, .context = pool, .wanted = EVENT_ALL};
     int code;
 
     engine_advance(pool->engine, pool_now(pool));
@@ -231,7 +231,7 @@ static int restore(struct pool *pool, struct berth_error *error)
     if (code < 0)
         return code;
     pool->journaling = true;
-    engine_listen(pool->engine, &sink);
+    engine_set_sink(pool->engine, &sink);
     engine_advance(pool->engine, pool_now(pool));
     /* Nothing is decided before all is known. */
     engine_pause(pool->engine);
@@ -320,7 +320,7 @@ static void finish(struct pool *pool)
     names_finish(pool);
     if (pool->engine != NULL) {
         pool->journaling = false;
-        engine_listen(pool->engine, &(struct event_sink){.tell = pool_tell, .context = pool});
+        engine_set_sink(pool->engine, &(struct event_sink){.notify = pool_tell, .context = pool});
     }
     jobs_finish(pool);
     recorder_finish(pool);

@@ -44,7 +44,7 @@ static void find_uses(const struct pool *pool, struct use_list *uses)
         const struct job *job = container_of(link, struct job, in_pool);
         struct lease_view view;
 
-        if (job->by_lease.id == 0 || !engine_lease(pool->engine, job->by_lease.id, &view))
+        if (job->by_lease.id == 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view))
             continue;
         for (uint32_t i = 0; i < view.slot_count; i++) {
             struct use *use = vector_append(uses);

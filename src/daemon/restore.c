@@ -43,7 +43,7 @@ static bool read_pool(const struct journal_record *record, struct kept_pool *ret
 {
     char *boot = keep_boot_id();
     bool ours = record->unknown && (int)record->event.type == KEEP_POOL &&
-                journal_decode_door(record, &kept_pool_tagged, ret_kept, NULL) == 0 &&
+                journal_decode_custom(record, &kept_pool_tagged, ret_kept, NULL) == 0 &&
                 boot != NULL && ret_kept->boot != NULL && strcmp(boot, ret_kept->boot) == 0;
 
     free(boot);
@@ -74,7 +74,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
 {
     struct pool *pool = reading->pool;
     struct kept_job kept = {0};
-    int code = journal_decode_door(record, &kept_job_tagged, &kept, error);
+    int code = journal_decode_custom(record, &kept_job_tagged, &kept, error);
     struct job *job = code < 0 ? NULL : job_of_id(pool, kept.id);
     struct holder *holder;
 
@@ -111,7 +111,7 @@ static int take_ended(struct reading *reading, const struct journal_record *reco
                       struct berth_error *error)
 {
     struct ended ended = {0};
-    int code = journal_decode_door(record, &kept_ended_tagged, &ended, error);
+    int code = journal_decode_custom(record, &kept_ended_tagged, &ended, error);
 
     if (code == 0)
         ended_remember(reading->pool, &ended);
@@ -122,7 +122,7 @@ static int take_drain(struct reading *reading, const struct journal_record *reco
                       struct berth_error *error)
 {
     struct kept_drain kept = {0};
-    int code = journal_decode_door(record, &kept_drain_tagged, &kept, error);
+    int code = journal_decode_custom(record, &kept_drain_tagged, &kept, error);
 
     if (code == 0)
         drain_restore(reading->pool, &kept);
@@ -134,7 +134,7 @@ static int take_epilog(struct reading *reading, const struct journal_record *rec
                        struct berth_error *error)
 {
     struct kept_epilog kept = {0};
-    int code = journal_decode_door(record, &kept_epilog_tagged, &kept, error);
+    int code = journal_decode_custom(record, &kept_epilog_tagged, &kept, error);
 
     if (code == 0)
         checks_restore(reading->pool, &kept);
@@ -146,7 +146,7 @@ static int take_mps(struct reading *reading, const struct journal_record *record
                     struct berth_error *error)
 {
     struct kept_mps kept = {0};
-    int code = journal_decode_door(record, &kept_mps_tagged, &kept, error);
+    int code = journal_decode_custom(record, &kept_mps_tagged, &kept, error);
 
     if (code == 0)
         mps_restore(reading->pool, &kept);
@@ -184,7 +184,7 @@ static int add_devices(struct machine *machine, const struct journal_record *rec
                        struct berth_error *error)
 {
     struct kept_devices kept = {0};
-    int code = journal_decode_door(record, &kept_devices_tagged, &kept, error);
+    int code = journal_decode_custom(record, &kept_devices_tagged, &kept, error);
     struct device *device;
 
     vector_for_each (device, &kept.devices) {
@@ -233,7 +233,7 @@ static int read_all(struct reading *reading, const struct text *content, struct 
         size_t used;
 
         code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
-        if (code != JOURNAL_WHOLE)
+        if (code != JOURNAL_COMPLETE)
             break;
         code = reading->take(reading, &record, error);
         journal_record_finish(&record);
@@ -267,7 +267,7 @@ static void join_all(struct pool *pool)
         struct job *job = container_of(link, struct job, in_pool);
         struct claim_view view;
 
-        if (job->by_lease.id == 0 && !engine_waiting(pool->engine, job->by_id.id, &view))
+        if (job->by_lease.id == 0 && !engine_get_claim(pool->engine, job->by_id.id, &view))
             job_free(pool, job);
     }
 }
@@ -312,7 +312,7 @@ static int end_strays(struct pool *pool, struct berth_error *error)
     const uint64_t *id;
 
     engine_each_lease(pool->engine, look_at_lease, &strays);
-    engine_each_waiting(pool->engine, look_at_claim, &strays);
+    engine_each_claim(pool->engine, look_at_claim, &strays);
     vector_for_each (id, &strays.claims)
         engine_cancel(pool->engine, *id, NULL);
     vector_for_each (id, &strays.leases)

@@ -60,7 +60,7 @@ static bool is_among(struct connection *connection, const struct people *people)
 {
     const uint32_t *group;
 
-    if (number_list_has(&people->users, connection->uid))
+    if (configuration_number_list_has(&people->users, connection->uid))
         return true;
     vector_for_each (group, &people->groups) {
         if (has_group(connection, *group))

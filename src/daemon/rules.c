@@ -38,7 +38,8 @@ static int apply_limits(struct pool *pool, const struct configuration *next,
             code = engine_limit_user(pool->engine, *uid, next->each_user.devices, error);
     }
     vector_for_each (limit, &pool->rules.limits) {
-        bool is_each = !limit->is_group && number_list_has(&pool->limited, limit->key);
+        bool is_each =
+            !limit->is_group && configuration_number_list_has(&pool->limited, limit->key);
 
         if (!is_each && !has_limit(&next->limits, limit->key, limit->is_group))
             set_limit(pool, limit, DEVICES_UNLIMITED, NULL);
@@ -53,7 +54,7 @@ int rules_limit_user(struct pool *pool, uint32_t uid, struct berth_error *error)
 
     /* Root and the owner have what limits they give themselves. */
     if (pool->rules.each_user.devices == DEVICES_UNLIMITED || uid == 0 || uid == pool->owner ||
-        number_list_has(&pool->limited, uid))
+        configuration_number_list_has(&pool->limited, uid))
         return 0;
     code = has_limit(&pool->rules.limits, uid, false)
                ? 0
@@ -90,16 +91,16 @@ int rules_apply_to_slot(struct pool *pool, uint32_t slot, struct berth_error *er
 {
     struct device_id id = engine_machine(pool->engine)->devices.items[slot].id;
     const struct people *people = people_of(&pool->rules, id);
-    struct device_people who = {0};
+    struct allowed_users who = {0};
 
     if (people != NULL)
-        who = (struct device_people){
+        who = (struct allowed_users){
             .uids = people->users.items,
             .uid_count = people->users.count,
             .groups = people->groups.items,
             .group_count = people->groups.count,
         };
-    engine_prefer(pool->engine, slot, rank_of(&pool->rules, id));
+    engine_set_rank(pool->engine, slot, rank_of(&pool->rules, id));
     return engine_reserve_device(pool->engine, slot, people == NULL ? NULL : &who, error);
 }
 

@@ -140,7 +140,7 @@ void settle_send_grant(struct pool *pool, struct job *job)
     struct text mps_root = {0};
     uint32_t count;
 
-    if (job->connection == NULL || !engine_lease(pool->engine, job->by_lease.id, &view))
+    if (job->connection == NULL || !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return;
     if (engine_request_what(view.request)->sharing == SHARING_MPS)
         mps_append_root(pool, job->holder->uid, &mps_root);
@@ -181,7 +181,7 @@ void settle_granted(struct pool *pool, struct job *job)
         ending_done(pool, job);
         return;
     }
-    if (engine_lease(pool->engine, job->by_lease.id, &view))
+    if (engine_get_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
     if (job->hold == WIRE_HOLD_PROCESS) {
         pool->has_granted = true;

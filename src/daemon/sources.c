@@ -40,7 +40,7 @@ static int read_inventory(struct pool *pool, struct machine *ret_machine, struct
 {
     const char *path = pool->settings.inventory;
     struct text content = {0};
-    int code = file_read(path, DOCUMENT_LARGEST, &content, error);
+    int code = file_read(path, DOCUMENT_BYTES_MAX, &content, error);
     if (code == 0) {
         pool->inventory_key = hash_bytes(path, strlen(path));
         pool->inventory_hash = hash_bytes(text_string(&content), content.length);

@@ -168,7 +168,7 @@ static void block(struct pool *pool, uint32_t slot, const struct device_process 
     const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
     struct slot_view view;
 
-    engine_slot(pool->engine, slot, &view);
+    engine_get_slot(pool->engine, slot, &view);
     /* What runs where another pool's lease is, is that pool's to judge. */
     if (first == NULL || pool->rules.squatters == SQUATTING_IGNORED ||
         (view.blocks & BLOCK_ELSEWHERE) != 0) {

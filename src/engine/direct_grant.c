@@ -8,7 +8,7 @@
 
 /* ---- Giving ---- */
 
-static struct device_id_text name_of(const struct engine *engine, uint32_t slot)
+static struct device_id_text device_name(const struct engine *engine, uint32_t slot)
 {
     return device_id_format(engine->machine.devices.items[slot].id);
 }
@@ -37,17 +37,18 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
         return error_set(error, BERTH_ERROR_INVALID, "wanted a slot below %zu, found %u",
                          engine->machine.devices.count, slot);
     if (!bitset_has(&request->accepts, slot)) {
-        reason = filter_reason(request_verdict(request, slot));
+        reason = filter_reason(engine_request_verdict(request, slot));
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: wanted a device that the request accepts, found that it %s",
-                         name_of(engine, slot).text,
+                         device_name(engine, slot).text,
                          reason != NULL ? reason : "is not among those that \"all\" means here");
     }
     engine->search.request = &request->what;
-    if (search_group(&engine->search, slot) != search_group(&engine->search, first))
+    if (placement_search_group(&engine->search, slot) !=
+        placement_search_group(&engine->search, first))
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: wanted devices of one host and vendor, found %s of another",
-                         name_of(engine, first).text, name_of(engine, slot).text);
+                         device_name(engine, first).text, device_name(engine, slot).text);
     return 0;
 }
 
@@ -59,13 +60,13 @@ static int check_room(const struct engine_request *request, uint32_t slot,
     if (ledger_room_beside(request, slot, &ledger->usage) > 0)
         return 0;
     return error_set(error, BERTH_ERROR_BUSY, "%s: wanted room, found lease %llu on it",
-                     name_of(request->engine, slot).text,
-                     (unsigned long long)ledger_holder(ledger));
+                     device_name(request->engine, slot).text,
+                     (unsigned long long)engine_slot_holder(ledger));
 }
 
 /* Puts the slots where those of a decision are, lowest first as in any decision. */
-static int choose(const struct engine_request *request, const uint32_t *slots, size_t count,
-                  struct berth_error *error)
+static int choose_slots(const struct engine_request *request, const uint32_t *slots, size_t count,
+                        struct berth_error *error)
 {
     struct engine *engine = request->engine;
 
@@ -74,7 +75,7 @@ static int choose(const struct engine_request *request, const uint32_t *slots, s
         if (bitset_has(&engine->from, slots[i]))
             return error_set(error, BERTH_ERROR_INVALID,
                              "%s: wanted each device once, found it twice",
-                             name_of(engine, slots[i]).text);
+                             device_name(engine, slots[i]).text);
         bitset_add(&engine->from, slots[i]);
     }
     engine->chosen_count = 0;
@@ -83,38 +84,38 @@ static int choose(const struct engine_request *request, const uint32_t *slots, s
     return 0;
 }
 
-int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
-                size_t count, uint64_t *ret_lease, struct berth_error *error)
+int engine_grant_slots(struct engine *engine, struct engine_request *request, const uint32_t *slots,
+                       size_t count, uint64_t *ret_lease, struct berth_error *error)
 {
     int code = 0;
 
     (void)engine;
     if (request->scope == NULL)
-        return no_lease(request->parent, error);
+        return lifecycle_lease_not_found(request->parent, error);
     for (size_t i = 0; i < count && code == 0; i++)
         code = check_slot(request, slots[i], slots[0], error);
     if (code == 0)
         code = check_count(request, count, error);
     if (code == 0)
-        code = choose(request, slots, count, error);
+        code = choose_slots(request, slots, count, error);
     for (size_t i = 0; i < count && code == 0; i++)
         code = check_room(request, slots[i], error);
     if (code == 0)
-        code = grant_chosen(request, NULL, ret_lease, error);
+        code = lifecycle_grant_chosen(request, NULL, ret_lease, error);
     return code < 0 ? code : 0;
 }
 
 /* ---- Returning ---- */
 
-struct claim *lease_undo(struct held *held, int64_t arrived, int64_t deadline)
+struct claim *direct_grant_requeue(struct lease *held, int64_t arrived, int64_t deadline)
 {
-    struct claim *claim =
-        claim_begin(held->request, lease_claim_id(held), arrived, deadline, &held->owner);
+    struct claim *claim = lifecycle_begin_claim(held->request, engine_lease_claim_id(held), arrived,
+                                                deadline, &held->owner);
 
     if (claim == NULL)
         return NULL;
-    end_inside(held);
-    lease_remove(held, false);
+    lifecycle_end_inner_scope(held);
+    grant_remove_lease(held, false);
     lane_insert(claim);
     return claim;
 }
@@ -122,7 +123,7 @@ struct claim *lease_undo(struct held *held, int64_t arrived, int64_t deadline)
 int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_t deadline,
                   struct berth_error *error)
 {
-    struct held *held = lease_of(engine, lease);
+    struct lease *held = engine_find_lease(engine, lease);
     struct engine_event event = {
         .type = EVENT_RETURNED,
         .time = arrived > engine->now ? engine->now
@@ -135,17 +136,17 @@ int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_
     struct scope *scope;
 
     if (held == NULL || held->state == LEASE_DRAINING)
-        return no_lease(lease, error);
+        return lifecycle_lease_not_found(lease, error);
     scope = held->request->scope;
-    claim = lease_undo(held, event.time, deadline);
+    claim = direct_grant_requeue(held, event.time, deadline);
     if (claim == NULL)
         return error_set_memory(error);
     event.claim = claim->entry.link.id;
     event.request = claim->request->number;
     /* Its time is not the engine's: the claim's arrival. */
-    if (is_wanted(engine, EVENT_RETURNED))
-        engine->sink.tell(engine->sink.context, &event);
-    refuse_impossible(engine);
-    settle(scope);
+    if (engine_wants_event(engine, EVENT_RETURNED))
+        engine->sink.notify(engine->sink.context, &event);
+    engine_refuse_impossible(engine);
+    schedule_scope(scope);
     return 0;
 }

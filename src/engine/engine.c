@@ -22,7 +22,7 @@ static const struct engine_settings default_settings = {
     .grace = 10 * SECOND,
 };
 
-static struct engine_settings complete(const struct engine_settings *given)
+static struct engine_settings fill_defaults(const struct engine_settings *given)
 {
     struct engine_settings settings = given != NULL ? *given : default_settings;
 
@@ -46,27 +46,27 @@ static size_t chosen_max(const struct engine *engine, const struct engine_settin
 }
 
 /* The room to work in. */
-static int make_room(struct engine *engine)
+static int allocate_buffers(struct engine *engine)
 {
     size_t size = engine->size;
 
     engine->chosen = calloc(chosen_max(engine, &engine->settings), sizeof(*engine->chosen));
     engine->status = calloc(size, sizeof(*engine->status));
-    engine->people = calloc(size, sizeof(*engine->people));
+    engine->allowed = calloc(size, sizeof(*engine->allowed));
     engine->room = calloc(size, sizeof(*engine->room));
-    engine->imagined = calloc(size, sizeof(*engine->imagined));
+    engine->simulated = calloc(size, sizeof(*engine->simulated));
     engine->future = calloc(size, sizeof(*engine->future));
     engine->host_room = calloc(engine->host_count, sizeof(*engine->host_room));
-    engine->imagined_hosts = calloc(engine->host_count, sizeof(*engine->imagined_hosts));
+    engine->simulated_hosts = calloc(engine->host_count, sizeof(*engine->simulated_hosts));
     engine->future_hosts = calloc(engine->host_count, sizeof(*engine->future_hosts));
-    if (engine->chosen == NULL || engine->status == NULL || engine->people == NULL ||
-        engine->room == NULL || engine->imagined == NULL || engine->future == NULL ||
-        engine->host_room == NULL || engine->imagined_hosts == NULL ||
+    if (engine->chosen == NULL || engine->status == NULL || engine->allowed == NULL ||
+        engine->room == NULL || engine->simulated == NULL || engine->future == NULL ||
+        engine->host_room == NULL || engine->simulated_hosts == NULL ||
         engine->future_hosts == NULL || bitset_init(&engine->legal, size) < 0 ||
         bitset_init(&engine->from, size) < 0 || bitset_init(&engine->not_now, size) < 0 ||
-        walk_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
+        blocked_init(&engine->walk, size) < 0 || id_map_init(&engine->claim_ids) < 0 ||
         id_map_init(&engine->lease_ids) < 0 || id_map_init(&engine->families) < 0 ||
-        search_init(&engine->search, &engine->machine, size) < 0 ||
+        placement_search_init(&engine->search, &engine->machine, size) < 0 ||
         vector_reserve(&engine->search.slots_chosen, size) < 0 ||
         vector_reserve(&engine->search.sizes, size) < 0 ||
         vector_reserve(&engine->machine.devices, size) < 0)
@@ -113,13 +113,13 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
         return error_set_memory(error);
     engine->size = size;
     engine->host_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
-    engine->settings = complete(settings);
+    engine->settings = fill_defaults(settings);
     engine->machine = *machine;
     list_init(&engine->scopes);
     list_init(&engine->leases);
     list_init(&engine->accounts);
     list_init(&engine->orphans);
-    if (make_room(engine) < 0) {
+    if (allocate_buffers(engine) < 0) {
         *machine = engine->machine; /* as it was, but for room at its end */
         engine->machine = (struct machine){0};
         engine_destroy(engine);
@@ -136,7 +136,7 @@ static void free_requests(struct list *requests)
     list_for_each (link, requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
-        request_free(request);
+        engine_request_free(request);
     }
 }
 
@@ -159,11 +159,11 @@ void engine_destroy(struct engine *engine)
     list_for_each (link, &engine->accounts)
         free(container_of(link, struct account, in_engine));
     records_finish(engine);
-    expected_finish(engine);
-    node_changes_finish(&engine->changes);
+    policy_tables_finish(engine);
+    rating_index_finish_changes(&engine->changes);
     vector_finish(&engine->domains);
-    walk_finish(&engine->walk);
-    search_finish(&engine->search);
+    blocked_finish(&engine->walk);
+    placement_search_finish(&engine->search);
     vector_finish(&engine->endings_added);
     id_map_finish(&engine->families);
     id_map_finish(&engine->claim_ids);
@@ -171,17 +171,17 @@ void engine_destroy(struct engine *engine)
     bitset_finish(&engine->legal);
     bitset_finish(&engine->from);
     bitset_finish(&engine->not_now);
-    for (size_t slot = 0; slot < engine->size && engine->people != NULL; slot++)
-        people_finish(&engine->people[slot]);
-    free(engine->people);
+    for (size_t slot = 0; slot < engine->size && engine->allowed != NULL; slot++)
+        reserved_devices_finish(&engine->allowed[slot]);
+    free(engine->allowed);
     free(engine->chosen);
     free(engine->status);
     free(engine->room);
-    free(engine->imagined);
+    free(engine->simulated);
     free(engine->future);
     free(engine->group_counts);
     free(engine->host_room);
-    free(engine->imagined_hosts);
+    free(engine->simulated_hosts);
     free(engine->future_hosts);
     machine_finish(&engine->machine);
     free(engine);
@@ -206,10 +206,10 @@ static void set_grace(struct engine *engine, int64_t grace)
 {
     engine->settings.grace = grace;
     list_for_each (link, &engine->leases) {
-        struct held *held = container_of(link, struct held, in_engine);
+        struct lease *held = container_of(link, struct lease, in_engine);
 
         if (held->expires != TIME_NEVER)
-            lease_update_timer(held);
+            lifecycle_update_lease_timer(held);
     }
 }
 
@@ -230,7 +230,7 @@ static void set_policy(struct engine *engine, const struct policy *policy)
 
 int engine_set_rules(struct engine *engine, const struct engine_settings *given)
 {
-    struct engine_settings settings = complete(given);
+    struct engine_settings settings = fill_defaults(given);
 
     if ((settings.time_slice_tenants != engine->settings.time_slice_tenants ||
          settings.mps_tenants != engine->settings.mps_tenants) &&
@@ -239,18 +239,19 @@ int engine_set_rules(struct engine *engine, const struct engine_settings *given)
     set_grace(engine, settings.grace);
     engine->settings.age_step = settings.age_step;
     set_policy(engine, settings.policy);
-    recompile_requests(engine);
+    engine_recompile_requests(engine);
     list_for_each (link, &engine->scopes)
         lanes_order(container_of(link, struct scope, in_engine));
-    refuse_impossible(engine);
-    settle_all(engine);
+    engine_refuse_impossible(engine);
+    schedule_all(engine);
     return 0;
 }
 
-void engine_listen(struct engine *engine, const struct event_sink *sink)
+void engine_set_sink(struct engine *engine, const struct event_sink *sink)
 {
-    engine->sink = sink->tell != NULL ? *sink : (struct event_sink){0};
-    engine->tells_at_once = is_wanted(engine, EVENT_GRANTED) && !engine->sink.waited_only;
+    engine->sink = sink->notify != NULL ? *sink : (struct event_sink){0};
+    engine->notifies_at_once =
+        engine_wants_event(engine, EVENT_GRANTED) && !engine->sink.waited_only;
 }
 
 int64_t engine_now(const struct engine *engine)
@@ -259,7 +260,7 @@ int64_t engine_now(const struct engine *engine)
 }
 
 /* When something is due or a claim may rise. */
-static int64_t next_due(const struct engine *engine)
+static int64_t find_next_due(const struct engine *engine)
 {
     int64_t next = engine->timers.count > 0 ? engine->timers.items[0]->at : TIME_NEVER;
 
@@ -274,39 +275,39 @@ static int64_t next_due(const struct engine *engine)
 
 int64_t engine_next_time(const struct engine *engine)
 {
-    int64_t next = next_due(engine);
+    int64_t next = find_next_due(engine);
 
     if (engine->retry && next > engine->now && retry_after < next - engine->now)
         next = engine->now + retry_after;
     return next;
 }
 
-static void lease_is_due(struct held *held)
+static void expire_lease(struct lease *held)
 {
     struct engine *engine = held->request->engine;
     bool forced = held->state == LEASE_NOTICED && held->force_at <= engine->now;
     enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
 
     if (held->state != LEASE_HELD && held->state != LEASE_NOTICED) {
-        lease_update_timer(held); /* only those who wait are concerned */
+        lifecycle_update_lease_timer(held); /* only those who wait are concerned */
         return;
     }
-    lease_set_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
-    lease_update_timer(held);
-    if (is_wanted(engine, type))
-        tell(engine, (struct engine_event){.type = type, .lease = held->entry.link.id});
+    lifecycle_set_lease_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
+    lifecycle_update_lease_timer(held);
+    if (engine_wants_event(engine, type))
+        engine_notify(engine, (struct engine_event){.type = type, .lease = held->entry.link.id});
 }
 
 /* Does all that is due at the engine's time. */
-static void do_due(struct engine *engine)
+static void process_due(struct engine *engine)
 {
     while (engine->timers.count > 0 && engine->timers.items[0]->at <= engine->now) {
-        struct entry *entry = engine->timers.items[0];
+        struct engine_entry *entry = engine->timers.items[0];
 
         if (entry->is_lease)
-            lease_is_due(container_of(entry, struct held, entry));
+            expire_lease(container_of(entry, struct lease, entry));
         else
-            refuse_claim(container_of(entry, struct claim, entry), REFUSAL_TIMED_OUT);
+            lifecycle_refuse_claim(container_of(entry, struct claim, entry), REFUSAL_TIMED_OUT);
     }
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
@@ -314,7 +315,7 @@ static void do_due(struct engine *engine)
         if (scope->next_age <= engine->now)
             lanes_age(scope);
     }
-    settle_all(engine);
+    schedule_all(engine);
 }
 
 void engine_advance(struct engine *engine, int64_t now)
@@ -323,18 +324,18 @@ void engine_advance(struct engine *engine, int64_t now)
         engine->retry = false;
         engine_resume(engine);
     }
-    for (int64_t next = next_due(engine); next <= now && next != TIME_NEVER;
-         next = next_due(engine)) {
+    for (int64_t next = find_next_due(engine); next <= now && next != TIME_NEVER;
+         next = find_next_due(engine)) {
         if (next > engine->now)
             engine->now = next;
-        do_due(engine);
+        process_due(engine);
     }
     if (now > engine->now)
         engine->now = now;
 }
 
-void tell(const struct engine *engine, struct engine_event event)
+void engine_notify(const struct engine *engine, struct engine_event event)
 {
     event.time = engine->now;
-    engine->sink.tell(engine->sink.context, &event);
+    engine->sink.notify(engine->sink.context, &event);
 }

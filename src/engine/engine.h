@@ -64,7 +64,7 @@ void engine_destroy(struct engine *engine);
 int engine_set_rules(struct engine *engine, const struct engine_settings *given);
 
 /* Who is told of events from now on. */
-void engine_listen(struct engine *engine, const struct event_sink *sink);
+void engine_set_sink(struct engine *engine, const struct event_sink *sink);
 
 /* What kinds of requests are expected and how often each, for policies that keep room for them.
  * Copies. At first these are as often as each other: 1/8, 1/4 and 1/2 of a device; 1, 2, 4 and 8
@@ -133,8 +133,8 @@ int engine_cancel(struct engine *engine, uint64_t claim, struct berth_error *err
  * no room: the message names the device and the lease), _INVALID (by the request it cannot be
  * these: one that it does not accept, another number, more than one replica), _NOT_FOUND (the lease
  * that it is made within has ended) or _MEMORY. */
-int engine_give(struct engine *engine, struct engine_request *request, const uint32_t *slots,
-                size_t count, uint64_t *ret_lease, struct berth_error *error);
+int engine_grant_slots(struct engine *engine, struct engine_request *request, const uint32_t *slots,
+                       size_t count, uint64_t *ret_lease, struct berth_error *error);
 
 /* Work that takes a host's CPUs and memory and none of its devices: a request for 0 devices, which
  * cannot be claimed. Puts it on the host that the policy rates best, never waits and looks at no
@@ -189,7 +189,8 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
  * known of others stays. Who decides by links goes by these from now on. Fails with
  * BERTH_ERROR_INVALID (a slot that has no device, or the higher one first) or _MEMORY; nothing is
  * changed then. */
-int engine_links(struct engine *engine, const struct link_list *links, struct berth_error *error);
+int engine_set_links(struct engine *engine, const struct link_list *links,
+                     struct berth_error *error);
 /* A device is gone: nothing is granted on it, leases on it go on until they end. Claims that
  * nothing here could satisfy any more are refused. */
 void engine_device_gone(struct engine *engine, uint32_t slot);
@@ -202,20 +203,20 @@ void engine_device_observe(struct engine *engine, uint32_t slot, struct device *
 /* Its processes, which are the door's to say more about. Good until the next observation. */
 struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot);
 /* Nobody answers for the device now: what is known of it is old. */
-void engine_device_aged(struct engine *engine, uint32_t slot);
+void engine_device_mark_old(struct engine *engine, uint32_t slot);
 void engine_block(struct engine *engine, uint32_t slot, enum block reason);
 void engine_unblock(struct engine *engine, uint32_t slot, enum block reason);
-void engine_load(struct engine *engine, uint32_t slot, const struct load *load);
-void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active);
-void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight);
+void engine_set_load(struct engine *engine, uint32_t slot, const struct load *load);
+void engine_set_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active);
+void engine_set_weight(struct engine *engine, uint32_t slot, uint32_t weight);
 
 /* Among slots that are equal by the policy, those of rank 1 are taken first, then those of rank 2,
  * and those of rank 0 (all, at first) last; before affinity and the number of the slot count. The
  * slot is below engine_slots_max; it keeps its rank whatever device comes or goes. */
-void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank);
+void engine_set_rank(struct engine *engine, uint32_t slot, uint32_t rank);
 
 /* Users, and groups of users. */
-struct device_people {
+struct allowed_users {
     const uint32_t *uids;
     size_t uid_count;
     const uint32_t *groups;
@@ -227,7 +228,7 @@ struct device_people {
  * else could satisfy are refused. Leases stay, and what is within them. The slot keeps it whatever
  * device comes or goes. No event tells of it. Fails with BERTH_ERROR_INVALID (no slot below
  * engine_slots_max) or _MEMORY. */
-int engine_reserve_device(struct engine *engine, uint32_t slot, const struct device_people *who,
+int engine_reserve_device(struct engine *engine, uint32_t slot, const struct allowed_users *who,
                           struct berth_error *error);
 
 /* How many devices (in millionths: shares count as parts) a user or a group may hold at once.
@@ -273,7 +274,7 @@ struct lease_view {
     int64_t force_at; /* when the grace ends; TIME_NEVER: no notice */
     struct claim_owner owner;
 };
-bool engine_lease(const struct engine *engine, uint64_t lease, struct lease_view *ret_view);
+bool engine_get_lease(const struct engine *engine, uint64_t lease, struct lease_view *ret_view);
 
 /* Only its owner; NULL: there is no such lease. Good as the view is. */
 const struct claim_owner *engine_lease_owner(const struct engine *engine, uint64_t lease);
@@ -292,13 +293,12 @@ struct claim_view {
     enum priority class_now; /* with ageing; PRIORITY_UNSAID: opportunistic */
     struct claim_owner owner;
 };
-bool engine_waiting(const struct engine *engine, uint64_t claim, struct claim_view *ret_view);
+bool engine_get_claim(const struct engine *engine, uint64_t claim, struct claim_view *ret_view);
 
 /* Calls `visit` for every waiting claim in the order in which they are served; claims within a
  * lease after all others. */
-void engine_each_waiting(const struct engine *engine,
-                         void (*visit)(void *context, const struct claim_view *view),
-                         void *context);
+void engine_each_claim(const struct engine *engine,
+                       void (*visit)(void *context, const struct claim_view *view), void *context);
 
 /* What a slot carries now. */
 struct slot_view {
@@ -312,7 +312,7 @@ struct slot_view {
     uint32_t uid;         /* of its MPS tenants */
     uint64_t lease;       /* the first that is on it; 0: none */
 };
-void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view);
+void engine_get_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view);
 
 /* Which devices the request would best use now, without taking them; counts as picks. Returns how
  * many slots it put into ret_slots (at most capacity are), or as engine_try: 0 when it would have

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/internal.h"
 
-void refuse_impossible(struct engine *engine)
+void engine_refuse_impossible(struct engine *engine)
 {
     if (engine->paused)
         return;
@@ -20,41 +20,42 @@ void refuse_impossible(struct engine *engine)
             if (request->possible)
                 i++;
             else
-                refuse_claim(container_of(list_first(&request->waiting), struct claim, in_lane),
-                             REFUSAL_IMPOSSIBLE);
+                lifecycle_refuse_claim(
+                    container_of(list_first(&request->waiting), struct claim, in_lane),
+                    REFUSAL_IMPOSSIBLE);
         }
     }
 }
 
 /* Compiles a request again; what it contests changes with it. */
-static void recompile(struct engine_request *request)
+static void recompile_request(struct engine_request *request)
 {
     if (request->waiting_count > 0)
-        lane_contest(request, false);
-    request->stale = request_compile(request) < 0;
+        lane_update_contested(request, false);
+    request->stale = engine_request_compile(request) < 0;
     if (request->stale) {
-        request->simple = request->plain = request->swift = false;
+        request->simple = request->plain = request->fast_path = false;
         request->engine->retry = true;
     }
     if (request->waiting_count > 0)
-        lane_contest(request, true);
+        lane_update_contested(request, true);
 }
 
-void recompile_requests(struct engine *engine)
+void engine_recompile_requests(struct engine *engine)
 {
-    expected_forget(engine);
+    policy_tables_forget(engine);
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
 
         list_for_each (request, &scope->requests)
-            recompile(container_of(request, struct engine_request, in_scope));
+            recompile_request(container_of(request, struct engine_request, in_scope));
     }
 }
 
-static void recompile_all(struct engine *engine)
+static void recompile_and_refuse(struct engine *engine)
 {
-    recompile_requests(engine);
-    refuse_impossible(engine);
+    engine_recompile_requests(engine);
+    engine_refuse_impossible(engine);
 }
 
 void engine_pause(struct engine *engine)
@@ -72,31 +73,31 @@ void engine_resume(struct engine *engine)
             struct engine_request *request = container_of(other, struct engine_request, in_scope);
 
             if (request->stale)
-                recompile(request);
+                recompile_request(request);
         }
     }
-    refuse_impossible(engine);
-    settle_all(engine);
+    engine_refuse_impossible(engine);
+    schedule_all(engine);
 }
 
-static void tell_device(const struct engine *engine, uint32_t slot)
+static void notify_device(const struct engine *engine, uint32_t slot)
 {
-    if (is_wanted(engine, EVENT_DEVICE))
-        tell(engine, (struct engine_event){
-                         .type = EVENT_DEVICE,
-                         .slot = slot,
-                         .blocks = engine->status[slot].blocks,
-                         .health = (uint8_t)engine->machine.devices.items[slot].health,
-                         .present = engine->status[slot].present,
-                     });
+    if (engine_wants_event(engine, EVENT_DEVICE))
+        engine_notify(engine, (struct engine_event){
+                                  .type = EVENT_DEVICE,
+                                  .slot = slot,
+                                  .blocks = engine->status[slot].blocks,
+                                  .health = (uint8_t)engine->machine.devices.items[slot].health,
+                                  .present = engine->status[slot].present,
+                              });
 }
 
 /* A slot changed: brings all scopes up to date. */
-static void refresh(struct engine *engine, uint32_t slot)
+static void refresh_slot(struct engine *engine, uint32_t slot)
 {
     list_for_each (link, &engine->scopes)
         scope_refresh(container_of(link, struct scope, in_engine), slot);
-    node_changed(engine, slot);
+    engine_node_changed(engine, slot);
 }
 
 /* A device of this id that was here before comes back with new facts. */
@@ -128,17 +129,17 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
         replace_device(engine, slot, device);
     } else {
         devices->items[devices->count++] = *device; /* there is room for `size` from the start */
-        if (search_prepare(&engine->search, slot) < 0) {
+        if (placement_search_add_slot(&engine->search, slot) < 0) {
             devices->count--;
             return error_set_memory(error);
         }
     }
     *device = (struct device){0};
     engine->status[slot].present = true;
-    refresh(engine, (uint32_t)slot);
-    tell_device(engine, (uint32_t)slot);
-    recompile_all(engine);
-    settle_all(engine);
+    refresh_slot(engine, (uint32_t)slot);
+    notify_device(engine, (uint32_t)slot);
+    recompile_and_refuse(engine);
+    schedule_all(engine);
     *ret_slot = (uint32_t)slot;
     return 0;
 }
@@ -148,10 +149,10 @@ static void set_present(struct engine *engine, uint32_t slot, bool present)
     if (engine->status[slot].present == present)
         return;
     engine->status[slot].present = present;
-    refresh(engine, slot);
-    tell_device(engine, slot);
-    recompile_all(engine);
-    settle_all(engine);
+    refresh_slot(engine, slot);
+    notify_device(engine, slot);
+    recompile_and_refuse(engine);
+    schedule_all(engine);
 }
 
 void engine_device_gone(struct engine *engine, uint32_t slot)
@@ -169,9 +170,9 @@ void engine_device_health(struct engine *engine, uint32_t slot, enum health heal
     if (engine->machine.devices.items[slot].health == health)
         return;
     engine->machine.devices.items[slot].health = health;
-    refresh(engine, slot);
-    tell_device(engine, slot);
-    settle_all(engine);
+    refresh_slot(engine, slot);
+    notify_device(engine, slot);
+    schedule_all(engine);
 }
 
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from)
@@ -193,7 +194,7 @@ struct device_process_list *engine_device_processes(struct engine *engine, uint3
     return &engine->machine.devices.items[slot].processes;
 }
 
-void engine_device_aged(struct engine *engine, uint32_t slot)
+void engine_device_mark_old(struct engine *engine, uint32_t slot)
 {
     engine->machine.devices.items[slot].old = true;
 }
@@ -203,9 +204,9 @@ static void set_blocks(struct engine *engine, uint32_t slot, uint32_t blocks)
     if (engine->status[slot].blocks == blocks)
         return;
     engine->status[slot].blocks = blocks;
-    refresh(engine, slot);
-    tell_device(engine, slot);
-    settle_all(engine);
+    refresh_slot(engine, slot);
+    notify_device(engine, slot);
+    schedule_all(engine);
 }
 
 void engine_block(struct engine *engine, uint32_t slot, enum block reason)
@@ -218,23 +219,23 @@ void engine_unblock(struct engine *engine, uint32_t slot, enum block reason)
     set_blocks(engine, slot, engine->status[slot].blocks & ~(uint32_t)reason);
 }
 
-void engine_load(struct engine *engine, uint32_t slot, const struct load *load)
+void engine_set_load(struct engine *engine, uint32_t slot, const struct load *load)
 {
     engine->machine.devices.items[slot].load = *load;
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].picks = 0;
-    node_changed(engine, slot);
-    settle_all(engine);
+    engine_node_changed(engine, slot);
+    schedule_all(engine);
 }
 
 /* What policies look at changed, and so perhaps where reservations are. */
-static void settle_all_moved(struct engine *engine)
+static void schedule_all_moved(struct engine *engine)
 {
     list_for_each (link, &engine->scopes)
-        settle_moved(container_of(link, struct scope, in_engine));
+        schedule_moved(container_of(link, struct scope, in_engine));
 }
 
-void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active)
+void engine_set_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t active)
 {
     list_for_each (link, &engine->scopes) {
         struct policy_slot *view = &container_of(link, struct scope, in_engine)->slots[slot];
@@ -243,18 +244,18 @@ void engine_work(struct engine *engine, uint32_t slot, uint64_t queued, uint64_t
         view->active = active;
         view->picks = 0;
     }
-    settle_all_moved(engine);
+    schedule_all_moved(engine);
 }
 
-void engine_weight(struct engine *engine, uint32_t slot, uint32_t weight)
+void engine_set_weight(struct engine *engine, uint32_t slot, uint32_t weight)
 {
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].weight = weight;
-    settle_all_moved(engine);
+    schedule_all_moved(engine);
 }
 
 /* Whether the lowest slots do for a request is not so any more, or is again. */
-static void judge_again(struct engine *engine)
+static void reapply_limits(struct engine *engine)
 {
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
@@ -263,12 +264,12 @@ static void judge_again(struct engine *engine)
             struct engine_request *request = container_of(other, struct engine_request, in_scope);
 
             if (!request->stale)
-                request_apply_limits(request);
+                engine_request_apply_limits(request);
         }
     }
 }
 
-void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank)
+void engine_set_rank(struct engine *engine, uint32_t slot, uint32_t rank)
 {
     uint32_t before = engine->root.slots[slot].rank;
     bool ranked = engine->ranked > 0;
@@ -279,10 +280,10 @@ void engine_prefer(struct engine *engine, uint32_t slot, uint32_t rank)
     engine->ranked -= before != 0;
     list_for_each (link, &engine->scopes)
         container_of(link, struct scope, in_engine)->slots[slot].rank = rank;
-    index_forget_all(engine);
+    rating_index_forget_all(engine);
     if (ranked != (engine->ranked > 0))
-        judge_again(engine);
-    settle_all_moved(engine);
+        reapply_limits(engine);
+    schedule_all_moved(engine);
 }
 
 /* ---- Limits ---- */
@@ -304,17 +305,17 @@ static void apply_limits(struct engine *engine)
     list_for_each (link, &engine->accounts)
         container_of(link, struct account, in_engine)->used = 0;
     list_for_each (link, &engine->root.requests)
-        request_apply_limits(container_of(link, struct engine_request, in_scope));
+        engine_request_apply_limits(container_of(link, struct engine_request, in_scope));
     list_for_each (link, &engine->leases) {
-        struct held *held = container_of(link, struct held, in_engine);
+        struct lease *held = container_of(link, struct lease, in_engine);
 
         for (size_t i = 0; i < held->request->account_count; i++) {
             held->request->accounts[i]->used += (uint64_t)held->request->share * held->slot_count;
             held->touched |= LEASE_TOUCHED_REST; /* to be given back at its end */
         }
     }
-    refuse_impossible(engine);
-    settle(&engine->root);
+    engine_refuse_impossible(engine);
+    schedule_scope(&engine->root);
 }
 
 static int set_limit(struct engine *engine, uint32_t key, bool is_group, uint64_t max,

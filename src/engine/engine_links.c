@@ -18,7 +18,7 @@ static int compare_pairs(const struct link *one, const struct link *other)
 }
 
 /* By pair, then by kind, of which a fabric's come first. */
-static int compare(const void *one, const void *other)
+static int compare_links(const void *one, const void *other)
 {
     const struct link *mine = one;
     const struct link *theirs = other;
@@ -31,13 +31,13 @@ static int compare(const void *one, const void *other)
     return (mine->lanes > theirs->lanes) - (mine->lanes < theirs->lanes);
 }
 
-static void sort(struct link_list *list)
+static void sort_links(struct link_list *list)
 {
     if (list->count > 1)
-        qsort(list->items, list->count, sizeof(*list->items), compare);
+        qsort(list->items, list->count, sizeof(*list->items), compare_links);
 }
 
-static int copy(struct link_list *to, const struct link_list *from)
+static int copy_links(struct link_list *to, const struct link_list *from)
 {
     if (vector_reserve(to, from->count) < 0)
         return BERTH_ERROR_MEMORY;
@@ -48,8 +48,8 @@ static int copy(struct link_list *to, const struct link_list *from)
 }
 
 /* Puts both together, which are sorted: of a pair that the second names, what it says. */
-static int merge(const struct link_list *before, const struct link_list *told,
-                 struct link_list *ret_list)
+static int merge_links(const struct link_list *before, const struct link_list *told,
+                       struct link_list *ret_list)
 {
     size_t old = 0;
     size_t next = 0;
@@ -76,16 +76,17 @@ static int merge(const struct link_list *before, const struct link_list *told,
     return 0;
 }
 
-static bool are_same(const struct link_list *one, const struct link_list *other)
+static bool are_same_links(const struct link_list *one, const struct link_list *other)
 {
     bool same = one->count == other->count;
 
     for (size_t i = 0; i < one->count && same; i++)
-        same = compare(&one->items[i], &other->items[i]) == 0;
+        same = compare_links(&one->items[i], &other->items[i]) == 0;
     return same;
 }
 
-int engine_links(struct engine *engine, const struct link_list *links, struct berth_error *error)
+int engine_set_links(struct engine *engine, const struct link_list *links,
+                     struct berth_error *error)
 {
     struct link_list *known = &engine->machine.links;
     struct link_list told = {0};
@@ -101,19 +102,19 @@ int engine_links(struct engine *engine, const struct link_list *links, struct be
                              "%zu",
                              engine->machine.devices.count, link->between[0], link->between[1]);
     }
-    sort(known);
-    code = copy(&told, links);
+    sort_links(known);
+    code = copy_links(&told, links);
     if (code == 0) {
-        sort(&told);
-        code = merge(known, &told, &merged);
+        sort_links(&told);
+        code = merge_links(known, &told, &merged);
     }
     vector_finish(&told);
-    if (code == 0 && !are_same(known, &merged)) {
+    if (code == 0 && !are_same_links(known, &merged)) {
         struct link_list kept = *known;
 
         *known = merged;
         merged = kept;
-        recompile_requests(engine);
+        engine_recompile_requests(engine);
     }
     vector_finish(&merged);
     return code < 0 ? error_set_memory(error) : 0;

@@ -25,10 +25,10 @@ size_t engine_pending(const struct engine *engine)
 
 bool engine_is_full(const struct engine *engine)
 {
-    return scope_is_full(&engine->root);
+    return engine_scope_is_full(&engine->root);
 }
 
-static struct lease_view view_lease(const struct held *held)
+static struct lease_view view_lease(const struct lease *held)
 {
     return (struct lease_view){
         .id = held->entry.link.id,
@@ -48,9 +48,9 @@ static struct lease_view view_lease(const struct held *held)
     };
 }
 
-bool engine_lease(const struct engine *engine, uint64_t lease, struct lease_view *ret_view)
+bool engine_get_lease(const struct engine *engine, uint64_t lease, struct lease_view *ret_view)
 {
-    const struct held *held = lease_of(engine, lease);
+    const struct lease *held = engine_find_lease(engine, lease);
 
     if (held == NULL)
         return false;
@@ -60,7 +60,7 @@ bool engine_lease(const struct engine *engine, uint64_t lease, struct lease_view
 
 const struct claim_owner *engine_lease_owner(const struct engine *engine, uint64_t lease)
 {
-    const struct held *held = lease_of(engine, lease);
+    const struct lease *held = engine_find_lease(engine, lease);
 
     return held == NULL ? NULL : &held->owner;
 }
@@ -69,7 +69,7 @@ void engine_each_lease(const struct engine *engine,
                        void (*visit)(void *context, const struct lease_view *view), void *context)
 {
     list_for_each (link, &engine->leases) {
-        struct lease_view view = view_lease(container_of(link, struct held, in_engine));
+        struct lease_view view = view_lease(container_of(link, struct lease, in_engine));
 
         visit(context, &view);
     }
@@ -83,12 +83,12 @@ static struct claim_view view_claim(const struct claim *claim)
         .request = claim->request,
         .arrived = claim->arrived,
         .deadline = claim->entry.at,
-        .class_now = claim_class(claim),
+        .class_now = lanes_claim_class(claim),
         .owner = claim->owner,
     };
 }
 
-bool engine_waiting(const struct engine *engine, uint64_t claim, struct claim_view *ret_view)
+bool engine_get_claim(const struct engine *engine, uint64_t claim, struct claim_view *ret_view)
 {
     const struct id_link *link = id_map_find(&engine->claim_ids, claim);
 
@@ -98,8 +98,8 @@ bool engine_waiting(const struct engine *engine, uint64_t claim, struct claim_vi
     return true;
 }
 
-void engine_each_waiting(const struct engine *engine,
-                         void (*visit)(void *context, const struct claim_view *view), void *context)
+void engine_each_claim(const struct engine *engine,
+                       void (*visit)(void *context, const struct claim_view *view), void *context)
 {
     list_for_each (link, &engine->scopes) {
         struct scope *scope = container_of(link, struct scope, in_engine);
@@ -114,7 +114,7 @@ void engine_each_waiting(const struct engine *engine,
     }
 }
 
-void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view)
+void engine_get_slot(const struct engine *engine, uint32_t slot, struct slot_view *ret_view)
 {
     const struct usage *usage = &engine->root.ledger[slot].usage;
 
@@ -127,7 +127,7 @@ void engine_slot(const struct engine *engine, uint32_t slot, struct slot_view *r
         .tenants = usage->brief.tenants,
         .share_used = usage->brief.share,
         .memory_used = usage->memory,
-        .uid = domain_uid(engine, usage->domain),
-        .lease = ledger_holder(&engine->root.ledger[slot]),
+        .uid = mps_domain_uid(engine, usage->domain),
+        .lease = engine_slot_holder(&engine->root.ledger[slot]),
     };
 }

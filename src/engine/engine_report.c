@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "engine/internal.h"
 
-static const struct device *device_in(const struct engine *engine, size_t slot)
+static const struct device *device_at(const struct engine *engine, size_t slot)
 {
     return &engine->machine.devices.items[slot];
 }
@@ -30,7 +30,7 @@ static bool health_differs(const struct device *before, const struct device *now
 /* Whether both are the same piece of hardware: unknown when nothing tells. */
 enum sameness { SAME_UNKNOWN, SAME_YES, SAME_NO };
 
-static enum sameness compare(const struct device *one, const struct device *other)
+static enum sameness compare_hardware(const struct device *one, const struct device *other)
 {
     if (one->uuid != NULL && other->uuid != NULL)
         return strcmp(one->uuid, other->uuid) == 0 ? SAME_YES : SAME_NO;
@@ -43,7 +43,7 @@ static bool is_taken(const struct engine *engine, size_t slot)
 {
     struct slot_view view;
 
-    engine_slot(engine, (uint32_t)slot, &view);
+    engine_get_slot(engine, (uint32_t)slot, &view);
     return view.taken;
 }
 
@@ -53,7 +53,7 @@ static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
                                      const struct device *from)
 {
     for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        enum sameness same = compare(device_in(engine, slot), from);
+        enum sameness same = compare_hardware(device_at(engine, slot), from);
 
         if (is_taken(engine, slot) && same == (slot == known ? SAME_NO : SAME_YES))
             return true;
@@ -62,25 +62,26 @@ static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
 }
 
 /* Health and loads, and what nothing is decided by. */
-static void observe(struct engine *engine, uint32_t slot, struct device *from)
+static void observe_device(struct engine *engine, uint32_t slot, struct device *from)
 {
     engine_device_health(engine, slot, from->health);
     if (from->old) {
         /* Who uses it now nobody knows; what was known stays. */
         device_process_list_finish(&from->processes);
-        from->processes = device_in(engine, slot)->processes;
+        from->processes = device_at(engine, slot)->processes;
         engine->machine.devices.items[slot].processes = (struct device_process_list){0};
-        from->asleep = device_in(engine, slot)->asleep;
-    } else if (!load_equals(&device_in(engine, slot)->load, &from->load)) {
-        engine_load(engine, slot, &from->load);
+        from->asleep = device_at(engine, slot)->asleep;
+    } else if (!load_equals(&device_at(engine, slot)->load, &from->load)) {
+        engine_set_load(engine, slot, &from->load);
     }
     engine_device_observe(engine, slot, from);
 }
 
 /* Takes in a device that has a slot. */
-static unsigned take_known(struct engine *engine, uint32_t slot, struct device *from, bool fixed)
+static unsigned apply_known_device(struct engine *engine, uint32_t slot, struct device *from,
+                                   bool fixed)
 {
-    const struct device *before = device_in(engine, slot);
+    const struct device *before = device_at(engine, slot);
     unsigned changes = health_differs(before, from) ? DEVICE_HEALTH : 0;
     bool present = engine->status[slot].present;
 
@@ -93,37 +94,38 @@ static unsigned take_known(struct engine *engine, uint32_t slot, struct device *
 
         /* The same id in the same host: it cannot fail. */
         engine_device_add(engine, from, &slot, NULL);
-        engine_load(engine, slot, &load);
+        engine_set_load(engine, slot, &load);
         return changes;
     }
     if (!present)
         engine_device_back(engine, slot);
-    observe(engine, slot, from);
+    observe_device(engine, slot, from);
     return changes;
 }
 
-static void take_gone(struct engine *engine, uint32_t slot, const struct report_taker *taker)
+static void apply_gone_device(struct engine *engine, uint32_t slot,
+                              const struct report_handler *handler)
 {
     if (!engine->status[slot].present)
         return;
     engine_device_gone(engine, slot);
-    if (taker->changed != NULL)
-        taker->changed(taker->context, slot, DEVICE_GONE);
+    if (handler->changed != NULL)
+        handler->changed(handler->context, slot, DEVICE_GONE);
 }
 
 /* Whether what has this id is to be left alone: the id means another device than its slot does. */
-static bool is_another(const struct engine *engine, size_t known, const struct device *from,
-                       bool fixed)
+static bool is_other_device(const struct engine *engine, size_t known, const struct device *from,
+                            bool fixed)
 {
     bool has_slot = known < engine->machine.devices.count;
 
     if (fixed)
-        return has_slot && compare(device_in(engine, known), from) == SAME_NO;
+        return has_slot && compare_hardware(device_at(engine, known), from) == SAME_NO;
     return is_renamed_under_a_lease(engine, known, from);
 }
 
-static int take(struct engine *engine, struct device *from, const struct report_taker *taker,
-                struct berth_error *error)
+static int apply_device(struct engine *engine, struct device *from,
+                        const struct report_handler *handler, struct berth_error *error)
 {
     size_t known = device_list_find(&engine->machine.devices, from->id);
     bool has_slot = known < engine->machine.devices.count;
@@ -131,35 +133,35 @@ static int take(struct engine *engine, struct device *from, const struct report_
     unsigned changes = DEVICE_ADDED;
     int code;
 
-    if (is_another(engine, known, from, taker->fixed)) {
+    if (is_other_device(engine, known, from, handler->fixed)) {
         if (has_slot)
-            take_gone(engine, slot, taker);
+            apply_gone_device(engine, slot, handler);
         return 0;
     }
     if (has_slot) {
-        changes = take_known(engine, slot, from, taker->fixed);
+        changes = apply_known_device(engine, slot, from, handler->fixed);
     } else {
         bool sick = is_sick(from);
 
-        if (taker->fixed)
+        if (handler->fixed)
             return 0;
         code = engine_device_add(engine, from, &slot, error);
         if (code < 0)
             return code;
         changes |= sick ? DEVICE_HEALTH : 0;
     }
-    if (changes != 0 && taker->changed != NULL)
-        taker->changed(taker->context, slot, changes);
+    if (changes != 0 && handler->changed != NULL)
+        handler->changed(handler->context, slot, changes);
     return 0;
 }
 
-static void take_missing(struct engine *engine, uint32_t slot, uint32_t listed,
-                         const struct report_taker *taker)
+static void apply_missing_device(struct engine *engine, uint32_t slot, uint32_t listed,
+                                 const struct report_handler *handler)
 {
-    if ((listed & UINT32_C(1) << device_in(engine, slot)->id.vendor) != 0)
-        take_gone(engine, slot, taker);
+    if ((listed & UINT32_C(1) << device_at(engine, slot)->id.vendor) != 0)
+        apply_gone_device(engine, slot, handler);
     else if (engine->status[slot].present)
-        engine_device_aged(engine, slot);
+        engine_device_mark_old(engine, slot);
 }
 
 /* The slots of the report's devices, which leave it one by one; the size of all sets for those that
@@ -178,7 +180,7 @@ static uint32_t *find_slots(const struct engine *engine, const struct device_id 
 }
 
 /* Makes the links of the report, which name its devices, those of their slots. */
-static void translate(struct link_list *links, const uint32_t *slots, size_t nowhere)
+static void translate_links(struct link_list *links, const uint32_t *slots, size_t nowhere)
 {
     size_t kept = 0;
 
@@ -197,16 +199,16 @@ static void translate(struct link_list *links, const uint32_t *slots, size_t now
 }
 
 /* Takes in how the devices reach each other. */
-static int take_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
-                      size_t count, struct berth_error *error)
+static int apply_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
+                       size_t count, struct berth_error *error)
 {
     uint32_t *slots = find_slots(engine, ids, count);
     int code;
 
     if (slots == NULL)
         return error_set_memory(error);
-    translate(links, slots, engine->size);
-    code = engine_links(engine, links, error);
+    translate_links(links, slots, engine->size);
+    code = engine_set_links(engine, links, error);
     free(slots);
     return code;
 }
@@ -221,8 +223,8 @@ static struct device_id *copy_ids(const struct device_list *devices)
     return ids;
 }
 
-int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
-                  struct berth_error *error)
+int engine_apply_report(struct engine *engine, struct report *report,
+                        const struct report_handler *handler, struct berth_error *error)
 {
     struct device_list *found = &report->machine.devices;
     struct device_id *ids = copy_ids(found);
@@ -230,18 +232,18 @@ int engine_report(struct engine *engine, struct report *report, const struct rep
     int code = ids == NULL ? error_set_memory(error) : 0;
 
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        if (device_list_find(found, device_in(engine, slot)->id) == found->count)
-            take_missing(engine, slot, report->listed, taker);
+        if (device_list_find(found, device_at(engine, slot)->id) == found->count)
+            apply_missing_device(engine, slot, report->listed, handler);
     }
     vector_for_each (device, found) {
-        int failure = take(engine, device, taker, code < 0 ? NULL : error);
+        int failure = apply_device(engine, device, handler, code < 0 ? NULL : error);
 
         if (code == 0)
             code = failure;
     }
-    if (!taker->fixed && ids != NULL) {
+    if (!handler->fixed && ids != NULL) {
         int failure =
-            take_links(engine, &report->machine.links, ids, found->count, code < 0 ? NULL : error);
+            apply_links(engine, &report->machine.links, ids, found->count, code < 0 ? NULL : error);
 
         if (code == 0)
             code = failure;
@@ -251,8 +253,8 @@ int engine_report(struct engine *engine, struct report *report, const struct rep
     return code;
 }
 
-void engine_report_missing(struct engine *engine)
+void engine_mark_devices_old(struct engine *engine)
 {
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
-        engine_device_aged(engine, slot);
+        engine_device_mark_old(engine, slot);
 }

@@ -17,7 +17,7 @@ enum device_change {
     DEVICE_HEALTH = 1 << 4, /* sick, for another reason, or well again */
 };
 
-struct report_taker {
+struct report_handler {
     /* No device gets a slot, and facts stay as they were: they only go, come back, fall ill and
      * have loads. */
     bool fixed;
@@ -33,10 +33,10 @@ struct report_taker {
  * either. All that is between engine_pause and engine_resume, which are the caller's. The report is
  * empty afterwards. Fails with BERTH_ERROR_LIMIT (no room for a device) or _MEMORY, with all others
  * taken in. */
-int engine_report(struct engine *engine, struct report *report, const struct report_taker *taker,
-                  struct berth_error *error);
+int engine_apply_report(struct engine *engine, struct report *report,
+                        const struct report_handler *handler, struct berth_error *error);
 
 /* Nobody answers: what is known of all devices is old. */
-void engine_report_missing(struct engine *engine);
+void engine_mark_devices_old(struct engine *engine);
 
 #endif

@@ -10,15 +10,15 @@
 #include "engine/internal.h"
 #include "engine/policy/policies.h"
 
-static enum filter_verdict facts_of(const struct engine_request *request, uint32_t slot)
+static enum filter_verdict filter_slot(const struct engine_request *request, uint32_t slot)
 {
     return filter_facts(&request->what, &request->engine->machine.devices.items[slot],
                         &request->scope->terms);
 }
 
 /* The first reason against a slot, with what the facts of the device say. */
-static enum filter_verdict verdict_by(const struct engine_request *request, uint32_t slot,
-                                      enum filter_verdict facts)
+static enum filter_verdict combine_verdict(const struct engine_request *request, uint32_t slot,
+                                           enum filter_verdict facts)
 {
     const struct scope *scope = request->scope;
     const struct device *device = &scope->engine->machine.devices.items[slot];
@@ -33,14 +33,14 @@ static enum filter_verdict verdict_by(const struct engine_request *request, uint
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
     /* What a lease has, it may pass on within. */
-    if (facts == FILTER_PASSES && scope->parent == NULL && is_for_others(request, slot))
+    if (facts == FILTER_PASSES && scope->parent == NULL && reserved_device_excludes(request, slot))
         return FILTER_RESERVED;
     return facts;
 }
 
-enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot)
+enum filter_verdict engine_request_verdict(const struct engine_request *request, uint32_t slot)
 {
-    return verdict_by(request, slot, facts_of(request, slot));
+    return combine_verdict(request, slot, filter_slot(request, slot));
 }
 
 /* A number for a text, or for a user; never 0. */
@@ -83,14 +83,14 @@ static bool is_within_limits(const struct engine_request *request)
 /* Whether all that the request accepts lies in one group. */
 static bool is_one_group(const struct engine_request *request)
 {
-    struct search *search = &request->scope->engine->search;
+    struct placement_search *search = &request->scope->engine->search;
     size_t first = bitset_next(&request->accepts, 0);
 
     /* It may have been another's, which is gone. */
     search->request = &request->what;
 
     bitset_for_each (slot, &request->accepts) {
-        if (search_group(search, slot) != search_group(search, first))
+        if (placement_search_group(search, slot) != placement_search_group(search, first))
             return false;
     }
     return true;
@@ -108,7 +108,7 @@ static bool is_simple(const struct engine_request *request)
            request->engine->ranked == 0 && (request->min == 1 || is_one_group(request));
 }
 
-void request_apply_limits(struct engine_request *request)
+void engine_request_apply_limits(struct engine_request *request)
 {
     find_accounts(request);
     request->possible = request->could_ever && is_within_limits(request);
@@ -116,8 +116,9 @@ void request_apply_limits(struct engine_request *request)
     request->counted = request->what.sharing == SHARING_EXCLUSIVE && !request->what.cpus.known &&
                        !request->what.host_memory.known;
     request->plain = request->simple && !request->what.opportunistic && !request->what.time.known;
-    request->swift = request->plain && request->everything && request->min == 1 &&
-                     request->scope->empty.depth == 1 && request->engine->changes.latest == NULL;
+    request->fast_path = request->plain && request->everything && request->min == 1 &&
+                         request->scope->empty.depth == 1 &&
+                         request->engine->changes.latest == NULL;
 }
 
 static void find_accepted(struct engine_request *request)
@@ -136,10 +137,10 @@ static void find_accepted(struct engine_request *request)
 
         /* Most devices are like their neighbours. */
         if (slot == 0 || !filter_is_alike(&request->what, device, device - 1)) {
-            facts = facts_of(request, slot);
+            facts = filter_slot(request, slot);
             tenants = facts == FILTER_PASSES ? ledger_tenants(request, slot) : 0;
         }
-        accepted = verdict_by(request, slot, facts) == FILTER_PASSES;
+        accepted = combine_verdict(request, slot, facts) == FILTER_PASSES;
         engine->room[slot] = accepted ? tenants : 0;
         if (accepted)
             bitset_add(&request->accepts, slot);
@@ -172,16 +173,16 @@ static void compile_without_devices(struct engine_request *request)
     request->min = request->max = 0;
     request->everything = false;
     request->could_ever = false;
-    request_apply_limits(request);
+    engine_request_apply_limits(request);
 }
 
-int request_compile(struct engine_request *request)
+int engine_request_compile(struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
-    struct search *search = &engine->search;
+    struct placement_search *search = &engine->search;
     int code;
 
-    index_free(request->index);
+    rating_index_free(request->index);
     request->index = NULL;
     search->request = &request->what;
     /* Where does not matter, only whether. */
@@ -198,35 +199,36 @@ int request_compile(struct engine_request *request)
     request->memory = filter_memory(&request->what);
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
-    usage_add(&request->alone, request);
+    ledger_add_usage(&request->alone, request);
     if (request->what.gpus.max == 0 && !request->what.gpus.all) {
         compile_without_devices(request);
         return 0;
     }
     find_accepted(request);
-    code = search_bounds(search, &request->accepts, engine->room, &request->min, &request->max);
+    code = placement_search_bounds(search, &request->accepts, engine->room, &request->min,
+                                   &request->max);
     if (code < 0)
         return code;
     drop_other_groups(request);
-    search->node_source = hosts_when_idle(request);
-    code = search_could_ever(search, &request->accepts, request->min, request->max);
+    search->node_source = engine_idle_host_room(request);
+    code = placement_search_could_ever(search, &request->accepts, request->min, request->max);
     if (code < 0)
         return code;
     request->could_ever = code == 1;
-    request_apply_limits(request);
+    engine_request_apply_limits(request);
     return 0;
 }
 
-void request_free(struct engine_request *request)
+void engine_request_free(struct engine_request *request)
 {
     list_remove(&request->in_scope);
-    family_leave(request);
-    domain_leave(request);
+    request_family_leave(request);
+    mps_domain_leave(request);
     request_finish(&request->what);
     vector_finish(&request->mask);
     bitset_finish(&request->accepts);
     bitset_finish(&request->avoided);
-    index_free(request->index);
+    rating_index_free(request->index);
     free(request->groups);
     free(request->accounts);
     free(request);
@@ -236,9 +238,9 @@ void request_free(struct engine_request *request)
  * there are. Returns how many. */
 static size_t count_leases(struct engine_request *request)
 {
-    request->swift = false;
+    request->fast_path = false;
     list_for_each (link, &request->engine->leases) {
-        struct held *held = container_of(link, struct held, in_engine);
+        struct lease *held = container_of(link, struct lease, in_engine);
 
         if (held->request != request || (held->touched & LEASE_COUNTED) != 0)
             continue;
@@ -248,16 +250,17 @@ static size_t count_leases(struct engine_request *request)
     return request->references;
 }
 
-void request_unreference(struct engine_request *request)
+void engine_request_unreference(struct engine_request *request)
 {
     struct engine *engine = request->engine;
 
     if (--request->references > 0 || count_leases(request) > 0)
         return;
     /* Of one within a lease that ended it was told then. */
-    if (request->scope != NULL && is_wanted(engine, EVENT_FORGOTTEN))
-        tell(engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
-    request_free(request);
+    if (request->scope != NULL && engine_wants_event(engine, EVENT_FORGOTTEN))
+        engine_notify(engine,
+                      (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
+    engine_request_free(request);
 }
 
 static int copy_party(struct engine_request *request, const struct party *party)
@@ -280,13 +283,13 @@ static int copy_party(struct engine_request *request, const struct party *party)
 static int find_scope(struct engine *engine, const struct party *party, struct scope **ret_scope,
                       struct berth_error *error)
 {
-    struct held *parent;
+    struct lease *parent;
 
     if (party->parent == 0) {
         *ret_scope = &engine->root;
         return 0;
     }
-    parent = lease_of(engine, party->parent);
+    parent = engine_find_lease(engine, party->parent);
     if (parent == NULL || parent->state == LEASE_DRAINING)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted a lease to claim within, found no lease %llu",
@@ -299,7 +302,7 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
  * there is one. */
 static bool copy_compiled(struct engine_request *request)
 {
-    const struct engine_request *other = family_other(request);
+    const struct engine_request *other = request_family_other(request);
 
     if (other == NULL || other->stale)
         return false;
@@ -312,34 +315,35 @@ static bool copy_compiled(struct engine_request *request)
     request->could_ever = other->could_ever;
     bitset_copy(&request->accepts, &other->accepts);
     bitset_copy(&request->avoided, &other->avoided);
-    request_apply_limits(request);
+    engine_request_apply_limits(request);
     return true;
 }
 
-static int fill_in(struct engine_request *request, const struct request *what,
-                   const struct party *party, struct berth_error *error)
+static int fill_request(struct engine_request *request, const struct request *what,
+                        const struct party *party, struct berth_error *error)
 {
     size_t size = request->engine->size;
 
     if (request_copy(&request->what, what) < 0 || copy_party(request, party) < 0 ||
         bitset_init(&request->accepts, size) < 0 || bitset_init(&request->avoided, size) < 0 ||
-        domain_join(request) < 0)
+        mps_domain_join(request) < 0)
         return error_set_memory(error);
     request->replicas =
         what->scheduling == SCHEDULING_BEST_EFFORT && !what->ranks ? 1 : what->replicas;
     /* Once for all: what a lease was granted does not change with the rules. */
     if (request->share == 0)
         request->share = filter_share(&request->what, &request->scope->terms);
-    if (family_join(request) < 0)
+    if (request_family_join(request) < 0)
         return error_set_memory(error);
     if (copy_compiled(request))
         return 0;
-    return request_compile(request) < 0 ? error_set_memory(error) : 0;
+    return engine_request_compile(request) < 0 ? error_set_memory(error) : 0;
 }
 
-int request_keep(struct engine *engine, const struct request *what, const struct party *party,
-                 const struct policy *policy, uint64_t number, uint32_t share,
-                 struct engine_request **ret_request, struct berth_error *error)
+int engine_request_create(struct engine *engine, const struct request *what,
+                          const struct party *party, const struct policy *policy, uint64_t number,
+                          uint32_t share, struct engine_request **ret_request,
+                          struct berth_error *error)
 {
     struct engine_request *request;
     struct scope *scope = NULL;
@@ -366,9 +370,9 @@ int request_keep(struct engine *engine, const struct request *what, const struct
     request->share = filter_shares_evenly(what) && share <= scope->terms.share ? share : 0;
     request->references = 1;
     list_init(&request->waiting);
-    code = fill_in(request, what, party, error);
+    code = fill_request(request, what, party, error);
     if (code < 0) {
-        request_free(request);
+        engine_request_free(request);
         return code;
     }
     list_append(&scope->requests, &request->in_scope);
@@ -383,13 +387,13 @@ int engine_request_open(struct engine *engine, const struct request *request,
                         struct engine_request **ret_request, struct berth_error *error)
 {
     static const struct party nobody;
-    int code = request_keep(engine, request, party != NULL ? party : &nobody, policy,
-                            engine->last_request + 1, 0, ret_request, error);
+    int code = engine_request_create(engine, request, party != NULL ? party : &nobody, policy,
+                                     engine->last_request + 1, 0, ret_request, error);
 
     if (code == 0)
-        index_begin(*ret_request);
-    if (code == 0 && is_wanted(engine, EVENT_REQUEST))
-        tell_request(*ret_request);
+        rating_index_prepare(*ret_request);
+    if (code == 0 && engine_wants_event(engine, EVENT_REQUEST))
+        engine_notify_request(*ret_request);
     return code;
 }
 
@@ -397,7 +401,7 @@ void engine_request_close(struct engine *engine, struct engine_request *request)
 {
     (void)engine;
     if (request != NULL)
-        request_unreference(request);
+        engine_request_unreference(request);
 }
 
 uint32_t engine_request_claims(const struct engine_request *request)

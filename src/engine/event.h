@@ -112,7 +112,7 @@ struct engine_event {
 /* Who is told. The engine must not be called from within `tell`; what the event points to is good
  * until it returns. */
 struct event_sink {
-    void (*tell)(void *context, const struct engine_event *event);
+    void (*notify)(void *context, const struct engine_event *event);
     void *context;
     uint32_t wanted;  /* EVENT_BITs; the others cost nothing */
     bool waited_only; /* EVENT_GRANTED only for claims that waited: the others know by their call */

@@ -12,30 +12,31 @@
 
 /* engine_try as far as there is nothing to decide. Returns whether it was granted; false changes
  * nothing and says nothing about what engine_try would do. */
-SHORT_WAY bool swift_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease)
+ALWAYS_INLINE bool fast_path_try(struct engine *engine, struct engine_request *request,
+                                 uint64_t *ret_lease)
 {
     uint32_t slot;
 
-    if (!request->swift || request->scope->lanes.count > 0 ||
+    if (!request->fast_path || request->scope->lanes.count > 0 ||
         lowest_set_is_empty(&request->scope->empty) || engine->spare_leases == NULL ||
-        engine->tells_at_once)
+        engine->notifies_at_once)
         return false;
     slot = (uint32_t)lowest_set_first(&request->scope->empty);
     *ret_lease = ++engine->last_id;
-    lease_grant(request, engine->last_id, &slot, 1, 1, true);
+    grant_lease(request, engine->last_id, &slot, 1, 1, true);
     return true;
 }
 
 /* engine_release as far as there is nothing to do but to give one slot back. Returns whether that
  * was so; false changes nothing. */
-SHORT_WAY bool swift_release(struct engine *engine, uint64_t lease)
+ALWAYS_INLINE bool fast_path_release(struct engine *engine, uint64_t lease)
 {
-    struct held *held = lease_of(engine, lease);
+    struct lease *held = engine_find_lease(engine, lease);
 
-    if (held == NULL || !held->request->swift || held->touched != 0 ||
-        held->request->scope->lanes.count > 0 || is_wanted(engine, EVENT_RELEASED))
+    if (held == NULL || !held->request->fast_path || held->touched != 0 ||
+        held->request->scope->lanes.count > 0 || engine_wants_event(engine, EVENT_RELEASED))
         return false;
-    lease_remove(held, true);
+    grant_remove_lease(held, true);
     return true;
 }
 

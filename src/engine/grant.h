@@ -11,7 +11,7 @@
 
 #include "engine/internal.h"
 
-#define SHORT_WAY __attribute__((always_inline)) static inline
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 /* What cannot be, so that the compiler leaves it out. */
 #define EXPECT_ALWAYS(condition)     \
@@ -21,12 +21,12 @@
     } while (0)
 
 /* Shared slots come up several times when several replicas are on them. */
-SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *request, uint32_t slot,
-                         uint64_t id, uint32_t place, bool swift)
+ALWAYS_INLINE void grant_take_slot(struct scope *scope, const struct engine_request *request,
+                                   uint32_t slot, uint64_t id, uint32_t place, bool fast_path)
 {
     struct ledger_slot *ledger = &scope->ledger[slot];
 
-    if (swift) {
+    if (fast_path) {
         ledger->usage.brief = request->alone.brief;
         lowest_set_remove(&scope->empty, slot);
     } else if (ledger->usage.brief.tenants == 0) {
@@ -35,23 +35,24 @@ SHORT_WAY void take_slot(struct scope *scope, const struct engine_request *reque
         if (lowest_set_has(&scope->empty, slot))
             lowest_set_remove(&scope->empty, slot);
     } else {
-        usage_add(&ledger->usage, request);
+        ledger_add_usage(&ledger->usage, request);
     }
-    if (!swift && request->what.sharing != SHARING_EXCLUSIVE)
+    if (!fast_path && request->what.sharing != SHARING_EXCLUSIVE)
         scope_refresh_sets(scope, slot);
     ledger->served++;
-    ledger->last_served = stamp_of(id, place);
-    if (!swift && request->affinity != 0)
+    ledger->last_served = engine_stamp(id, place);
+    if (!fast_path && request->affinity != 0)
         ledger->affinity = request->affinity;
 }
 
-SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t slot, bool swift)
+ALWAYS_INLINE void grant_release_slot(struct scope *scope, const struct lease *held, uint32_t slot,
+                                      bool fast_path)
 {
     struct ledger_slot *ledger = &scope->ledger[slot];
 
-    if (swift || ledger->usage.brief.tenants == 1) {
+    if (fast_path || ledger->usage.brief.tenants == 1) {
         ledger->usage.brief = (struct usage_brief){0};
-        if (!swift) {
+        if (!fast_path) {
             ledger->usage.memory = 0;
             ledger->usage.unreserved = 0;
             ledger->holder = 0;
@@ -59,41 +60,41 @@ SHORT_WAY void give_slot(struct scope *scope, const struct held *held, uint32_t 
         if (ledger->usable)
             lowest_set_add(&scope->empty, slot);
     } else {
-        usage_subtract(&ledger->usage, held->request);
+        ledger_subtract_usage(&ledger->usage, held->request);
         if (ledger->holder == held->entry.link.id)
             ledger->holder = ledger_other_holder(scope, slot, held->entry.link.id);
     }
-    if (!swift && held->request->what.sharing != SHARING_EXCLUSIVE)
+    if (!fast_path && held->request->what.sharing != SHARING_EXCLUSIVE)
         scope_refresh_sets(scope, slot);
 }
 
 /* Takes a claim out of everything. Its reference to the request is the caller's to drop. */
-static inline void claim_remove(struct claim *claim)
+static inline void grant_remove_claim(struct claim *claim)
 {
     struct engine *engine = claim->request->engine;
 
     lane_remove(claim);
-    timer_clear(engine, &claim->entry);
+    engine_clear_timer(engine, &claim->entry);
     id_map_remove(&engine->claim_ids, &claim->entry.link);
-    claim_recycle(engine, claim);
+    records_recycle_claim(engine, claim);
 }
 
 /* Makes the slots a lease. Its owner is the caller's to set. Returns NULL without memory. */
-SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
-                                   const uint32_t *slots, uint32_t slot_count, uint32_t replicas,
-                                   bool swift)
+ALWAYS_INLINE struct lease *grant_lease(struct engine_request *request, uint64_t id,
+                                        const uint32_t *slots, uint32_t slot_count,
+                                        uint32_t replicas, bool fast_path)
 {
     struct scope *scope = request->scope;
     struct engine *engine = request->engine;
-    struct held *held = engine->spare_leases;
+    struct lease *held = engine->spare_leases;
 
-    if (!swift && (held == NULL || slot_count > held->slot_capacity)) {
-        if (lease_prepare(engine, slot_count) < 0)
+    if (!fast_path && (held == NULL || slot_count > held->slot_capacity)) {
+        if (records_prepare_lease(engine, slot_count) < 0)
             return NULL;
         held = engine->spare_leases;
     }
-    EXPECT_ALWAYS(!swift || (slot_count == 1 && scope->empty.depth == 1));
-    engine->spare_leases = (struct held *)(void *)held->entry.link.next;
+    EXPECT_ALWAYS(!fast_path || (slot_count == 1 && scope->empty.depth == 1));
+    engine->spare_leases = (struct lease *)(void *)held->entry.link.next;
     held->entry.link.id = id;
     held->request = request;
     held->slot_count = slot_count;
@@ -101,43 +102,43 @@ SHORT_WAY struct held *lease_grant(struct engine_request *request, uint64_t id,
     held->granted = engine->now;
     for (uint32_t i = 0; i < slot_count; i++) {
         held->slots[i] = slots[i];
-        take_slot(scope, request, slots[i], id, i, swift);
-        if (!swift)
-            node_changed(engine, slots[i]);
+        grant_take_slot(scope, request, slots[i], id, i, fast_path);
+        if (!fast_path)
+            engine_node_changed(engine, slots[i]);
     }
-    if (!swift) {
+    if (!fast_path) {
         request->references++;
         held->touched |= LEASE_COUNTED;
     }
     list_append(&engine->leases, &held->in_engine);
     id_map_add(&engine->lease_ids, &held->entry.link);
-    if (!swift && !request->plain)
-        lease_begin_rest(held);
+    if (!fast_path && !request->plain)
+        ledger_begin_lease(held);
     return held;
 }
 
 /* Takes a lease out of everything. What is within it must have ended. With `swift` it is also not
  * touched. */
-SHORT_WAY void lease_remove(struct held *held, bool swift)
+ALWAYS_INLINE void grant_remove_lease(struct lease *held, bool fast_path)
 {
     struct engine_request *request = held->request;
     struct scope *scope = request->scope;
     struct engine *engine = request->engine;
 
-    EXPECT_ALWAYS(!swift || (held->slot_count == 1 && scope->empty.depth == 1));
-    if (!swift && (held->touched & LEASE_TOUCHED_REST) != 0)
-        lease_end_rest(held);
+    EXPECT_ALWAYS(!fast_path || (held->slot_count == 1 && scope->empty.depth == 1));
+    if (!fast_path && (held->touched & LEASE_TOUCHED_REST) != 0)
+        ledger_end_lease(held);
     for (uint32_t i = 0; i < held->slot_count; i++) {
-        give_slot(scope, held, held->slots[i], swift);
-        if (!swift)
-            node_changed(engine, held->slots[i]);
+        grant_release_slot(scope, held, held->slots[i], fast_path);
+        if (!fast_path)
+            engine_node_changed(engine, held->slots[i]);
     }
     id_map_remove(&engine->lease_ids, &held->entry.link);
     list_unlink(&held->in_engine);
     held->entry.link.next = engine->spare_leases == NULL ? NULL : &engine->spare_leases->entry.link;
     engine->spare_leases = held;
-    if (!swift && held->touched != 0)
-        lease_put_right(held);
+    if (!fast_path && held->touched != 0)
+        ledger_reset_lease(held);
 }
 
 #endif

@@ -6,10 +6,11 @@
 #include "engine/internal.h"
 
 /* The first host that has room; SIZE_MAX: none. */
-static size_t first_with_room(const struct engine *engine, const struct request *what)
+static size_t find_host_with_room(const struct engine *engine, const struct request *what)
 {
     for (size_t node = 0; node < engine->machine.hosts.count; node++) {
-        if (host_room(what, &engine->machine.hosts.items[node], &engine->root.host_usage[node]) > 0)
+        if (engine_host_room(what, &engine->machine.hosts.items[node],
+                             &engine->root.host_usage[node]) > 0)
             return node;
     }
     return engine->machine.hosts.count == 0 ? 0 : SIZE_MAX;
@@ -17,7 +18,7 @@ static size_t first_with_room(const struct engine *engine, const struct request 
 
 static int find_host(struct engine *engine, struct engine_request *request, size_t *ret_node)
 {
-    struct offer_question question = {
+    struct node_question question = {
         .request = request,
         .hosts = engine->root.host_usage,
         .avoided = &request->avoided,
@@ -26,12 +27,12 @@ static int find_host(struct engine *engine, struct engine_request *request, size
     struct policy_offer offer;
 
     if (request->policy->rate == NULL || engine->search.groups.largest > POLICY_NODE_MAX) {
-        *ret_node = first_with_room(engine, &request->what);
+        *ret_node = find_host_with_room(engine, &request->what);
         return *ret_node != SIZE_MAX;
     }
-    if (tables_find(engine, request->policy, &question.tables) < 0)
+    if (policy_tables_find(engine, request->policy, &question.tables) < 0)
         return BERTH_ERROR_MEMORY;
-    return offer_find(&question, ret_node, &offer);
+    return rate_nodes_find_best(&question, ret_node, &offer);
 }
 
 static void change_host(struct engine *engine, const struct engine_request *request, size_t node,
@@ -43,7 +44,7 @@ static void change_host(struct engine *engine, const struct engine_request *requ
     usage->cpus += sign * (what->cpus.known ? what->cpus.value : 0);
     usage->memory += sign * (what->host_memory.known ? what->host_memory.value : 0);
     if (engine->changes.latest != NULL)
-        note_change(&engine->changes, (uint32_t)node);
+        rating_index_note_change(&engine->changes, (uint32_t)node);
 }
 
 int engine_host_occupy(struct engine *engine, struct engine_request *request, uint32_t *ret_host,
@@ -69,5 +70,5 @@ int engine_host_occupy(struct engine *engine, struct engine_request *request, ui
 void engine_host_leave(struct engine *engine, const struct engine_request *request, uint32_t host)
 {
     change_host(engine, request, host, UINT64_MAX);
-    settle(&engine->root);
+    schedule_scope(&engine->root);
 }

@@ -8,17 +8,17 @@
 #include "engine/state.h"
 
 /* What tells when a slot was served: by lease or pick, then by its place therein. */
-static inline uint64_t stamp_of(uint64_t id, uint32_t place)
+static inline uint64_t engine_stamp(uint64_t id, uint32_t place)
 {
     return (id << 20) + place;
 }
 
-static inline uint64_t id_of_stamp(uint64_t stamp)
+static inline uint64_t engine_stamp_id(uint64_t stamp)
 {
     return stamp >> 20;
 }
 
-static inline void lease_set_owner(struct held *held, const struct claim_owner *owner)
+static inline void engine_set_lease_owner(struct lease *held, const struct claim_owner *owner)
 {
     held->owner = *owner;
     held->touched |= LEASE_TOUCHED_ORIGIN;
@@ -27,50 +27,51 @@ static inline void lease_set_owner(struct held *held, const struct claim_owner *
 /* ---- records.c: memory, numbers and timers ---- */
 
 /* A record to be filled in; NULL: no memory. */
-struct claim *claim_new(struct engine *engine);
+struct claim *records_new_claim(struct engine *engine);
 /* Makes sure that the first spare lease is there and has room for so many slots. Returns 0 or
  * BERTH_ERROR_MEMORY. */
-int lease_prepare(struct engine *engine, size_t slots);
-void claim_recycle(struct engine *engine, struct claim *claim);
+int records_prepare_lease(struct engine *engine, size_t slots);
+void records_recycle_claim(struct engine *engine, struct claim *claim);
 void records_finish(struct engine *engine);
 
 /* Sets when something is due for an entry; never fails, since every record has a place for it. */
-void timer_set(struct engine *engine, struct entry *entry, int64_t at);
-void timer_remove(struct engine *engine, struct entry *entry);
-static inline void timer_clear(struct engine *engine, struct entry *entry)
+void records_set_timer(struct engine *engine, struct engine_entry *entry, int64_t at);
+void records_remove_timer(struct engine *engine, struct engine_entry *entry);
+static inline void engine_clear_timer(struct engine *engine, struct engine_entry *entry)
 {
-    if (entry->timer_place != 0)
-        timer_remove(engine, entry);
+    if (entry->timer_index != 0)
+        records_remove_timer(engine, entry);
     entry->at = TIME_NEVER;
 }
 
-static inline struct claim *claim_of(struct engine *engine, uint64_t id)
+static inline struct claim *engine_find_claim(struct engine *engine, uint64_t id)
 {
     return (struct claim *)(void *)id_map_find(&engine->claim_ids, id);
 }
 
-static inline struct held *lease_of(const struct engine *engine, uint64_t id)
+static inline struct lease *engine_find_lease(const struct engine *engine, uint64_t id)
 {
-    return (struct held *)(void *)id_map_find(&engine->lease_ids, id);
+    return (struct lease *)(void *)id_map_find(&engine->lease_ids, id);
 }
 
 /* ---- request.c ---- */
 
 /* The first fixed reason against a slot. */
-enum filter_verdict request_verdict(const struct engine_request *request, uint32_t slot);
+enum filter_verdict engine_request_verdict(const struct engine_request *request, uint32_t slot);
 /* Works out again what the request accepts. Returns 0 or BERTH_ERROR_MEMORY, with nothing changed.
  */
-int request_compile(struct engine_request *request);
-void request_unreference(struct engine_request *request);
-void request_free(struct engine_request *request);
+int engine_request_compile(struct engine_request *request);
+void engine_request_unreference(struct engine_request *request);
+void engine_request_free(struct engine_request *request);
 /* Makes a request of this number. `share` is what one that names none has; 0: by the rules. */
-int request_keep(struct engine *engine, const struct request *what, const struct party *party,
-                 const struct policy *policy, uint64_t number, uint32_t share,
-                 struct engine_request **ret_request, struct berth_error *error);
+int engine_request_create(struct engine *engine, const struct request *what,
+                          const struct party *party, const struct policy *policy, uint64_t number,
+                          uint32_t share, struct engine_request **ret_request,
+                          struct berth_error *error);
 /* Finds the accounts that limit the request now, and what follows from them. */
-void request_apply_limits(struct engine_request *request);
+void engine_request_apply_limits(struct engine_request *request);
 /* Whether the slot has as much memory free as the request wants. */
-static inline bool request_finds_free(const struct engine_request *request, size_t slot)
+static inline bool engine_has_free_memory(const struct engine_request *request, size_t slot)
 {
     return !request->what.min_free.known ||
            filter_has_free(&request->what, &request->engine->machine.devices.items[slot]);
@@ -79,29 +80,29 @@ static inline bool request_finds_free(const struct engine_request *request, size
 /* ---- domains.c ---- */
 
 /* Gives the request its domain, and takes it back. Returns 0 or BERTH_ERROR_MEMORY. */
-int domain_join(struct engine_request *request);
-void domain_leave(struct engine_request *request);
-uint32_t domain_uid(const struct engine *engine, uint32_t domain);
+int mps_domain_join(struct engine_request *request);
+void mps_domain_leave(struct engine_request *request);
+uint32_t mps_domain_uid(const struct engine *engine, uint32_t domain);
 
 /* ---- people.c ---- */
 
 /* Whether the slot is reserved, and not for whoever makes the request. */
-bool is_for_others(const struct engine_request *request, uint32_t slot);
-void people_finish(struct slot_people *people);
+bool reserved_device_excludes(const struct engine_request *request, uint32_t slot);
+void reserved_devices_finish(struct slot_allowed *allowed);
 
 /* ---- scope.c ---- */
 
-int scope_init(struct scope *scope, struct engine *engine, struct held *parent);
+int scope_init(struct scope *scope, struct engine *engine, struct lease *parent);
 /* The bounds on tenants are as the settings say now. */
 void scope_apply_rules(struct scope *scope);
 /* The scope within a lease, made when there is none yet; NULL: no memory. */
-struct scope *scope_within(struct held *parent);
+struct scope *scope_within(struct lease *parent);
 void scope_finish(struct scope *scope);
 /* The slot's facts changed: brings everything up to date. */
 void scope_refresh(struct scope *scope, uint32_t slot);
 /* The slot's leases changed: brings the sets up to date. */
 void scope_refresh_sets(struct scope *scope, uint32_t slot);
-static inline bool scope_is_full(const struct scope *scope)
+static inline bool engine_scope_is_full(const struct scope *scope)
 {
     return lowest_set_is_empty(&scope->empty) && scope->part_count == 0;
 }
@@ -122,34 +123,34 @@ uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
 enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,
                                    const struct usage *usage);
 /* A lease that is on a slot: one that has it alone is the last that it served; 0: none. */
-static inline uint64_t ledger_holder(const struct ledger_slot *ledger)
+static inline uint64_t engine_slot_holder(const struct ledger_slot *ledger)
 {
     if (ledger->usage.brief.tenants == 0)
         return 0;
-    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? id_of_stamp(ledger->last_served)
+    return ledger->usage.brief.sharing == SHARING_EXCLUSIVE ? engine_stamp_id(ledger->last_served)
                                                             : ledger->holder;
 }
-void usage_add(struct usage *usage, const struct engine_request *request);
-void usage_subtract(struct usage *usage, const struct engine_request *request);
-void hosts_add(struct host_usage *hosts, const struct engine_request *request,
-               const uint32_t *slots, size_t slot_count);
-void hosts_subtract(struct host_usage *hosts, const struct engine_request *request,
-                    const uint32_t *slots, size_t slot_count);
+void ledger_add_usage(struct usage *usage, const struct engine_request *request);
+void ledger_subtract_usage(struct usage *usage, const struct engine_request *request);
+void ledger_add_hosts(struct host_usage *hosts, const struct engine_request *request,
+                      const uint32_t *slots, size_t slot_count);
+void ledger_subtract_hosts(struct host_usage *hosts, const struct engine_request *request,
+                           const uint32_t *slots, size_t slot_count);
 /* Whether a limit holds the request back; *ret_max is how many devices of each replica it allows
  * otherwise. */
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_max);
 
 /* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
-void lease_begin_rest(struct held *held);
-void lease_end_rest(struct held *held);
+void ledger_begin_lease(struct lease *held);
+void ledger_end_lease(struct lease *held);
 /* Makes a lease that is gone as spare ones are, and its request one that it does not refer to. */
-void lease_put_right(struct held *held);
+void ledger_reset_lease(struct lease *held);
 /* Another lease on a slot that loses this one; 0 when there is none. */
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id);
 
 /* ---- lanes.c ---- */
 
-enum priority claim_class(const struct claim *claim);
+enum priority lanes_claim_class(const struct claim *claim);
 /* Makes room for one more lane. Returns 0 or BERTH_ERROR_MEMORY. */
 int lanes_reserve(struct scope *scope);
 void lane_append(struct claim *claim);
@@ -157,7 +158,7 @@ void lane_append(struct claim *claim);
 void lane_insert(struct claim *claim);
 void lane_remove(struct claim *claim);
 /* What a lane accepts is about to change, or has changed. */
-void lane_contest(struct engine_request *request, bool comes);
+void lane_update_contested(struct engine_request *request, bool comes);
 /* Orders the lanes again as of now: by the time that passed, or by other rules. */
 void lanes_age(struct scope *scope);
 void lanes_order(struct scope *scope);
@@ -167,50 +168,51 @@ size_t lanes_before(const struct engine_request *request);
 void lanes_rewind(struct scope *scope);
 struct claim *lanes_next(struct scope *scope);
 /* Ends the walk through the claims of this lane, which the last one was of. */
-static inline void lane_skip(struct engine_request *request)
+static inline void engine_lane_skip(struct engine_request *request)
 {
     request->cursor = NULL;
 }
 
 /* ---- walk.c ---- */
 
-int walk_init(struct walk *walk, size_t size);
-void walk_finish(struct walk *walk);
-void walk_begin(struct walk *walk);
+int blocked_init(struct blocked_claims *walk, size_t size);
+void blocked_finish(struct blocked_claims *walk);
+void blocked_reset(struct blocked_claims *walk);
 
-enum { WALK_JOINED = 0, WALK_START_UNKNOWN, WALK_START_KNOWN };
+enum { BLOCKED_JOINED = 0, BLOCKED_START_UNKNOWN, BLOCKED_START_KNOWN };
 
-/* The request is blocked from here on. Returns WALK_JOINED, or whether its start is known when it
- * is the first of a group (the last of the heads then), or BERTH_ERROR_MEMORY. */
-int walk_block(struct walk *walk, const struct engine_request *request);
+/* The request is blocked from here on. Returns BLOCKED_JOINED, or whether its start is known when
+ * it is the first of a group (the last of the heads then), or BERTH_ERROR_MEMORY. */
+int blocked_add(struct blocked_claims *walk, const struct engine_request *request);
 /* Leaves in `set` what the request may take. Returns 0 or BERTH_ERROR_MEMORY. */
-int walk_bar(struct walk *walk, const struct engine_request *request, struct bitset *set);
+int blocked_bar_slots(struct blocked_claims *walk, const struct engine_request *request,
+                      struct bitset *set);
 /* The same as far as no reservation with a start bars it. */
-void walk_bar_closed(const struct walk *walk, const struct engine_request *request,
-                     struct bitset *set);
+void blocked_bar_closed_slots(const struct blocked_claims *walk,
+                              const struct engine_request *request, struct bitset *set);
 
 /* ---- family.c ---- */
 
 /* Puts the request into its family, and takes it out. Returns 0 or BERTH_ERROR_MEMORY. */
-int family_join(struct engine_request *request);
-void family_leave(struct engine_request *request);
+int request_family_join(struct engine_request *request);
+void request_family_leave(struct engine_request *request);
 /* Another of its family; NULL: it is the only one. */
-const struct engine_request *family_other(const struct engine_request *request);
+const struct engine_request *request_family_other(const struct engine_request *request);
 
 /* What the walk knows of the family; one that has to be compiled again has none. */
-static inline struct family *family_known(const struct engine_request *request,
-                                          const struct walk *walk)
+static inline struct request_family *engine_family_in_walk(const struct engine_request *request,
+                                                           const struct blocked_claims *walk)
 {
-    struct family *family = request->family;
+    struct request_family *family = request->family;
 
     return family != NULL && family->walk == walk->number && !request->stale ? family : NULL;
 }
 
 /* Begins to know something of it; NULL: it has none. */
-static inline struct family *family_learn(const struct engine_request *request,
-                                          const struct walk *walk)
+static inline struct request_family *engine_family_enter_walk(const struct engine_request *request,
+                                                              const struct blocked_claims *walk)
 {
-    struct family *family = request->stale ? NULL : request->family;
+    struct request_family *family = request->stale ? NULL : request->family;
 
     if (family != NULL && family->walk != walk->number) {
         family->walk = walk->number;
@@ -219,43 +221,47 @@ static inline struct family *family_learn(const struct engine_request *request,
     return family;
 }
 
-static inline uint64_t request_time(const struct engine_request *request)
+static inline uint64_t engine_request_time(const struct engine_request *request)
 {
     return request->what.time.known ? request->what.time.value : UINT64_MAX;
 }
 
 /* Whether one of them is blocked in this walk: another adds nothing. */
-static inline bool family_is_blocked(const struct engine_request *request, const struct walk *walk)
+static inline bool engine_family_is_blocked(const struct engine_request *request,
+                                            const struct blocked_claims *walk)
 {
-    const struct family *family = family_known(request, walk);
+    const struct request_family *family = engine_family_in_walk(request, walk);
 
     return family != NULL && family->blocked;
 }
 
-static inline void family_block(const struct engine_request *request, const struct walk *walk)
+static inline void engine_family_block(const struct engine_request *request,
+                                       const struct blocked_claims *walk)
 {
-    struct family *family = family_learn(request, walk);
+    struct request_family *family = engine_family_enter_walk(request, walk);
 
     if (family != NULL)
         family->blocked = true;
 }
 
 /* Whether the request cannot start in this walk, since one that takes no longer cannot. */
-static inline bool family_has_failed(const struct engine_request *request, const struct walk *walk)
+static inline bool engine_family_has_failed(const struct engine_request *request,
+                                            const struct blocked_claims *walk)
 {
-    const struct family *family = family_known(request, walk);
+    const struct request_family *family = engine_family_in_walk(request, walk);
 
-    return family != NULL && family->failed && family->failed_time <= request_time(request);
+    return family != NULL && family->failed && family->failed_time <= engine_request_time(request);
 }
 
-static inline void family_fail(const struct engine_request *request, const struct walk *walk)
+static inline void engine_family_fail(const struct engine_request *request,
+                                      const struct blocked_claims *walk)
 {
-    struct family *family = family_learn(request, walk);
+    struct request_family *family = engine_family_enter_walk(request, walk);
 
-    if (family == NULL || (family->failed && family->failed_time <= request_time(request)))
+    if (family == NULL || (family->failed && family->failed_time <= engine_request_time(request)))
         return;
     family->failed = true;
-    family->failed_time = request_time(request);
+    family->failed_time = engine_request_time(request);
 }
 
 /* ---- reservation.c ---- */
@@ -266,25 +272,25 @@ int reservation_start(const struct engine_request *request, int64_t *ret_start);
 /* Where it will be placed then. Returns 0 or BERTH_ERROR_MEMORY. */
 int reservation_place(const struct engine_request *request, int64_t start, struct bitset *ret_set);
 /* Whether a counted request fits on the empty slots of the set. */
-bool counted_fits(const struct engine_request *request, const struct bitset *set);
+bool reservation_counted_fits(const struct engine_request *request, const struct bitset *set);
 /* Puts into the engine's `future` what the scope's leases will take at that time. */
-void imagine_time(const struct scope *scope, int64_t time);
+void reservation_predict_usage(const struct scope *scope, int64_t time);
 /* A time limit was changed. */
-void endings_forget(struct scope *scope);
+void reservation_forget_endings(struct scope *scope);
 
 /* ---- policy_tables.c ---- */
 
 /* Forgets what policies worked out: the facts changed. */
-void expected_forget(struct engine *engine);
-void expected_finish(struct engine *engine);
+void policy_tables_forget(struct engine *engine);
+void policy_tables_finish(struct engine *engine);
 /* What the policy worked out from the facts, now if need be; NULL for one that does nothing of the
  * kind. Returns 0 or BERTH_ERROR_MEMORY. */
-int tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables);
+int policy_tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables);
 
 /* ---- offers.c: nodes by what they have to offer ---- */
 
 /* A request for one replica, as nodes are asked about it. */
-struct offer_question {
+struct node_question {
     const struct engine_request *request;
     size_t count;                   /* devices */
     const struct bitset *legal;     /* only these; NULL: any */
@@ -296,41 +302,41 @@ struct offer_question {
 };
 
 /* What the node has to offer. */
-struct bid offer_of_node(const struct offer_question *question, size_t node,
-                         struct policy_offer *ret_offer);
+struct bid rate_nodes_bid(const struct node_question *question, size_t node,
+                          struct policy_offer *ret_offer);
 /* Finds the best node by asking each, or by what is kept. Returns as place_request; ret_offer is
  * what the node offers. */
-int offer_find(const struct offer_question *question, size_t *ret_node,
-               struct policy_offer *ret_offer);
+int rate_nodes_find_best(const struct node_question *question, size_t *ret_node,
+                         struct policy_offer *ret_offer);
 /* How ranks and affinity decide among the request's bids. */
-struct policy_question offer_equals(const struct engine_request *request);
+struct policy_question rate_nodes_tie_breaker(const struct engine_request *request);
 
 /* ---- index.c ---- */
 
 /* Whether it is kept what nodes have to offer to this question. */
-bool index_applies(const struct offer_question *question);
+bool rating_index_applies(const struct node_question *question);
 /* Asks the nodes of a pool where answers are kept before the first claim does; where there is no
  * memory, that will. */
-void index_begin(struct engine_request *request);
+void rating_index_prepare(struct engine_request *request);
 /* The node with the best bid; SIZE_MAX: none has any. Returns 0 or BERTH_ERROR_MEMORY. */
-int index_find(const struct offer_question *question, size_t *ret_node);
-void index_free(struct node_index *index);
+int rating_index_find(const struct node_question *question, size_t *ret_node);
+void rating_index_free(struct node_index *index);
 /* What decides among equals changed. */
-void index_forget_all(struct engine *engine);
-void node_changes_finish(struct node_changes *changes);
+void rating_index_forget_all(struct engine *engine);
+void rating_index_finish_changes(struct node_changes *changes);
 /* Something of the node changed. */
-void note_change(struct node_changes *changes, uint32_t node);
-static inline void node_changed(struct engine *engine, uint32_t slot)
+void rating_index_note_change(struct node_changes *changes, uint32_t node);
+static inline void engine_node_changed(struct engine *engine, uint32_t slot)
 {
     if (engine->changes.latest != NULL)
-        note_change(&engine->changes, engine->machine.devices.items[slot].host);
+        rating_index_note_change(&engine->changes, engine->machine.devices.items[slot].host);
 }
 
 /* ---- place.c ---- */
 
 /* How many replicas of the request the host has room for. */
-uint32_t host_room(const struct request *what, const struct host *host,
-                   const struct host_usage *usage);
+uint32_t engine_host_room(const struct request *what, const struct host *host,
+                          const struct host_usage *usage);
 
 enum { PLACE_LIMITED = 2 };
 
@@ -341,80 +347,80 @@ int place_request(const struct engine_request *request, const struct bitset *leg
                   const struct usage *usage, const struct host_usage *hosts,
                   const struct bitset *avoided);
 /* The same for a simple request on the empty slots. */
-int place_simple(const struct engine_request *request);
+int place_request_simple(const struct engine_request *request);
 /* By host: how many replicas it has room for when nothing is leased; NULL: any number. */
-const uint32_t *hosts_when_idle(const struct engine_request *request);
+const uint32_t *engine_idle_host_room(const struct engine_request *request);
 
-/* ---- schedule.c, give_way.c ---- */
+/* ---- schedule.c, preempt_leases.c ---- */
 
 /* Grants what is due in the scope, in order, and gives notice where that helps. */
-void settle(struct scope *scope);
-void settle_all(struct engine *engine);
+void schedule_scope(struct scope *scope);
+void schedule_all(struct engine *engine);
 /* Whether a grant of this request may let those start who wait: only limits, known starts and
  * opportunistic leases make it so. */
-bool grant_may_matter(const struct engine_request *request);
+bool schedule_grant_matters(const struct engine_request *request);
 /* Settles after a change that can only have moved the sets of reservations. */
-void settle_moved(struct scope *scope);
+void schedule_moved(struct scope *scope);
 /* Whether a new claim may start now; its slots are in engine->chosen then. Returns as
  * place_request. */
-int evaluate(struct engine_request *request);
+int schedule_evaluate(struct engine_request *request);
 /* Gives notice to opportunistic leases for the sake of waiting claims. Returns whether to any. */
-bool give_way(struct scope *scope);
+bool preempt_leases(struct scope *scope);
 
 /* ---- devices.c ---- */
 
 /* The facts changed: compiles all requests again. */
-void recompile_requests(struct engine *engine);
+void engine_recompile_requests(struct engine *engine);
 /* Refuses the waiting claims of requests that are impossible. */
-void refuse_impossible(struct engine *engine);
+void engine_refuse_impossible(struct engine *engine);
 
 /* ---- lifecycle.c ---- */
 
 /* A claim of this number that waits, but for its place in the lane; NULL: no memory. `owner` may be
  * NULL. */
-struct claim *claim_begin(struct engine_request *request, uint64_t id, int64_t arrived,
-                          int64_t deadline, const struct claim_owner *owner);
-void refuse_claim(struct claim *claim, enum refusal reason);
+struct claim *lifecycle_begin_claim(struct engine_request *request, uint64_t id, int64_t arrived,
+                                    int64_t deadline, const struct claim_owner *owner);
+void lifecycle_refuse_claim(struct claim *claim, enum refusal reason);
 /* Makes a lease of the chosen slots for a claim that never waited. Returns CLAIM_GRANTED or
  * BERTH_ERROR_MEMORY. */
-int grant_chosen(struct engine_request *request, const struct claim_owner *owner, uint64_t *ret_id,
-                 struct berth_error *error);
+int lifecycle_grant_chosen(struct engine_request *request, const struct claim_owner *owner,
+                           uint64_t *ret_id, struct berth_error *error);
 /* Advice to use a slot: it counts as served. */
-void count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
+void lifecycle_count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
 /* Ends everything within a lease. */
-void end_inside(struct held *held);
-void give_notice(struct held *held);
-void lease_update_timer(struct held *held);
+void lifecycle_end_inner_scope(struct lease *held);
+void lifecycle_give_notice(struct lease *held);
+void lifecycle_update_lease_timer(struct lease *held);
 /* Whether a lease is so long over its limit that nobody can tell when it will be gone. */
-bool lease_overstays(const struct held *held);
+bool lifecycle_lease_overstays(const struct lease *held);
 /* An opportunistic lease that needs no notice any more is counted as such. */
-bool lease_is_going(const struct held *held);
-void lease_set_state(struct held *held, enum lease_state state);
+bool preempt_is_leaving(const struct lease *held);
+void lifecycle_set_lease_state(struct lease *held, enum lease_state state);
 /* Fails with BERTH_ERROR_NOT_FOUND. */
-int no_lease(uint64_t id, struct berth_error *error);
+int lifecycle_lease_not_found(uint64_t id, struct berth_error *error);
 
 /* ---- give.c ---- */
 
 /* The number that a lease has when it is a claim again. */
-static inline uint64_t lease_claim_id(const struct held *held)
+static inline uint64_t engine_lease_claim_id(const struct lease *held)
 {
     return held->claim != 0 ? held->claim : held->entry.link.id;
 }
 
 /* Makes a lease a waiting claim again; everything within it ends. Returns NULL without memory, with
  * nothing changed. */
-struct claim *lease_undo(struct held *held, int64_t arrived, int64_t deadline);
+struct claim *direct_grant_requeue(struct lease *held, int64_t arrived, int64_t deadline);
 
 /* ---- Events ---- */
 
-static inline bool is_wanted(const struct engine *engine, enum event_type type)
+static inline bool engine_wants_event(const struct engine *engine, enum event_type type)
 {
     return (engine->sink.wanted & EVENT_BIT(type)) != 0;
 }
 
-void tell(const struct engine *engine, struct engine_event event);
-void tell_granted(const struct held *held, bool waited);
-void tell_request(const struct engine_request *request);
+void engine_notify(const struct engine *engine, struct engine_event event);
+void engine_notify_granted(const struct lease *held, bool waited);
+void engine_notify_request(const struct engine_request *request);
 
 /* ---- explain.c, forecast.c ---- */
 

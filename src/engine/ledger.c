@@ -23,7 +23,7 @@ static uint32_t smaller(uint64_t one, uint32_t other)
     return one < other ? (uint32_t)one : other;
 }
 
-static uint64_t beyond(uint64_t all, uint64_t part)
+static uint64_t subtract_to_zero(uint64_t all, uint64_t part)
 {
     return all > part ? all - part : 0;
 }
@@ -38,8 +38,9 @@ static uint64_t fitting_in_sample(const struct engine_request *request, const st
 
     if (!sample->known || (usage->unreserved == 0 && device->memory_total.known))
         return UINT64_MAX;
-    return filter_fitting(&request->what,
-                          beyond(sample->value > 0 ? (uint64_t)sample->value : 0, usage->memory));
+    return filter_fitting(
+        &request->what,
+        subtract_to_zero(sample->value > 0 ? (uint64_t)sample->value : 0, usage->memory));
 }
 
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const struct usage *usage)
@@ -85,7 +86,7 @@ static uint64_t fitting_beside(const struct engine_request *request, uint32_t sl
         return UINT64_MAX;
     if (!bound.known)
         return request->what.memory.known ? 0 : UINT64_MAX;
-    return filter_fitting(&request->what, beyond(bound.value, usage->memory));
+    return filter_fitting(&request->what, subtract_to_zero(bound.value, usage->memory));
 }
 
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
@@ -118,11 +119,11 @@ enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_
         usage->brief.sharing != request->what.sharing)
         return FILTER_BUSY;
     if (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain)
-        return domain_uid(scope->engine, usage->domain) == request->uid ? FILTER_OTHER_MPS
-                                                                        : FILTER_OTHER_USER;
+        return mps_domain_uid(scope->engine, usage->domain) == request->uid ? FILTER_OTHER_MPS
+                                                                            : FILTER_OTHER_USER;
     if (usage->brief.tenants >= tenants_max(request))
         return FILTER_TENANTS;
-    if (beyond(scope->terms.share, usage->brief.share) < request->share)
+    if (subtract_to_zero(scope->terms.share, usage->brief.share) < request->share)
         return FILTER_SHARED_OUT;
     return FILTER_MEMORY_TAKEN;
 }
@@ -133,7 +134,7 @@ static bool is_unreserved(const struct engine_request *request)
     return request->memory == 0 && request->what.sharing != SHARING_EXCLUSIVE;
 }
 
-void usage_add(struct usage *usage, const struct engine_request *request)
+void ledger_add_usage(struct usage *usage, const struct engine_request *request)
 {
     usage->brief.tenants++;
     usage->brief.share += request->share;
@@ -143,7 +144,7 @@ void usage_add(struct usage *usage, const struct engine_request *request)
     usage->domain = request->domain;
 }
 
-void usage_subtract(struct usage *usage, const struct engine_request *request)
+void ledger_subtract_usage(struct usage *usage, const struct engine_request *request)
 {
     usage->brief.tenants--;
     usage->brief.share -= request->share;
@@ -175,14 +176,14 @@ static void change_hosts(struct host_usage *hosts, const struct engine_request *
     }
 }
 
-void hosts_add(struct host_usage *hosts, const struct engine_request *request,
-               const uint32_t *slots, size_t slot_count)
+void ledger_add_hosts(struct host_usage *hosts, const struct engine_request *request,
+                      const uint32_t *slots, size_t slot_count)
 {
     change_hosts(hosts, request, slots, slot_count, 1);
 }
 
-void hosts_subtract(struct host_usage *hosts, const struct engine_request *request,
-                    const uint32_t *slots, size_t slot_count)
+void ledger_subtract_hosts(struct host_usage *hosts, const struct engine_request *request,
+                           const uint32_t *slots, size_t slot_count)
 {
     change_hosts(hosts, request, slots, slot_count, UINT64_MAX);
 }
@@ -204,13 +205,13 @@ bool ledger_is_limited(const struct engine_request *request, size_t *ret_max)
     return false;
 }
 
-static void charge(const struct engine_request *request, uint32_t slot_count)
+static void charge_accounts(const struct engine_request *request, uint32_t slot_count)
 {
     for (size_t i = 0; i < request->account_count; i++)
         request->accounts[i]->used += (uint64_t)request->share * slot_count;
 }
 
-static void refund(const struct engine_request *request, uint32_t slot_count)
+static void refund_accounts(const struct engine_request *request, uint32_t slot_count)
 {
     for (size_t i = 0; i < request->account_count; i++)
         request->accounts[i]->used -= (uint64_t)request->share * slot_count;
@@ -219,7 +220,7 @@ static void refund(const struct engine_request *request, uint32_t slot_count)
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
 {
     list_for_each (link, &scope->engine->leases) {
-        const struct held *held = container_of(link, struct held, in_engine);
+        const struct lease *held = container_of(link, struct lease, in_engine);
 
         if (held->request->scope != scope || held->entry.link.id == id)
             continue;
@@ -231,25 +232,25 @@ uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t 
     return 0;
 }
 
-void lease_begin_rest(struct held *held)
+void ledger_begin_lease(struct lease *held)
 {
     struct engine_request *request = held->request;
     struct scope *scope = request->scope;
     int64_t now = request->engine->now;
 
     held->touched |= LEASE_TOUCHED_REST;
-    hosts_add(scope->host_usage, request, held->slots, held->slot_count);
-    charge(request, held->slot_count);
-    scope->helpers += request->what.opportunistic;
+    ledger_add_hosts(scope->host_usage, request, held->slots, held->slot_count);
+    charge_accounts(request, held->slot_count);
+    scope->opportunistic_leases += request->what.opportunistic;
     if (!request->what.time.known)
         return;
     if (request->what.time.value < (uint64_t)(TIME_NEVER - now))
         held->expires = now + (int64_t)request->what.time.value;
     scope->limited += held->expires != TIME_NEVER;
-    lease_update_timer(held);
+    lifecycle_update_lease_timer(held);
 }
 
-void lease_put_right(struct held *held)
+void ledger_reset_lease(struct lease *held)
 {
     bool counted = (held->touched & LEASE_COUNTED) != 0;
 
@@ -257,20 +258,20 @@ void lease_put_right(struct held *held)
     held->owner = (struct claim_owner){0};
     held->touched = 0;
     if (counted)
-        request_unreference(held->request);
+        engine_request_unreference(held->request);
 }
 
-void lease_end_rest(struct held *held)
+void ledger_end_lease(struct lease *held)
 {
     struct engine_request *request = held->request;
     struct scope *scope = request->scope;
 
     scope->limited -= held->expires != TIME_NEVER;
-    scope->helpers -= request->what.opportunistic;
-    scope->helpers_noticed -= lease_is_going(held);
-    refund(request, held->slot_count);
-    hosts_subtract(scope->host_usage, request, held->slots, held->slot_count);
-    timer_clear(request->engine, &held->entry);
+    scope->opportunistic_leases -= request->what.opportunistic;
+    scope->opportunistic_leaving -= preempt_is_leaving(held);
+    refund_accounts(request, held->slot_count);
+    ledger_subtract_hosts(scope->host_usage, request, held->slots, held->slot_count);
+    engine_clear_timer(request->engine, &held->entry);
     held->state = LEASE_HELD;
     held->expires = TIME_NEVER;
     held->force_at = TIME_NEVER;

@@ -26,7 +26,7 @@ static int copy_directories(struct request *to, const struct request *from)
 }
 
 /* A domain that nobody refers to, made when there is none; NULL: no memory. */
-static struct mps_domain *find_spare(struct engine *engine)
+static struct mps_domain *find_spare_domain(struct engine *engine)
 {
     struct mps_domain *domain;
 
@@ -50,7 +50,7 @@ static struct mps_domain *find_domain(const struct engine_request *request)
     return NULL;
 }
 
-int domain_join(struct engine_request *request)
+int mps_domain_join(struct engine_request *request)
 {
     struct engine *engine = request->engine;
     struct mps_domain *domain;
@@ -59,7 +59,7 @@ int domain_join(struct engine_request *request)
         return 0;
     domain = find_domain(request);
     if (domain == NULL) {
-        domain = find_spare(engine);
+        domain = find_spare_domain(engine);
         if (domain == NULL || copy_directories(&domain->what, &request->what) < 0)
             return BERTH_ERROR_MEMORY;
         domain->uid = request->uid;
@@ -69,7 +69,7 @@ int domain_join(struct engine_request *request)
     return 0;
 }
 
-void domain_leave(struct engine_request *request)
+void mps_domain_leave(struct engine_request *request)
 {
     struct mps_domain *domain;
 
@@ -81,7 +81,7 @@ void domain_leave(struct engine_request *request)
     request->domain = 0;
 }
 
-uint32_t domain_uid(const struct engine *engine, uint32_t domain)
+uint32_t mps_domain_uid(const struct engine *engine, uint32_t domain)
 {
     return domain == 0 ? 0 : engine->domains.items[domain - 1].uid;
 }

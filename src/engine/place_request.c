@@ -7,17 +7,17 @@
 #include "engine/internal.h"
 
 /* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
-static void keep_choice(struct engine *engine)
+static void copy_chosen_slots(struct engine *engine)
 {
-    const struct search *search = &engine->search;
+    const struct placement_search *search = &engine->search;
 
     engine->chosen_count = search->slots_chosen.count;
     for (size_t i = 0; i < engine->chosen_count; i++)
         engine->chosen[i] = (uint32_t)search->slots_chosen.items[i];
 }
 
-uint32_t host_room(const struct request *what, const struct host *host,
-                   const struct host_usage *usage)
+uint32_t engine_host_room(const struct request *what, const struct host *host,
+                          const struct host_usage *usage)
 {
     uint64_t room = UINT32_MAX;
 
@@ -44,12 +44,12 @@ static const uint32_t *find_host_room(const struct engine_request *request,
         return NULL;
     for (size_t i = 0; i < engine->machine.hosts.count; i++)
         engine->host_room[i] =
-            host_room(&request->what, &engine->machine.hosts.items[i], &hosts[i]);
+            engine_host_room(&request->what, &engine->machine.hosts.items[i], &hosts[i]);
     return engine->host_room;
 }
 
 /* Fills in what a policy sees of a slot. */
-static void show(const struct ledger_slot *ledger, struct policy_slot *view)
+static void fill_policy_slot(const struct ledger_slot *ledger, struct policy_slot *view)
 {
     view->tenants = ledger->usage.brief.tenants;
     view->served = ledger->served;
@@ -57,7 +57,7 @@ static void show(const struct ledger_slot *ledger, struct policy_slot *view)
     view->affinity = ledger->affinity;
 }
 
-const uint32_t *hosts_when_idle(const struct engine_request *request)
+const uint32_t *engine_idle_host_room(const struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
 
@@ -66,9 +66,9 @@ const uint32_t *hosts_when_idle(const struct engine_request *request)
     return find_host_room(request, engine->future_hosts);
 }
 
-static uint32_t left_by_usage(const struct search *search, size_t slot)
+static uint32_t left_by_usage(const struct placement_search *search, size_t slot)
 {
-    const struct offer_question *question = search->left_context;
+    const struct node_question *question = search->left_context;
     const struct scope *scope = question->request->scope;
 
     return ledger_left(scope, (uint32_t)slot,
@@ -77,12 +77,12 @@ static uint32_t left_by_usage(const struct search *search, size_t slot)
 }
 
 /* Places replicas by searching through the groups. */
-static int place_by_search(const struct offer_question *question, size_t max)
+static int place_by_search(const struct node_question *question, size_t max)
 {
     const struct engine_request *request = question->request;
     struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
-    struct search *search = &engine->search;
+    struct placement_search *search = &engine->search;
     int code;
 
     bitset_copy(&engine->from, &request->accepts);
@@ -96,7 +96,7 @@ static int place_by_search(const struct offer_question *question, size_t max)
                 ? ledger_room(request, (uint32_t)slot,
                               question->usage != NULL ? &question->usage[slot] : &ledger->usage)
                 : 0;
-        show(ledger, &scope->slots[slot]);
+        fill_policy_slot(ledger, &scope->slots[slot]);
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
     }
@@ -116,14 +116,14 @@ static int place_by_search(const struct offer_question *question, size_t max)
     search->left = left_by_usage;
     search->left_context = question;
     search->hosts = question->hosts;
-    code = search_place_largest(search, &engine->from, request->min, max);
+    code = placement_search_place_largest(search, &engine->from, request->min, max);
     if (code == 1)
-        keep_choice(engine);
+        copy_chosen_slots(engine);
     return code;
 }
 
 /* Places one replica on the node that offers best, with as many devices as can be. */
-static int place_by_offers(struct offer_question *question, size_t max)
+static int place_by_offers(struct node_question *question, size_t max)
 {
     struct engine *engine = question->request->engine;
     struct policy_offer offer;
@@ -132,7 +132,7 @@ static int place_by_offers(struct offer_question *question, size_t max)
 
     for (size_t count = max; count >= question->request->min && code == 0; count--) {
         question->count = count;
-        code = offer_find(question, &node, &offer);
+        code = rate_nodes_find_best(question, &node, &offer);
     }
     if (code != 1)
         return code;
@@ -160,7 +160,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
                   const struct bitset *avoided)
 {
     struct engine *engine = request->scope->engine;
-    struct offer_question question = {
+    struct node_question question = {
         .request = request,
         .legal = legal,
         .usage = usage,
@@ -174,7 +174,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
         return PLACE_LIMITED;
     if (request->policy->rate == NULL)
         return place_by_search(&question, max);
-    if (tables_find(engine, request->policy, &question.tables) < 0)
+    if (policy_tables_find(engine, request->policy, &question.tables) < 0)
         return BERTH_ERROR_MEMORY;
     if (request->replicas > 1 || engine->search.groups.largest > POLICY_NODE_MAX)
         return place_by_search(&question, max);
@@ -182,7 +182,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
 }
 
 /* The lowest empty slots that the request accepts. */
-static int take_accepted(const struct engine_request *request, size_t count)
+static int place_on_accepted(const struct engine_request *request, size_t count)
 {
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
@@ -202,20 +202,20 @@ static int take_accepted(const struct engine_request *request, size_t count)
     return 0;
 }
 
-int place_simple(const struct engine_request *request)
+int place_request_simple(const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
 
     if (lowest_set_is_empty(&scope->empty))
         return 0;
-    if (request->swift) {
+    if (request->fast_path) {
         engine->chosen_count = 1;
         engine->chosen[0] = (uint32_t)lowest_set_first(&scope->empty);
         return 1;
     }
     if (!request->everything)
-        return take_accepted(request, request->min);
+        return place_on_accepted(request, request->min);
     engine->chosen_count = 0;
     for (size_t slot = 0; engine->chosen_count < request->min; slot++) {
         slot = lowest_set_next(&scope->empty, slot);

@@ -8,13 +8,13 @@
 int engine_expect(struct engine *engine, const struct request *requests, const uint32_t *weights,
                   size_t count, struct berth_error *error)
 {
-    struct typical_list list = {0};
+    struct expected_list list = {0};
     uint64_t sum = 0;
     int code = 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
         code = request_validate(&requests[i], error);
-        if (code == 0 && typical_append(&list, &requests[i], weights[i]) < 0)
+        if (code == 0 && expected_append(&list, &requests[i], weights[i]) < 0)
             code = error_set_memory(error);
         sum += weights[i];
     }
@@ -22,16 +22,16 @@ int engine_expect(struct engine *engine, const struct request *requests, const u
         code = error_set(error, BERTH_ERROR_INVALID,
                          "wanted some request to be expected, found no weight");
     if (code < 0) {
-        typical_list_finish(&list);
+        expected_list_finish(&list);
         return code;
     }
-    typical_list_finish(&engine->typical);
-    engine->typical = list;
-    recompile_requests(engine);
+    expected_list_finish(&engine->expected);
+    engine->expected = list;
+    engine_recompile_requests(engine);
     return 0;
 }
 
-void expected_forget(struct engine *engine)
+void policy_tables_forget(struct engine *engine)
 {
     struct policy_tables *item;
 
@@ -40,35 +40,35 @@ void expected_forget(struct engine *engine)
     engine->tables.count = 0;
 }
 
-void expected_finish(struct engine *engine)
+void policy_tables_finish(struct engine *engine)
 {
-    expected_forget(engine);
+    policy_tables_forget(engine);
     vector_finish(&engine->tables);
-    typical_list_finish(&engine->typical);
+    expected_list_finish(&engine->expected);
 }
 
-static int prepare(struct engine *engine, const struct policy *policy, void **ret_tables)
+static int prepare_tables(struct engine *engine, const struct policy *policy, void **ret_tables)
 {
     struct bitset gone;
     int code = bitset_init(&gone, engine->size);
 
-    if (code == 0 && engine->typical.count == 0) {
-        code = typical_append_defaults(&engine->typical);
+    if (code == 0 && engine->expected.count == 0) {
+        code = expected_append_defaults(&engine->expected);
         if (code < 0)
-            typical_list_finish(&engine->typical);
+            expected_list_finish(&engine->expected);
     }
     for (size_t slot = 0; slot < engine->machine.devices.count && code == 0; slot++) {
         if (!engine->status[slot].present)
             bitset_add(&gone, slot);
     }
     if (code == 0)
-        code = tables_prepare(policy, &engine->machine, &engine->typical, &engine->root.terms,
-                              &gone, ret_tables);
+        code = expected_prepare_tables(policy, &engine->machine, &engine->expected,
+                                       &engine->root.terms, &gone, ret_tables);
     bitset_finish(&gone);
     return code;
 }
 
-int tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables)
+int policy_tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables)
 {
     struct policy_tables *item;
     void *tables = NULL;
@@ -83,7 +83,7 @@ int tables_find(struct engine *engine, const struct policy *policy, const void *
         return 0;
     }
     if (vector_reserve(&engine->tables, engine->tables.count + 1) < 0 ||
-        prepare(engine, policy, &tables) < 0)
+        prepare_tables(engine, policy, &tables) < 0)
         return BERTH_ERROR_MEMORY;
     engine->tables.items[engine->tables.count++] =
         (struct policy_tables){.policy = policy, .tables = tables};

@@ -5,7 +5,7 @@
  */
 #include "engine/internal.h"
 
-struct policy_question offer_equals(const struct engine_request *request)
+struct policy_question rate_nodes_tie_breaker(const struct engine_request *request)
 {
     /* Without devices there is none that could be preferred. */
     if (request->what.gpus.max == 0 && !request->what.gpus.all)
@@ -18,13 +18,13 @@ struct policy_question offer_equals(const struct engine_request *request)
     };
 }
 
-static const struct usage *usage_of(const struct offer_question *question, uint32_t slot)
+static const struct usage *usage_of(const struct node_question *question, uint32_t slot)
 {
     return question->usage != NULL ? &question->usage[slot]
                                    : &question->request->scope->ledger[slot].usage;
 }
 
-static bool may_take(const struct offer_question *question, uint32_t slot)
+static bool can_use_slot(const struct node_question *question, uint32_t slot)
 {
     const struct engine_request *request = question->request;
 
@@ -35,7 +35,7 @@ static bool may_take(const struct offer_question *question, uint32_t slot)
 }
 
 /* Shows the devices of the node. What decides among equals is shown of those that may be taken. */
-static void show_devices(const struct offer_question *question, struct node_view *view)
+static void fill_devices(const struct node_question *question, struct node_view *view)
 {
     struct scope *scope = question->request->scope;
     bool equals = question->request->affinity != 0 || question->request->engine->ranked > 0;
@@ -47,7 +47,7 @@ static void show_devices(const struct offer_question *question, struct node_view
         view->left[i] = ledger_left(scope, slot, usage_of(question, slot));
         if (bitset_has(question->avoided, slot))
             view->node.avoided |= bit;
-        if (question->count == 0 || view->left[i] == 0 || !may_take(question, slot))
+        if (question->count == 0 || view->left[i] == 0 || !can_use_slot(question, slot))
             continue;
         view->node.candidates |= bit;
         if (equals)
@@ -56,16 +56,17 @@ static void show_devices(const struct offer_question *question, struct node_view
 }
 
 /* Shows by whom each device is held. */
-static void show_held(const struct offer_question *question, struct node_view *view)
+static void fill_held(const struct node_question *question, struct node_view *view)
 {
     const struct scope *scope = question->request->scope;
 
     for (uint32_t i = 0; i < view->node.count; i++) {
         uint32_t slot = view->node.slots[i];
         const struct usage *usage = usage_of(question, slot);
-        const struct held *held = usage->brief.tenants > 0
-                                      ? lease_of(scope->engine, ledger_holder(&scope->ledger[slot]))
-                                      : NULL;
+        const struct lease *held =
+            usage->brief.tenants > 0
+                ? engine_find_lease(scope->engine, engine_slot_holder(&scope->ledger[slot]))
+                : NULL;
 
         view->held[i] = 0;
         if (usage->brief.tenants > 0 && usage->brief.sharing != SHARING_EXCLUSIVE)
@@ -78,16 +79,17 @@ static void show_held(const struct offer_question *question, struct node_view *v
 
 /* Shows how long the node is busy: until the last of its leases ends. Of a device that is shared,
  * that is said by the oldest. */
-static void show_ends(const struct offer_question *question, struct node_view *view)
+static void fill_busy_time(const struct node_question *question, struct node_view *view)
 {
     const struct scope *scope = question->request->scope;
     const struct engine *engine = scope->engine;
 
     for (uint32_t i = 0; i < view->node.count; i++) {
         uint32_t slot = view->node.slots[i];
-        const struct held *held = usage_of(question, slot)->brief.tenants > 0
-                                      ? lease_of(engine, ledger_holder(&scope->ledger[slot]))
-                                      : NULL;
+        const struct lease *held =
+            usage_of(question, slot)->brief.tenants > 0
+                ? engine_find_lease(engine, engine_slot_holder(&scope->ledger[slot]))
+                : NULL;
 
         if (held == NULL)
             continue;
@@ -110,26 +112,26 @@ static uint64_t vendor_mask(const struct node_view *view, enum vendor vendor)
 }
 
 /* Rates the node for those of its candidates that are in the mask. */
-static struct bid rate_some(const struct offer_question *question, struct node_view *view,
-                            uint64_t mask, struct policy_offer *ret_offer)
+static struct bid rate_candidates(const struct node_question *question, struct node_view *view,
+                                  uint64_t mask, struct policy_offer *ret_offer)
 {
     const struct engine_request *request = question->request;
-    struct policy_question equals = offer_equals(request);
+    struct policy_question equals = rate_nodes_tie_breaker(request);
     struct policy_demand demand =
-        view_demand(&request->what, (uint32_t)question->count, request->share, question->draw);
+        node_view_demand(&request->what, (uint32_t)question->count, request->share, question->draw);
 
     view->node.candidates &= mask;
     if ((size_t)__builtin_popcountll(view->node.candidates) < question->count)
         return (struct bid){.avoided = UINT32_MAX};
-    view_end(view, &equals);
-    return view_rate(view, request->policy, &demand, ret_offer);
+    node_view_end(view, &equals);
+    return node_view_rate(view, request->policy, &demand, ret_offer);
 }
 
 /* Rates what each vendor has to offer. */
-static struct bid rate_vendors(const struct offer_question *question, struct node_view *view,
+static struct bid rate_vendors(const struct node_question *question, struct node_view *view,
                                struct policy_offer *ret_offer)
 {
-    struct policy_question equals = offer_equals(question->request);
+    struct policy_question equals = rate_nodes_tie_breaker(question->request);
     struct bid best = {.avoided = UINT32_MAX};
     uint64_t candidates = view->node.candidates;
 
@@ -140,8 +142,8 @@ static struct bid rate_vendors(const struct offer_question *question, struct nod
         struct bid bid;
 
         view->node.candidates = candidates;
-        bid = rate_some(question, view, mask, &offer);
-        if (bid_is_better(&bid, &best, &equals)) {
+        bid = rate_candidates(question, view, mask, &offer);
+        if (node_view_is_better_bid(&bid, &best, &equals)) {
             best = bid;
             *ret_offer = offer;
         }
@@ -150,42 +152,43 @@ static struct bid rate_vendors(const struct offer_question *question, struct nod
     return best;
 }
 
-struct bid offer_of_node(const struct offer_question *question, size_t node,
-                         struct policy_offer *ret_offer)
+struct bid rate_nodes_bid(const struct node_question *question, size_t node,
+                          struct policy_offer *ret_offer)
 {
     const struct engine_request *request = question->request;
     struct engine *engine = request->engine;
     struct node_view view;
 
     if (engine->machine.hosts.count > 0 &&
-        host_room(&request->what, &engine->machine.hosts.items[node], &question->hosts[node]) == 0)
+        engine_host_room(&request->what, &engine->machine.hosts.items[node],
+                         &question->hosts[node]) == 0)
         return (struct bid){.avoided = UINT32_MAX};
-    view_begin(&view, &engine->machine, &engine->search.groups, node, &question->hosts[node],
-               question->tables);
-    show_devices(question, &view);
+    node_view_begin(&view, &engine->machine, &engine->search.groups, node, &question->hosts[node],
+                    question->tables);
+    fill_devices(question, &view);
     if (request->policy->sees_held)
-        show_held(question, &view);
+        fill_held(question, &view);
     if (request->policy->sees_ends)
-        show_ends(question, &view);
+        fill_busy_time(question, &view);
     if ((size_t)__builtin_popcountll(view.node.candidates) < question->count)
         return (struct bid){.avoided = UINT32_MAX};
-    if (question->count <= 1 || search_may_mix(&request->what))
-        return rate_some(question, &view, UINT64_MAX, ret_offer);
+    if (question->count <= 1 || placement_search_may_mix(&request->what))
+        return rate_candidates(question, &view, UINT64_MAX, ret_offer);
     return rate_vendors(question, &view, ret_offer);
 }
 
 /* Asks every node. Returns the best, with its offer, or SIZE_MAX. */
-static size_t scan(const struct offer_question *question, struct policy_offer *ret_offer)
+static size_t rate_all_nodes(const struct node_question *question, struct policy_offer *ret_offer)
 {
-    struct policy_question equals = offer_equals(question->request);
+    struct policy_question equals = rate_nodes_tie_breaker(question->request);
     struct bid best = {.avoided = UINT32_MAX};
     size_t best_node = SIZE_MAX;
 
     for (size_t node = 0; node < question->request->engine->search.groups.node_count; node++) {
         struct policy_offer offer;
-        struct bid bid = offer_of_node(question, node, &offer);
+        struct bid bid = rate_nodes_bid(question, node, &offer);
 
-        if (bid.avoided == UINT32_MAX || !bid_is_better(&bid, &best, &equals))
+        if (bid.avoided == UINT32_MAX || !node_view_is_better_bid(&bid, &best, &equals))
             continue;
         best = bid;
         best_node = node;
@@ -194,16 +197,16 @@ static size_t scan(const struct offer_question *question, struct policy_offer *r
     return best_node;
 }
 
-int offer_find(const struct offer_question *question, size_t *ret_node,
-               struct policy_offer *ret_offer)
+int rate_nodes_find_best(const struct node_question *question, size_t *ret_node,
+                         struct policy_offer *ret_offer)
 {
-    if (!index_applies(question)) {
-        *ret_node = scan(question, ret_offer);
+    if (!rating_index_applies(question)) {
+        *ret_node = rate_all_nodes(question, ret_offer);
     } else {
-        if (index_find(question, ret_node) < 0)
+        if (rating_index_find(question, ret_node) < 0)
             return BERTH_ERROR_MEMORY;
         if (*ret_node != SIZE_MAX)
-            offer_of_node(question, *ret_node, ret_offer);
+            rate_nodes_bid(question, *ret_node, ret_offer);
     }
     return *ret_node != SIZE_MAX;
 }

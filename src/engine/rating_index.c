@@ -18,20 +18,20 @@ struct node_index {
     uint32_t *winners; /* place 1 is the top, those below place i are 2i and 2i + 1 */
 };
 
-void node_changes_finish(struct node_changes *changes)
+void rating_index_finish_changes(struct node_changes *changes)
 {
     free(changes->nodes);
     free(changes->latest);
     *changes = (struct node_changes){0};
 }
 
-void note_change(struct node_changes *changes, uint32_t node)
+void rating_index_note_change(struct node_changes *changes, uint32_t node)
 {
     changes->nodes[changes->count % changes->capacity] = node;
     changes->latest[node] = ++changes->count;
 }
 
-void index_free(struct node_index *index)
+void rating_index_free(struct node_index *index)
 {
     if (index == NULL)
         return;
@@ -40,17 +40,17 @@ void index_free(struct node_index *index)
     free(index);
 }
 
-void index_forget_all(struct engine *engine)
+void rating_index_forget_all(struct engine *engine)
 {
     list_for_each (link, &engine->root.requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
-        index_free(request->index);
+        rating_index_free(request->index);
         request->index = NULL;
     }
 }
 
-bool index_applies(const struct offer_question *question)
+bool rating_index_applies(const struct node_question *question)
 {
     const struct engine_request *request = question->request;
     const struct engine *engine = request->engine;
@@ -63,7 +63,7 @@ bool index_applies(const struct offer_question *question)
            (engine->settings.index == INDEX_ALWAYS || nodes >= NODES_MIN);
 }
 
-static int begin_changes(struct engine *engine)
+static int start_changes(struct engine *engine)
 {
     struct node_changes *changes = &engine->changes;
     size_t nodes = engine->search.groups.node_count;
@@ -74,16 +74,16 @@ static int begin_changes(struct engine *engine)
     changes->nodes = calloc(changes->capacity, sizeof(*changes->nodes));
     changes->latest = calloc(nodes, sizeof(*changes->latest));
     if (changes->nodes == NULL || changes->latest == NULL) {
-        node_changes_finish(changes);
+        rating_index_finish_changes(changes);
         return BERTH_ERROR_MEMORY;
     }
     /* Swift claims note nothing down. */
     list_for_each (link, &engine->root.requests)
-        container_of(link, struct engine_request, in_scope)->swift = false;
+        container_of(link, struct engine_request, in_scope)->fast_path = false;
     return 0;
 }
 
-static struct node_index *index_new(size_t nodes)
+static struct node_index *create_index(size_t nodes)
 {
     struct node_index *index = calloc(1, sizeof(*index));
 
@@ -94,7 +94,7 @@ static struct node_index *index_new(size_t nodes)
     index->bids = calloc(index->leaves, sizeof(*index->bids));
     index->winners = calloc(index->leaves * 2, sizeof(*index->winners));
     if (index->bids == NULL || index->winners == NULL) {
-        index_free(index);
+        rating_index_free(index);
         return NULL;
     }
     for (size_t i = 0; i < index->leaves; i++) {
@@ -113,13 +113,14 @@ static uint32_t winner_of(const struct node_index *index, size_t place,
     if (index->bids[other].avoided == UINT32_MAX)
         return one;
     return index->bids[one].avoided != UINT32_MAX &&
-                   !bid_is_better(&index->bids[other], &index->bids[one], equals)
+                   !node_view_is_better_bid(&index->bids[other], &index->bids[one], equals)
                ? one
                : other;
 }
 
 /* The node's bid is new: plays its games again, until what it says does not matter any more. */
-static void play(struct node_index *index, uint32_t node, const struct policy_question *equals)
+static void update_winners(struct node_index *index, uint32_t node,
+                           const struct policy_question *equals)
 {
     for (size_t place = (index->leaves + node) / 2; place > 0; place /= 2) {
         uint32_t before = index->winners[place];
@@ -131,24 +132,24 @@ static void play(struct node_index *index, uint32_t node, const struct policy_qu
     }
 }
 
-static void ask(struct node_index *index, const struct offer_question *question, size_t node)
+static void rate_node(struct node_index *index, const struct node_question *question, size_t node)
 {
     struct policy_offer offer;
 
-    index->bids[node] = offer_of_node(question, node, &offer);
+    index->bids[node] = rate_nodes_bid(question, node, &offer);
 }
 
-static void ask_all(struct node_index *index, const struct offer_question *question,
-                    const struct policy_question *equals)
+static void rate_all_nodes(struct node_index *index, const struct node_question *question,
+                           const struct policy_question *equals)
 {
     for (size_t node = 0; node < question->request->engine->search.groups.node_count; node++)
-        ask(index, question, node);
+        rate_node(index, question, node);
     for (size_t place = index->leaves; place-- > 1;)
         index->winners[place] = winner_of(index, place, equals);
 }
 
-static void ask_changed(struct node_index *index, const struct offer_question *question,
-                        const struct policy_question *equals)
+static void rate_changed_nodes(struct node_index *index, const struct node_question *question,
+                               const struct policy_question *equals)
 {
     const struct node_changes *changes = &question->request->engine->changes;
 
@@ -157,41 +158,41 @@ static void ask_changed(struct node_index *index, const struct offer_question *q
 
         if (changes->latest[node] != change)
             continue; /* it changed again later */
-        ask(index, question, node);
-        play(index, node, equals);
+        rate_node(index, question, node);
+        update_winners(index, node, equals);
     }
 }
 
-int index_find(const struct offer_question *question, size_t *ret_node)
+int rating_index_find(const struct node_question *question, size_t *ret_node)
 {
     /* The index is no part of what the request says. */
     struct engine_request *request = (struct engine_request *)question->request;
     struct engine *engine = request->engine;
-    struct policy_question equals = offer_equals(request);
+    struct policy_question equals = rate_nodes_tie_breaker(request);
     bool is_new = request->index == NULL;
     uint32_t best;
 
     if (is_new) {
-        if (begin_changes(engine) < 0)
+        if (start_changes(engine) < 0)
             return BERTH_ERROR_MEMORY;
-        request->index = index_new(engine->search.groups.node_count);
+        request->index = create_index(engine->search.groups.node_count);
         if (request->index == NULL)
             return BERTH_ERROR_MEMORY;
     }
     if (is_new || engine->changes.count - request->index->seen > engine->changes.capacity)
-        ask_all(request->index, question, &equals);
+        rate_all_nodes(request->index, question, &equals);
     else
-        ask_changed(request->index, question, &equals);
+        rate_changed_nodes(request->index, question, &equals);
     request->index->seen = engine->changes.count;
     best = request->index->winners[1];
     *ret_node = request->index->bids[best].avoided == UINT32_MAX ? SIZE_MAX : best;
     return 0;
 }
 
-void index_begin(struct engine_request *request)
+void rating_index_prepare(struct engine_request *request)
 {
     struct engine *engine = request->engine;
-    struct offer_question question = {
+    struct node_question question = {
         .request = request,
         .count = request->min,
         .hosts = request->scope->host_usage,
@@ -200,8 +201,8 @@ void index_begin(struct engine_request *request)
     size_t node;
 
     if (request->policy->rate == NULL || request->replicas > 1 ||
-        engine->search.groups.largest > POLICY_NODE_MAX || !index_applies(&question) ||
-        tables_find(engine, request->policy, &question.tables) < 0)
+        engine->search.groups.largest > POLICY_NODE_MAX || !rating_index_applies(&question) ||
+        policy_tables_find(engine, request->policy, &question.tables) < 0)
         return;
-    index_find(&question, &node);
+    rating_index_find(&question, &node);
 }

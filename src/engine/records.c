@@ -18,7 +18,8 @@ static int reserve_timers(struct engine *engine, size_t more)
     return vector_reserve(&engine->timers, records + more);
 }
 
-static void *new_chunk(struct engine *engine, struct chunk_list *chunks, size_t count, size_t size)
+static void *allocate_chunk(struct engine *engine, struct chunk_list *chunks, size_t count,
+                            size_t size)
 {
     void *chunk = reserve_timers(engine, count) < 0 ? NULL : calloc(count, size);
     void **place = chunk == NULL ? NULL : vector_append(chunks);
@@ -31,28 +32,28 @@ static void *new_chunk(struct engine *engine, struct chunk_list *chunks, size_t 
     return chunk;
 }
 
-static struct id_link *next_spare(const struct entry *entry)
+static struct id_link *next_spare(const struct engine_entry *entry)
 {
     return entry->link.next;
 }
 
-static bool make_claims(struct engine *engine)
+static bool allocate_claims(struct engine *engine)
 {
     struct claim *claims =
-        new_chunk(engine, &engine->claim_chunks, CLAIMS_OF_CHUNK, sizeof(*claims));
+        allocate_chunk(engine, &engine->claim_chunks, CLAIMS_OF_CHUNK, sizeof(*claims));
 
     if (claims == NULL)
         return false;
     for (size_t i = CLAIMS_OF_CHUNK; i-- > 0;)
-        claim_recycle(engine, &claims[i]);
+        records_recycle_claim(engine, &claims[i]);
     id_map_reserve(&engine->claim_ids, engine->claim_chunks.count * CLAIMS_OF_CHUNK);
     return true;
 }
 
-static bool make_leases(struct engine *engine)
+static bool allocate_leases(struct engine *engine)
 {
-    struct held *leases =
-        new_chunk(engine, &engine->lease_chunks, LEASES_OF_CHUNK, sizeof(*leases));
+    struct lease *leases =
+        allocate_chunk(engine, &engine->lease_chunks, LEASES_OF_CHUNK, sizeof(*leases));
 
     if (leases == NULL)
         return false;
@@ -72,23 +73,23 @@ static bool make_leases(struct engine *engine)
     return true;
 }
 
-struct claim *claim_new(struct engine *engine)
+struct claim *records_new_claim(struct engine *engine)
 {
     struct claim *claim;
 
-    if (engine->spare_claims == NULL && !make_claims(engine))
+    if (engine->spare_claims == NULL && !allocate_claims(engine))
         return NULL;
     claim = engine->spare_claims;
     engine->spare_claims = (struct claim *)(void *)next_spare(&claim->entry);
     return claim;
 }
 
-int lease_prepare(struct engine *engine, size_t slots)
+int records_prepare_lease(struct engine *engine, size_t slots)
 {
-    struct held *held;
+    struct lease *held;
     uint32_t *larger;
 
-    if (engine->spare_leases == NULL && !make_leases(engine))
+    if (engine->spare_leases == NULL && !allocate_leases(engine))
         return BERTH_ERROR_MEMORY;
     held = engine->spare_leases;
     if (slots <= held->slot_capacity)
@@ -103,7 +104,7 @@ int lease_prepare(struct engine *engine, size_t slots)
     return 0;
 }
 
-void claim_recycle(struct engine *engine, struct claim *claim)
+void records_recycle_claim(struct engine *engine, struct claim *claim)
 {
     claim->entry.link.id = 0;
     claim->entry.link.next =
@@ -116,7 +117,7 @@ void records_finish(struct engine *engine)
     void **chunk;
 
     vector_for_each (chunk, &engine->lease_chunks) {
-        struct held *leases = *chunk;
+        struct lease *leases = *chunk;
 
         for (size_t i = 0; i < LEASES_OF_CHUNK; i++) {
             if (leases[i].slots != leases[i].own_slots)
@@ -132,63 +133,64 @@ void records_finish(struct engine *engine)
 }
 
 /* Whether one is due before the other: by time, then by number. */
-static bool is_before(const struct entry *one, const struct entry *other)
+static bool is_due_before(const struct engine_entry *one, const struct engine_entry *other)
 {
     return one->at != other->at ? one->at < other->at : one->link.id < other->link.id;
 }
 
-static void put(struct timer_list *timers, size_t place, struct entry *entry)
+static void put_timer(struct timer_list *timers, size_t place, struct engine_entry *entry)
 {
     timers->items[place] = entry;
-    entry->timer_place = (uint32_t)place + 1;
+    entry->timer_index = (uint32_t)place + 1;
 }
 
 static void sift_up(struct timer_list *timers, size_t place)
 {
-    struct entry *entry = timers->items[place];
+    struct engine_entry *entry = timers->items[place];
 
-    while (place > 0 && is_before(entry, timers->items[(place - 1) / 2])) {
-        put(timers, place, timers->items[(place - 1) / 2]);
+    while (place > 0 && is_due_before(entry, timers->items[(place - 1) / 2])) {
+        put_timer(timers, place, timers->items[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
-    put(timers, place, entry);
+    put_timer(timers, place, entry);
 }
 
 static void sift_down(struct timer_list *timers, size_t place)
 {
-    struct entry *entry = timers->items[place];
+    struct engine_entry *entry = timers->items[place];
 
     for (size_t child = 2 * place + 1; child < timers->count; child = 2 * place + 1) {
-        if (child + 1 < timers->count && is_before(timers->items[child + 1], timers->items[child]))
+        if (child + 1 < timers->count &&
+            is_due_before(timers->items[child + 1], timers->items[child]))
             child++;
-        if (!is_before(timers->items[child], entry))
+        if (!is_due_before(timers->items[child], entry))
             break;
-        put(timers, place, timers->items[child]);
+        put_timer(timers, place, timers->items[child]);
         place = child;
     }
-    put(timers, place, entry);
+    put_timer(timers, place, entry);
 }
 
-void timer_remove(struct engine *engine, struct entry *entry)
+void records_remove_timer(struct engine *engine, struct engine_entry *entry)
 {
     struct timer_list *timers = &engine->timers;
-    size_t place = entry->timer_place - 1;
+    size_t place = entry->timer_index - 1;
 
-    entry->timer_place = 0;
+    entry->timer_index = 0;
     timers->count--;
     if (place == timers->count)
         return;
-    put(timers, place, timers->items[timers->count]);
+    put_timer(timers, place, timers->items[timers->count]);
     sift_down(timers, place);
     sift_up(timers, place);
 }
 
-void timer_set(struct engine *engine, struct entry *entry, int64_t at)
+void records_set_timer(struct engine *engine, struct engine_entry *entry, int64_t at)
 {
-    timer_clear(engine, entry);
+    engine_clear_timer(engine, entry);
     entry->at = at;
     if (at == TIME_NEVER)
         return;
-    put(&engine->timers, engine->timers.count++, entry);
+    put_timer(&engine->timers, engine->timers.count++, entry);
     sift_up(&engine->timers, engine->timers.count - 1);
 }

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "engine/internal.h"
 
-static uint64_t hash_of(const struct engine_request *request)
+static uint64_t hash_request(const struct engine_request *request)
 {
     const struct request *what = &request->what;
     uint64_t facts[] = {
@@ -40,7 +40,7 @@ static struct request without_times(const struct request *what)
     return request;
 }
 
-static bool is_alike(const struct engine_request *one, const struct engine_request *other)
+static bool is_same_family(const struct engine_request *one, const struct engine_request *other)
 {
     struct request first = without_times(&one->what);
     struct request second = without_times(&other->what);
@@ -55,25 +55,26 @@ static bool is_alike(const struct engine_request *one, const struct engine_reque
 }
 
 /* The family of this number that the request belongs to; NULL: there is none yet. */
-static struct family *find(const struct engine_request *request, uint64_t number)
+static struct request_family *find_family(const struct engine_request *request, uint64_t number)
 {
     struct id_link *link = id_map_find(&request->engine->families, number);
 
     for (; link != NULL; link = link->next) {
-        struct family *family = (struct family *)(void *)link;
+        struct request_family *family = (struct request_family *)(void *)link;
 
-        if (link->id == number && is_alike(request, container_of(list_first(&family->members),
-                                                                 struct engine_request, in_family)))
+        if (link->id == number &&
+            is_same_family(request, container_of(list_first(&family->members),
+                                                 struct engine_request, in_family)))
             return family;
     }
     return NULL;
 }
 
-int family_join(struct engine_request *request)
+int request_family_join(struct engine_request *request)
 {
     struct engine *engine = request->engine;
-    uint64_t number = hash_of(request);
-    struct family *family = find(request, number);
+    uint64_t number = hash_request(request);
+    struct request_family *family = find_family(request, number);
 
     if (family == NULL) {
         family = calloc(1, sizeof(*family));
@@ -89,7 +90,7 @@ int family_join(struct engine_request *request)
     return 0;
 }
 
-const struct engine_request *family_other(const struct engine_request *request)
+const struct engine_request *request_family_other(const struct engine_request *request)
 {
     const struct engine_request *first =
         container_of(list_first(&request->family->members), struct engine_request, in_family);
@@ -97,9 +98,9 @@ const struct engine_request *family_other(const struct engine_request *request)
     return first != request ? first : NULL;
 }
 
-void family_leave(struct engine_request *request)
+void request_family_leave(struct engine_request *request)
 {
-    struct family *family = request->family;
+    struct request_family *family = request->family;
 
     if (family == NULL)
         return;

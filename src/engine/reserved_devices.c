@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "engine/internal.h"
 
-static bool has(const uint32_t *numbers, size_t count, uint32_t wanted)
+static bool has_number(const uint32_t *numbers, size_t count, uint32_t wanted)
 {
     for (size_t i = 0; i < count; i++) {
         if (numbers[i] == wanted)
@@ -17,14 +17,14 @@ static bool has(const uint32_t *numbers, size_t count, uint32_t wanted)
     return false;
 }
 
-bool is_for_others(const struct engine_request *request, uint32_t slot)
+bool reserved_device_excludes(const struct engine_request *request, uint32_t slot)
 {
-    const struct slot_people *people = &request->engine->people[slot];
+    const struct slot_allowed *allowed = &request->engine->allowed[slot];
 
-    if (!people->reserved || has(people->uids, people->uid_count, request->uid))
+    if (!allowed->reserved || has_number(allowed->uids, allowed->uid_count, request->uid))
         return false;
     for (size_t i = 0; i < request->group_count; i++) {
-        if (has(people->groups, people->group_count, request->groups[i]))
+        if (has_number(allowed->groups, allowed->group_count, request->groups[i]))
             return false;
     }
     return true;
@@ -37,12 +37,12 @@ static bool same_numbers(const uint32_t *one, size_t one_count, const uint32_t *
            (one_count == 0 || memcmp(one, other, one_count * sizeof(*one)) == 0);
 }
 
-static bool is_same(const struct slot_people *people, const struct device_people *who)
+static bool is_same_reservation(const struct slot_allowed *allowed, const struct allowed_users *who)
 {
-    if (who == NULL || !people->reserved)
-        return (who != NULL) == people->reserved;
-    return same_numbers(people->uids, people->uid_count, who->uids, who->uid_count) &&
-           same_numbers(people->groups, people->group_count, who->groups, who->group_count);
+    if (who == NULL || !allowed->reserved)
+        return (who != NULL) == allowed->reserved;
+    return same_numbers(allowed->uids, allowed->uid_count, who->uids, who->uid_count) &&
+           same_numbers(allowed->groups, allowed->group_count, who->groups, who->group_count);
 }
 
 static int copy_numbers(const uint32_t *numbers, size_t count, uint32_t **ret_copy)
@@ -57,36 +57,36 @@ static int copy_numbers(const uint32_t *numbers, size_t count, uint32_t **ret_co
     return 0;
 }
 
-void people_finish(struct slot_people *people)
+void reserved_devices_finish(struct slot_allowed *allowed)
 {
-    free(people->uids);
-    free(people->groups);
-    *people = (struct slot_people){0};
+    free(allowed->uids);
+    free(allowed->groups);
+    *allowed = (struct slot_allowed){0};
 }
 
-int engine_reserve_device(struct engine *engine, uint32_t slot, const struct device_people *who,
+int engine_reserve_device(struct engine *engine, uint32_t slot, const struct allowed_users *who,
                           struct berth_error *error)
 {
-    struct slot_people people = {.reserved = who != NULL};
+    struct slot_allowed allowed = {.reserved = who != NULL};
 
     if (slot >= engine->size)
         return error_set(error, BERTH_ERROR_INVALID, "wanted a slot below %zu, found %u",
                          engine->size, slot);
-    if (is_same(&engine->people[slot], who))
+    if (is_same_reservation(&engine->allowed[slot], who))
         return 0;
     if (who != NULL) {
-        people.uid_count = who->uid_count;
-        people.group_count = who->group_count;
-        if (copy_numbers(who->uids, who->uid_count, &people.uids) < 0 ||
-            copy_numbers(who->groups, who->group_count, &people.groups) < 0) {
-            people_finish(&people);
+        allowed.uid_count = who->uid_count;
+        allowed.group_count = who->group_count;
+        if (copy_numbers(who->uids, who->uid_count, &allowed.uids) < 0 ||
+            copy_numbers(who->groups, who->group_count, &allowed.groups) < 0) {
+            reserved_devices_finish(&allowed);
             return error_set_memory(error);
         }
     }
-    people_finish(&engine->people[slot]);
-    engine->people[slot] = people;
-    recompile_requests(engine);
-    refuse_impossible(engine);
-    settle_all(engine);
+    reserved_devices_finish(&engine->allowed[slot]);
+    engine->allowed[slot] = allowed;
+    engine_recompile_requests(engine);
+    engine_refuse_impossible(engine);
+    schedule_all(engine);
     return 0;
 }

@@ -7,7 +7,7 @@
 static void set_terms(struct scope *scope)
 {
     const struct engine_settings *settings = &scope->engine->settings;
-    const struct held *parent = scope->parent;
+    const struct lease *parent = scope->parent;
 
     scope->terms = (struct filter_terms){
         .time_slice_tenants = settings->time_slice_tenants,
@@ -38,7 +38,7 @@ void scope_apply_rules(struct scope *scope)
         scope_refresh_sets(scope, slot);
 }
 
-int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
+int scope_init(struct scope *scope, struct engine *engine, struct lease *parent)
 {
     size_t size = engine->size;
 
@@ -72,9 +72,9 @@ int scope_init(struct scope *scope, struct engine *engine, struct held *parent)
     return 0;
 }
 
-struct scope *scope_within(struct held *parent)
+struct scope *scope_within(struct lease *parent)
 {
-    struct scope *scope = parent->inside;
+    struct scope *scope = parent->inner_scope;
 
     if (scope != NULL)
         return scope;
@@ -83,7 +83,7 @@ struct scope *scope_within(struct held *parent)
         free(scope);
         return NULL;
     }
-    parent->inside = scope;
+    parent->inner_scope = scope;
     parent->touched |= LEASE_TOUCHED_REST;
     return scope;
 }

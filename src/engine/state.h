@@ -21,16 +21,16 @@
 #include "engine/placement/placement_search.h"
 
 /* What claims and leases have in common: a number and perhaps a time at which something is due. */
-struct entry {
+struct engine_entry {
     struct id_link link;
     int64_t at;           /* TIME_NEVER: nothing is due */
-    uint32_t timer_place; /* 1 + its place among the timers; 0: not there */
+    uint32_t timer_index; /* 1 + its place among the timers; 0: not there */
     bool is_lease;
 };
 
 /* A waiting claim. */
 struct claim {
-    struct entry entry; /* `at` is its deadline */
+    struct engine_entry entry; /* `at` is its deadline */
     struct list_link in_lane;
     int64_t arrived;
     struct engine_request *request;
@@ -48,8 +48,8 @@ enum {
     LEASE_COUNTED = 4,        /* it is one of its request's references */
 };
 
-struct held {
-    struct entry entry; /* `at` is the earlier of time limit and end of the grace */
+struct lease {
+    struct engine_entry entry; /* `at` is the earlier of time limit and end of the grace */
     struct engine_request *request;
     uint32_t *slots; /* own_slots, or allocated and kept with the record */
     uint32_t slot_count;
@@ -63,7 +63,7 @@ struct held {
     int64_t expires;
     int64_t force_at;
     struct claim_owner owner;
-    struct scope *inside;       /* claims within it; NULL: there never were any */
+    struct scope *inner_scope;  /* claims within it; NULL: there never were any */
     struct list_link in_engine; /* by id */
     bool candidate;             /* while it is worked out who gives way: for one claim */
     bool chosen;                /* for all claims */
@@ -87,7 +87,7 @@ struct ledger_slot {
     struct usage usage;
     uint64_t holder;      /* a lease that shares it; 0: none */
     uint64_t served;      /* how often it was given or picked */
-    uint64_t last_served; /* stamp_of the last lease or pick; 0: never */
+    uint64_t last_served; /* engine_stamp the last lease or pick; 0: never */
     uint64_t affinity;    /* the key that it served last; 0: none */
     bool usable;          /* present, well, not blocked */
 };
@@ -99,14 +99,14 @@ struct account {
     bool is_group;
     uint64_t max; /* millionths of devices */
     uint64_t used;
-    uint64_t imagined; /* how much of `used` is only thought of: */
-    uint64_t started;  /* what claims take that start in thought, */
-    uint64_t gone;     /* as far as it is more than what leases gave back that go for them */
+    uint64_t simulated; /* how much of `used` is only thought of: */
+    uint64_t started;   /* what claims take that start in thought, */
+    uint64_t gone;      /* as far as it is more than what leases gave back that go for them */
 };
 
 /* Requests that differ in nothing but their time limits, their classes and what is for people, and
  * what the walk of this number found out about them. */
-struct family {
+struct request_family {
     struct id_link link; /* by a hash */
     struct list members;
     uint64_t walk;
@@ -127,7 +127,7 @@ struct engine_request {
     bool stale;      /* there was no memory to compile it again */
     bool simple;     /* exclusive, a fixed number, no choice to make: the lowest slots do */
     bool plain;      /* simple, and a lease of it is nothing but slots */
-    bool swift;      /* plain, any one slot does, and nobody keeps what nodes offer */
+    bool fast_path;  /* plain, any one slot does, and nobody keeps what nodes offer */
     bool everything; /* accepts every slot that anybody accepts */
     bool counted;    /* fits where a node has enough empty slots that it accepts */
     uint32_t replicas;
@@ -164,7 +164,7 @@ struct engine_request {
     bool default_policy; /* it names none */
     uint64_t parent;
     struct list_link in_scope;
-    struct family *family;
+    struct request_family *family;
     struct list_link in_family;
     struct node_index *index; /* what each node has to offer; NULL: not kept */
 };
@@ -206,7 +206,7 @@ struct lane_list {
 struct ending {
     int64_t at;
     uint64_t id;
-    struct held *held;
+    struct lease *held;
 };
 
 struct ending_list {
@@ -220,16 +220,16 @@ struct scope {
     bool walk_began;
     struct ledger_slot *ledger; /* by slot */
     size_t part_count;
-    struct lowest_set empty; /* usable slots without leases */
-    size_t pending;          /* ordinary claims that wait */
-    size_t helpers;          /* opportunistic leases */
-    size_t helpers_noticed;  /* those that need no notice any more */
-    size_t limited;          /* leases with a time limit */
-    int64_t next_age;        /* when a lane's first claim may rise; TIME_NEVER: none will */
-    size_t wanted_all;       /* lanes of ordinary claims that accept everything */
-    uint32_t *wanted_by;     /* by slot: the others that accept it */
-    struct bitset contested; /* where that is not 0 */
-    struct bitset part;      /* usable slots that are shared and not full */
+    struct lowest_set empty;      /* usable slots without leases */
+    size_t pending;               /* ordinary claims that wait */
+    size_t opportunistic_leases;  /* opportunistic leases */
+    size_t opportunistic_leaving; /* those that need no notice any more */
+    size_t limited;               /* leases with a time limit */
+    int64_t next_age;             /* when a lane's first claim may rise; TIME_NEVER: none will */
+    size_t wanted_all;            /* lanes of ordinary claims that accept everything */
+    uint32_t *wanted_by;          /* by slot: the others that accept it */
+    struct bitset contested;      /* where that is not 0 */
+    struct bitset part;           /* usable slots that are shared and not full */
 
     struct ending_list endings; /* of its leases up to this one, the earliest first */
     uint64_t endings_last;
@@ -237,7 +237,7 @@ struct scope {
     struct policy_slot *slots;     /* by slot: what policies see, filled in when they are asked */
     struct host_usage *host_usage; /* by host */
     struct list requests;
-    struct held *parent;   /* NULL: the whole pool */
+    struct lease *parent;  /* NULL: the whole pool */
     struct bitset members; /* the parent's slots; not used for the whole pool */
     struct filter_terms terms;
     enum sharing only_sharing; /* what a shared parent allows beside exclusive; else unused */
@@ -246,7 +246,7 @@ struct scope {
 };
 
 /* A blocked claim that is the first of its group, within one walk. */
-struct head {
+struct blocked_head {
     const struct engine_request *request;
     int64_t start;
     bool placed;          /* the set is known */
@@ -257,13 +257,13 @@ struct head {
 };
 
 /* What blocked claims bar, within one walk through the lanes. */
-struct walk {
-    VECTOR_OF(struct head);
-    struct bitset closed;        /* regions of groups with an unknown start */
-    struct bitset helper_closed; /* what earlier opportunistic claims accept */
-    bool barring;                /* anything is barred at all */
-    size_t ready;                /* heads that have their sets */
-    uint64_t number;             /* of the walk; each has its own */
+struct blocked_claims {
+    VECTOR_OF(struct blocked_head);
+    struct bitset closed;               /* regions of groups with an unknown start */
+    struct bitset opportunistic_closed; /* what earlier opportunistic claims accept */
+    bool barring;                       /* anything is barred at all */
+    size_t ready;                       /* heads that have their sets */
+    uint64_t number;                    /* of the walk; each has its own */
 };
 
 /* Empty devices of a group, in one counting. */
@@ -278,7 +278,7 @@ struct slot_status {
 };
 
 /* Who may have a slot. */
-struct slot_people {
+struct slot_allowed {
     bool reserved; /* false: everybody */
     uint32_t *uids;
     uint32_t *groups;
@@ -287,7 +287,7 @@ struct slot_people {
 };
 
 struct timer_list {
-    VECTOR_OF(struct entry *); /* a heap, the earliest first */
+    VECTOR_OF(struct engine_entry *); /* a heap, the earliest first */
 };
 
 struct time_list {
@@ -301,13 +301,13 @@ struct chunk_list {
 struct engine {
     /* What most claims look at stands together. */
     struct event_sink sink;
-    bool tells_at_once; /* somebody listens to grants that never waited */
-    bool retry;         /* a grant failed for lack of memory and is to be tried again */
-    bool paused;        /* nothing is decided until engine_resume */
+    bool notifies_at_once; /* somebody listens to grants that never waited */
+    bool retry;            /* a grant failed for lack of memory and is to be tried again */
+    bool paused;           /* nothing is decided until engine_resume */
     int64_t now;
     uint64_t last_id;
     struct claim *spare_claims; /* linked by entry.link.next */
-    struct held *spare_leases;
+    struct lease *spare_leases;
     struct list leases; /* of all scopes, by id */
     struct id_map lease_ids;
     struct id_map claim_ids;
@@ -317,21 +317,21 @@ struct engine {
     struct timer_list timers;
     struct list scopes; /* the root first */
     struct engine_settings settings;
-    struct engine_event granted; /* what tell_granted tells */
+    struct engine_event granted; /* what engine_notify_granted tells */
 
     struct machine machine;
     size_t size; /* of all sets: the most slots there can be */
     size_t host_count;
     uint64_t last_request;
-    struct slot_status *status; /* by slot */
-    struct slot_people *people; /* by slot */
-    size_t ranked;              /* slots that are preferred to others */
+    struct slot_status *status;   /* by slot */
+    struct slot_allowed *allowed; /* by slot */
+    size_t ranked;                /* slots that are preferred to others */
     struct list accounts;
     struct domain_list domains;
     struct list orphans; /* requests within leases that ended */
     struct id_map families;
     size_t family_count;
-    struct typical_list typical;
+    struct expected_list expected;
     struct tables_list tables;
     struct node_changes changes;
     uint64_t occupied; /* works that were put on hosts */
@@ -339,17 +339,17 @@ struct engine {
     struct chunk_list lease_chunks;
 
     /* Room to work in. */
-    struct search search;
-    uint32_t *room;         /* by slot */
-    uint32_t *host_room;    /* by host */
-    struct usage *imagined; /* by slot: a ledger as it might be */
-    struct usage *future;   /* by slot: a ledger as it will be */
-    struct host_usage *imagined_hosts;
+    struct placement_search search;
+    uint32_t *room;          /* by slot */
+    uint32_t *host_room;     /* by host */
+    struct usage *simulated; /* by slot: a ledger as it might be */
+    struct usage *future;    /* by slot: a ledger as it will be */
+    struct host_usage *simulated_hosts;
     struct host_usage *future_hosts;
     struct bitset legal;
     struct bitset from;
     struct bitset not_now;
-    struct walk walk;
+    struct blocked_claims walk;
     struct ending_list endings_added;
     struct group_count *group_counts; /* by group of the search */
     uint64_t counting;                /* the last that went on in them */

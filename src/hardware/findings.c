@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-struct found *found_list_add(struct found_list *list, struct device_id id)
+struct device_finding *finding_list_add(struct finding_list *list, struct device_id id)
 {
     struct device *device = calloc(1, sizeof(*device));
-    struct found *found = device == NULL ? NULL : vector_append(list);
+    struct device_finding *found = device == NULL ? NULL : vector_append(list);
 
     if (found == NULL) {
         free(device);
@@ -17,9 +17,9 @@ struct found *found_list_add(struct found_list *list, struct device_id id)
     return found;
 }
 
-void found_list_finish(struct found_list *list)
+void finding_list_finish(struct finding_list *list)
 {
-    struct found *found;
+    struct device_finding *found;
 
     vector_for_each (found, list) {
         if (found->device != NULL)
@@ -31,9 +31,9 @@ void found_list_finish(struct found_list *list)
     vector_finish(list);
 }
 
-void sight_finish(struct sight *sight)
+void findings_finish(struct findings *findings)
 {
-    found_list_finish(&sight->found);
-    vector_finish(&sight->links);
-    problem_list_finish(&sight->problems);
+    finding_list_finish(&findings->found);
+    vector_finish(&findings->links);
+    problem_list_finish(&findings->problems);
 }

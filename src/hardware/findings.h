@@ -14,26 +14,26 @@
 #include "model/machine_report.h"
 
 /* A device, and how its vendor finds it again. */
-struct found {
+struct device_finding {
     struct device *device; /* its id at least */
     char *key;             /* names it to its vendor's `read`; NULL: it is not read by itself */
     char *path;            /* its directory in sysfs, resolved: /sys/devices/...; NULL: unknown */
 };
 
-struct found_list {
-    VECTOR_OF(struct found);
+struct finding_list {
+    VECTOR_OF(struct device_finding);
 };
 
 /* Adds a device with this id, of which nothing else is known. NULL: no memory. */
-struct found *found_list_add(struct found_list *list, struct device_id id);
-void found_list_finish(struct found_list *list);
+struct device_finding *finding_list_add(struct finding_list *list, struct device_id id);
+void finding_list_finish(struct finding_list *list);
 
-struct sight {
-    struct found_list found;
+struct findings {
+    struct finding_list found;
     struct link_list links; /* between places in the list that was asked about */
     struct problem_list problems;
 };
 
-void sight_finish(struct sight *sight);
+void findings_finish(struct findings *findings);
 
 #endif

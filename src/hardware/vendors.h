@@ -18,7 +18,7 @@
 
 /* What a vendor works with, kept by the worker from step to step. */
 struct vendor_context {
-    const struct root *root;
+    const struct sysroot *root;
     void *own; /* the vendor's: NULL at first; freed by `close` */
 };
 
@@ -44,18 +44,19 @@ struct vendor_table {
      * path. Returns 0, also when there are none for whatever ordinary reason (no library, no
      * driver); else a code: what is known of this vendor's devices stays as it was. Problems that
      * concern a part only are added to the sight. */
-    int (*list)(struct vendor_context *context, struct sight *sight, struct berth_error *error);
+    int (*list)(struct vendor_context *context, struct findings *findings,
+                struct berth_error *error);
 
     /* Looks at one device that was listed: adds it, and after it its partitions, with all that is
      * known now, loads and processes included. One that is asleep is left so. Fails with a code and
      * the reason: the device is sick. Single facts that cannot be had are unknown, not an error. */
-    int (*read)(struct vendor_context *context, const struct found *wanted, struct sight *sight,
-                struct berth_error *error);
+    int (*read)(struct vendor_context *context, const struct device_finding *wanted,
+                struct findings *findings, struct berth_error *error);
 
     /* Adds the links among these devices, all of this vendor: fabric links, and PCIe paths where
      * the vendor knows better than sysfs. NULL: sysfs tells all. */
-    int (*links)(struct vendor_context *context, const struct found_list *devices,
-                 struct sight *sight, struct berth_error *error);
+    int (*links)(struct vendor_context *context, const struct finding_list *devices,
+                 struct findings *findings, struct berth_error *error);
 
     /* Frees what `own` points to. NULL: nothing. */
     void (*close)(struct vendor_context *context);

@@ -94,7 +94,8 @@ static const char *describe(const struct history_database *database, int code)
     }
 }
 
-int database_fail(const struct history_database *database, int code, struct berth_error *error)
+int history_database_fail(const struct history_database *database, int code,
+                          struct berth_error *error)
 {
     int number = sqlite3_system_errno(database->connection);
     int base = code & 0xFF;
@@ -108,34 +109,34 @@ int database_fail(const struct history_database *database, int code, struct bert
 
 /* ---- Statements ---- */
 
-int database_run(struct history_database *database, const char *statements,
-                 struct berth_error *error)
+int history_database_run(struct history_database *database, const char *statements,
+                         struct berth_error *error)
 {
     int code = sqlite3_exec(database->connection, statements, NULL, NULL, NULL);
 
-    return code == SQLITE_OK ? 0 : database_fail(database, code, error);
+    return code == SQLITE_OK ? 0 : history_database_fail(database, code, error);
 }
 
-int database_prepare(struct history_database *database, const char *words,
-                     sqlite3_stmt **ret_statement, struct berth_error *error)
+int history_database_prepare(struct history_database *database, const char *words,
+                             sqlite3_stmt **ret_statement, struct berth_error *error)
 {
     sqlite3_stmt *statement;
     int code = sqlite3_prepare_v2(database->connection, words, -1, &statement, NULL);
 
     if (code != SQLITE_OK)
-        return database_fail(database, code, error);
+        return history_database_fail(database, code, error);
     *ret_statement = statement;
     return 0;
 }
 
-int database_step(struct history_database *database, sqlite3_stmt *statement,
-                  struct berth_error *error)
+int history_database_step(struct history_database *database, sqlite3_stmt *statement,
+                          struct berth_error *error)
 {
     int code = sqlite3_step(statement);
     int failed = 0;
 
     if (code != SQLITE_DONE && code != SQLITE_ROW)
-        failed = database_fail(database, code, error);
+        failed = history_database_fail(database, code, error);
     sqlite3_reset(statement);
     sqlite3_clear_bindings(statement);
     return failed;
@@ -145,21 +146,21 @@ static int ask_number(struct history_database *database, const char *question, i
                       struct berth_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int code = database_prepare(database, question, &statement, error);
+    int code = history_database_prepare(database, question, &statement, error);
 
     if (code < 0)
         return code;
     code = sqlite3_step(statement);
     if (code == SQLITE_ROW)
         *ret_number = sqlite3_column_int64(statement, 0);
-    code = code == SQLITE_ROW ? 0 : database_fail(database, code, error);
+    code = code == SQLITE_ROW ? 0 : history_database_fail(database, code, error);
     sqlite3_finalize(statement);
     return code;
 }
 
 /* ---- Opening ---- */
 
-void database_close(struct history_database *database)
+void history_database_close(struct history_database *database)
 {
     sqlite3_close_v2(database->connection);
     free(database->path);
@@ -167,7 +168,7 @@ void database_close(struct history_database *database)
 }
 
 /* Somebody may have edited the file: nothing in it is run, and no value is taken that is huge. */
-static void distrust(sqlite3 *connection, bool for_writing)
+static void restrict_connection(sqlite3 *connection, bool for_writing)
 {
     sqlite3_extended_result_codes(connection, 1);
     sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -187,8 +188,8 @@ static int open_connection(struct history_database *database, const char *name, 
 
     if (database->connection == NULL)
         return error_set_memory(error);
-    distrust(database->connection, (flags & SQLITE_OPEN_READWRITE) != 0);
-    return code == SQLITE_OK ? 0 : database_fail(database, code, error);
+    restrict_connection(database->connection, (flags & SQLITE_OPEN_READWRITE) != 0);
+    return code == SQLITE_OK ? 0 : history_database_fail(database, code, error);
 }
 
 /* Whose it is and of which version; 0: an empty file. */
@@ -199,7 +200,7 @@ static int read_version(struct history_database *database, int64_t *ret_version,
     int64_t version = 0;
     int64_t tables = 0;
     /* All of it at one moment: somebody may just be making it. */
-    int code = database_run(database, "BEGIN", error);
+    int code = history_database_run(database, "BEGIN", error);
 
     if (code < 0)
         return code;
@@ -210,14 +211,14 @@ static int read_version(struct history_database *database, int64_t *ret_version,
         code = ask_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
     if (code < 0)
         return code;
-    code = database_run(database, "COMMIT", error);
+    code = history_database_run(database, "COMMIT", error);
     if (code < 0)
         return code;
     if (application == 0 && version == 0 && tables == 0) {
         *ret_version = 0;
         return 0;
     }
-    if (application != HISTORY_APPLICATION || version < 1)
+    if (application != HISTORY_APPLICATION_ID || version < 1)
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "%s: wanted a history of berth, found another database", database->path);
     if (version > HISTORY_VERSION)
@@ -229,7 +230,7 @@ static int read_version(struct history_database *database, int64_t *ret_version,
 }
 
 /* SQLite would wait for a pipe for ever, and says little of what it cannot open. */
-static int look_at_file(const char *path, struct berth_error *error)
+static int check_file(const char *path, struct berth_error *error)
 {
     struct stat status = {0};
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -317,10 +318,10 @@ static int open_for_reading(struct history_database *database, struct berth_erro
     return 0;
 }
 
-int database_open_read(struct history_database *database, const char *path,
-                       struct berth_error *error)
+int history_database_open_read(struct history_database *database, const char *path,
+                               struct berth_error *error)
 {
-    int code = look_at_file(path, error);
+    int code = check_file(path, error);
 
     if (code < 0)
         return code;
@@ -328,11 +329,12 @@ int database_open_read(struct history_database *database, const char *path,
     if (code == 0)
         code = open_for_reading(database, error);
     if (code < 0)
-        database_close(database);
+        history_database_close(database);
     return code;
 }
 
-static int migrate(struct history_database *database, int64_t version, struct berth_error *error)
+static int migrate_schema(struct history_database *database, int64_t version,
+                          struct berth_error *error)
 {
     struct text statements = {0};
     int code;
@@ -341,9 +343,10 @@ static int migrate(struct history_database *database, int64_t version, struct be
     for (; version < HISTORY_VERSION; version++)
         text_append(&statements, migrations[version]);
     text_append_format(&statements, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
-                       HISTORY_APPLICATION, HISTORY_VERSION);
-    code = text_failed(&statements) ? error_set_memory(error)
-                                    : database_run(database, text_string(&statements), error);
+                       HISTORY_APPLICATION_ID, HISTORY_VERSION);
+    code = text_failed(&statements)
+               ? error_set_memory(error)
+               : history_database_run(database, text_string(&statements), error);
     if (code < 0)
         sqlite3_exec(database->connection, "ROLLBACK", NULL, NULL, NULL);
     text_finish(&statements);
@@ -370,10 +373,10 @@ static int choose_journal(struct history_database *database, struct berth_error 
     int stays = 1;
 
     if (is_on_network(database->path))
-        return database_run(database, "PRAGMA journal_mode = TRUNCATE", error);
+        return history_database_run(database, "PRAGMA journal_mode = TRUNCATE", error);
     sqlite3_file_control(database->connection, "main", SQLITE_FCNTL_PERSIST_WAL, &stays);
-    return database_run(database, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304;",
-                        error);
+    return history_database_run(
+        database, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304;", error);
 }
 
 static int open_for_writing(struct history_database *database, struct berth_error *error)
@@ -386,21 +389,21 @@ static int open_for_writing(struct history_database *database, struct berth_erro
         code = read_version(database, &version, error);
     /* Room that old rows have left can be given back; to be said before there is anything. */
     if (code == 0 && version == 0)
-        code = database_run(database, "PRAGMA auto_vacuum = INCREMENTAL", error);
+        code = history_database_run(database, "PRAGMA auto_vacuum = INCREMENTAL", error);
     if (code == 0)
         code = choose_journal(database, error);
     if (code == 0)
-        code =
-            database_run(database, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;", error);
+        code = history_database_run(
+            database, "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;", error);
     if (code == 0 && version < HISTORY_VERSION)
-        code = migrate(database, version, error);
+        code = migrate_schema(database, version, error);
     return code;
 }
 
-int database_open_write(struct history_database *database, const char *path,
-                        struct berth_error *error)
+int history_database_open_write(struct history_database *database, const char *path,
+                                struct berth_error *error)
 {
-    int code = look_at_file(path, error);
+    int code = check_file(path, error);
 
     if (code < 0 && code != BERTH_ERROR_NOT_FOUND)
         return code;
@@ -408,6 +411,6 @@ int database_open_write(struct history_database *database, const char *path,
     if (code == 0)
         code = open_for_writing(database, error);
     if (code < 0)
-        database_close(database);
+        history_database_close(database);
     return code;
 }

@@ -21,8 +21,8 @@
 
 #include "base/text/text.h"
 
-#define HISTORY_APPLICATION 0x42525448 /* BRTH */
-#define HISTORY_VERSION     1
+#define HISTORY_APPLICATION_ID 0x42525448 /* BRTH */
+#define HISTORY_VERSION        1
 
 /* How long others may keep us waiting, milliseconds: they read, or write for a moment. */
 enum { HISTORY_TIMEOUT = 2000 };
@@ -33,28 +33,29 @@ struct history_database {
 };
 
 /* Opens the file for reading. Fails as history_open_read; needs no clean-up then. */
-int database_open_read(struct history_database *database, const char *path,
-                       struct berth_error *error);
+int history_database_open_read(struct history_database *database, const char *path,
+                               struct berth_error *error);
 
 /* Opens or makes it for writing, by the newest schema. The directory is there. Fails likewise. */
-int database_open_write(struct history_database *database, const char *path,
-                        struct berth_error *error);
+int history_database_open_write(struct history_database *database, const char *path,
+                                struct berth_error *error);
 
-void database_close(struct history_database *database);
+void history_database_close(struct history_database *database);
 
 /* What SQLite's code means: "PATH: what SQLite says", and one of our codes. */
-int database_fail(const struct history_database *database, int code, struct berth_error *error);
+int history_database_fail(const struct history_database *database, int code,
+                          struct berth_error *error);
 
 /* Runs statements that answer nothing. */
-int database_run(struct history_database *database, const char *statements,
-                 struct berth_error *error);
+int history_database_run(struct history_database *database, const char *statements,
+                         struct berth_error *error);
 
 /* Makes a statement ready; the caller finalizes it. */
-int database_prepare(struct history_database *database, const char *words,
-                     sqlite3_stmt **ret_statement, struct berth_error *error);
+int history_database_prepare(struct history_database *database, const char *words,
+                             sqlite3_stmt **ret_statement, struct berth_error *error);
 
 /* Runs one that answers nothing, and makes it ready for the next time. */
-int database_step(struct history_database *database, sqlite3_stmt *statement,
-                  struct berth_error *error);
+int history_database_step(struct history_database *database, sqlite3_stmt *statement,
+                          struct berth_error *error);
 
 #endif

@@ -80,14 +80,14 @@ void history_json_lease(struct json *json, const struct history_lease *lease, in
     json_object_end(json);
 }
 
-struct writing {
+struct history_writer {
     struct json json;
     int64_t now;
 };
 
 static int write_lease(void *context, const struct history_lease *lease, struct berth_error *error)
 {
-    struct writing *writing = context;
+    struct history_writer *writing = context;
 
     history_json_lease(&writing->json, lease, writing->now);
     return text_failed(writing->json.text) ? error_set_memory(error) : 0;
@@ -96,7 +96,7 @@ static int write_lease(void *context, const struct history_lease *lease, struct 
 int history_write_json(struct history *history, const struct history_query *query,
                        enum json_layout layout, struct text *out, struct berth_error *error)
 {
-    struct writing writing = {.now = history_query_now(query)};
+    struct history_writer writing = {.now = history_query_now(query)};
     int code;
 
     json_start(&writing.json, out, layout);

@@ -27,7 +27,7 @@ int history_open_read(const char *path, struct history **ret_history, struct ber
 
     if (history == NULL)
         return error_set_memory(error);
-    code = database_open_read(&history->database, path, error);
+    code = history_database_open_read(&history->database, path, error);
     if (code < 0) {
         free(history);
         return code;
@@ -40,7 +40,7 @@ void history_close(struct history *history)
 {
     if (history == NULL)
         return;
-    database_close(&history->database);
+    history_database_close(&history->database);
     free(history);
 }
 
@@ -81,7 +81,7 @@ int64_t history_query_now(const struct history_query *query)
 /* ---- Questions ---- */
 
 /* What each column is, and the order in which they are asked for. */
-enum column {
+enum lease_column {
     COLUMN_POOL,
     COLUMN_ID,
     COLUMN_PARENT,
@@ -118,7 +118,7 @@ static bool is_number(const char *string)
 
 /* The statement's words. The pluses keep SQLite from walking through all that was ever granted when
  * only the last days are asked for. */
-static void write_question(const struct history_query *query, struct text *out)
+static void write_query(const struct history_query *query, struct text *out)
 {
     const char *plus = query->since != 0 ? "+" : "";
 
@@ -156,17 +156,17 @@ static void bind_text(sqlite3_stmt *statement, const char *name, const char *tex
         sqlite3_bind_text(statement, place, text, -1, SQLITE_STATIC);
 }
 
-static int ask(struct history *history, const struct history_query *query,
-               sqlite3_stmt **ret_statement, struct berth_error *error)
+static int run_query(struct history *history, const struct history_query *query,
+                     sqlite3_stmt **ret_statement, struct berth_error *error)
 {
     struct text words = {0};
     sqlite3_stmt *statement = NULL;
     int code;
 
-    write_question(query, &words);
-    code = text_failed(&words)
-               ? error_set_memory(error)
-               : database_prepare(&history->database, text_string(&words), &statement, error);
+    write_query(query, &words);
+    code = text_failed(&words) ? error_set_memory(error)
+                               : history_database_prepare(&history->database, text_string(&words),
+                                                          &statement, error);
     text_finish(&words);
     if (code < 0)
         return code;
@@ -183,16 +183,16 @@ static int ask(struct history *history, const struct history_query *query,
 /* ---- Answers ---- */
 
 /* SQLite's until the next row; "" where it has no memory. */
-static char *text_of(sqlite3_stmt *statement, enum column column)
+static char *text_of(sqlite3_stmt *statement, enum lease_column lease_column)
 {
-    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+    if (sqlite3_column_type(statement, lease_column) == SQLITE_NULL)
         return NULL;
-    return (char *)sqlite3_column_text(statement, column);
+    return (char *)sqlite3_column_text(statement, lease_column);
 }
 
-static uint64_t count_of(sqlite3_stmt *statement, enum column column)
+static uint64_t count_of(sqlite3_stmt *statement, enum lease_column lease_column)
 {
-    int64_t number = sqlite3_column_int64(statement, column);
+    int64_t number = sqlite3_column_int64(statement, lease_column);
 
     return number < 0 ? 0 : (uint64_t)number;
 }
@@ -293,7 +293,7 @@ int history_each(struct history *history, const struct history_query *query,
     struct history_lease lease = {0};
     sqlite3_stmt *statement;
     int stepped = SQLITE_DONE;
-    int code = ask(history, query, &statement, error);
+    int code = run_query(history, query, &statement, error);
 
     if (code < 0)
         return code;
@@ -303,7 +303,7 @@ int history_each(struct history *history, const struct history_query *query,
             code = visitor(context, &lease, error);
     }
     if (code == 0 && stepped != SQLITE_DONE)
-        code = database_fail(&history->database, stepped, error);
+        code = history_database_fail(&history->database, stepped, error);
     vector_finish(&lease.devices);
     sqlite3_finalize(statement);
     return code;

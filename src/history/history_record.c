@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "history/history_database.h"
 
-/* What one call of history_record_forget does at most. */
+/* What one call of history_record_delete_old does at most. */
 #define ROWS_AT_ONCE  "500"
 #define PAGES_AT_ONCE "64"
 
@@ -22,7 +22,7 @@ enum statement {
     STATEMENT_PUT,
     STATEMENT_OPEN,
     STATEMENT_LOSE,
-    STATEMENT_PLACE,
+    STATEMENT_POSITION,
     STATEMENT_COMMIT,
     STATEMENT_FORGET,
     STATEMENT_COUNT,
@@ -39,7 +39,7 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_OPEN] = "SELECT id FROM lease WHERE ended IS NULL AND pool = ?1 ORDER BY id",
     [STATEMENT_LOSE] = "UPDATE lease SET end = 'lost', ended = max(granted,"
                        " (SELECT seen FROM pool WHERE number = ?1)) WHERE pool = ?1 AND id = ?2",
-    [STATEMENT_PLACE] = "UPDATE pool SET epoch = ?2, known = ?3, seen = ?4 WHERE number = ?1",
+    [STATEMENT_POSITION] = "UPDATE pool SET epoch = ?2, known = ?3, seen = ?4 WHERE number = ?1",
     [STATEMENT_COMMIT] = "COMMIT",
     [STATEMENT_FORGET] =
         "DELETE FROM lease WHERE rowid IN (SELECT rowid FROM lease WHERE ended < ?1"
@@ -53,7 +53,7 @@ struct history_record {
     dev_t device; /* of the file, as it was opened */
     ino_t inode;
     int64_t pool; /* its number */
-    struct history_place place;
+    struct history_position place;
     struct text devices; /* being written */
     struct {
         VECTOR_OF(uint64_t);
@@ -116,7 +116,8 @@ static int prepare_all(struct history_record *record, struct berth_error *error)
     int code = 0;
 
     for (size_t i = 0; i < COUNT(record->statements) && code == 0; i++)
-        code = database_prepare(&record->database, statements[i], &record->statements[i], error);
+        code = history_database_prepare(&record->database, statements[i], &record->statements[i],
+                                        error);
     return code;
 }
 
@@ -126,7 +127,7 @@ static int find_pool(struct history_record *record, const char *pool, struct ber
     static const char words[] = "INSERT INTO pool (name) VALUES (?1) ON CONFLICT (name) DO UPDATE"
                                 " SET name = name RETURNING number, epoch, known, seen";
     sqlite3_stmt *statement;
-    int code = database_prepare(&record->database, words, &statement, error);
+    int code = history_database_prepare(&record->database, words, &statement, error);
     int stepped;
 
     if (code < 0)
@@ -135,7 +136,7 @@ static int find_pool(struct history_record *record, const char *pool, struct ber
     stepped = sqlite3_step(statement);
     if (stepped == SQLITE_ROW) {
         record->pool = sqlite3_column_int64(statement, 0);
-        record->place = (struct history_place){
+        record->place = (struct history_position){
             .epoch = (uint64_t)sqlite3_column_int64(statement, 1),
             .known = (uint64_t)sqlite3_column_int64(statement, 2),
             .seen = sqlite3_column_int64(statement, 3),
@@ -143,7 +144,7 @@ static int find_pool(struct history_record *record, const char *pool, struct ber
         stepped = sqlite3_step(statement);
     }
     if (stepped != SQLITE_DONE)
-        code = database_fail(&record->database, stepped, error);
+        code = history_database_fail(&record->database, stepped, error);
     sqlite3_finalize(statement);
     return code;
 }
@@ -160,7 +161,7 @@ static int remember_file(struct history_record *record, const char *path, struct
 }
 
 /* Nobody will ever tell how those of other pools ended. */
-static int lose_others(struct history_record *record, struct berth_error *error)
+static int mark_others_lost(struct history_record *record, struct berth_error *error)
 {
     struct text words = {0};
     int code;
@@ -172,8 +173,9 @@ static int lose_others(struct history_record *record, struct berth_error *error)
                        "DELETE FROM pool WHERE number <> %lld AND NOT EXISTS"
                        " (SELECT 1 FROM lease WHERE lease.pool = pool.number);",
                        (long long)record->pool, (long long)record->pool);
-    code = text_failed(&words) ? error_set_memory(error)
-                               : database_run(&record->database, text_string(&words), error);
+    code = text_failed(&words)
+               ? error_set_memory(error)
+               : history_database_run(&record->database, text_string(&words), error);
     text_finish(&words);
     return code;
 }
@@ -188,14 +190,14 @@ static int open_record(struct history_record *record, const char *path, const ch
     if (code == 0)
         code = take_lock(path, S_IRUSR | S_IWUSR, &record->lock, error);
     if (code == 0)
-        code = database_open_write(&record->database, path, error);
+        code = history_database_open_write(&record->database, path, error);
     umask(before);
     if (code == 0)
         code = remember_file(record, path, error);
     if (code == 0)
         code = find_pool(record, pool, error);
     if (code == 0)
-        code = lose_others(record, error);
+        code = mark_others_lost(record, error);
     if (code == 0)
         code = prepare_all(record, error);
     return code;
@@ -225,7 +227,7 @@ void history_record_close(struct history_record *record)
         return;
     for (size_t i = 0; i < COUNT(record->statements); i++)
         sqlite3_finalize(record->statements[i]);
-    database_close(&record->database);
+    history_database_close(&record->database);
     if (record->lock >= 0)
         close(record->lock);
     text_finish(&record->devices);
@@ -233,7 +235,7 @@ void history_record_close(struct history_record *record)
     free(record);
 }
 
-bool history_record_is_there(const struct history_record *record)
+bool history_record_file_exists(const struct history_record *record)
 {
     struct stat status;
 
@@ -241,28 +243,30 @@ bool history_record_is_there(const struct history_record *record)
            status.st_dev == record->device;
 }
 
-struct history_place history_record_place(const struct history_record *record)
+struct history_position history_record_position(const struct history_record *record)
 {
     return record->place;
 }
 
 /* ---- A batch ---- */
 
-static int undo(struct history_record *record, int code)
+static int undo_batch(struct history_record *record, int code)
 {
     if (code < 0 && !sqlite3_get_autocommit(record->database.connection))
         sqlite3_exec(record->database.connection, "ROLLBACK", NULL, NULL, NULL);
     return code;
 }
 
-static int step(struct history_record *record, enum statement which, struct berth_error *error)
+static int step_statement(struct history_record *record, enum statement which,
+                          struct berth_error *error)
 {
-    return undo(record, database_step(&record->database, record->statements[which], error));
+    return undo_batch(record,
+                      history_database_step(&record->database, record->statements[which], error));
 }
 
 int history_record_begin(struct history_record *record, struct berth_error *error)
 {
-    return step(record, STATEMENT_BEGIN, error);
+    return step_statement(record, STATEMENT_BEGIN, error);
 }
 
 static void bind_text(sqlite3_stmt *statement, int place, const char *text)
@@ -292,7 +296,7 @@ int history_record_put(struct history_record *record, const struct history_lease
     const char *devices = write_devices(&record->devices, &lease->devices);
 
     if (text_failed(&record->devices))
-        return undo(record, error_set_memory(error));
+        return undo_batch(record, error_set_memory(error));
     sqlite3_bind_int64(statement, 1, record->pool);
     sqlite3_bind_int64(statement, 2, (int64_t)lease->id);
     if (lease->parent != 0)
@@ -314,7 +318,7 @@ int history_record_put(struct history_record *record, const struct history_lease
         sqlite3_bind_int64(statement, 14, (int64_t)lease->exit_code.value);
     sqlite3_bind_int64(statement, 15, (int64_t)lease->judged_time);
     sqlite3_bind_int64(statement, 16, (int64_t)lease->idle_time);
-    return step(record, STATEMENT_PUT, error);
+    return step_statement(record, STATEMENT_PUT, error);
 }
 
 /* Finds the open ones that are none of these. */
@@ -343,13 +347,13 @@ static int find_lost(struct history_record *record, const uint64_t *held, size_t
             *place = id;
     }
     if (code == 0 && stepped != SQLITE_DONE)
-        code = database_fail(&record->database, stepped, error);
+        code = history_database_fail(&record->database, stepped, error);
     sqlite3_reset(statement);
-    return undo(record, code);
+    return undo_batch(record, code);
 }
 
-int history_record_lose(struct history_record *record, const uint64_t *held, size_t count,
-                        struct berth_error *error)
+int history_record_mark_lost(struct history_record *record, const uint64_t *held, size_t count,
+                             struct berth_error *error)
 {
     const uint64_t *id;
     int code = find_lost(record, held, count, error);
@@ -359,41 +363,42 @@ int history_record_lose(struct history_record *record, const uint64_t *held, siz
             break;
         sqlite3_bind_int64(record->statements[STATEMENT_LOSE], 1, record->pool);
         sqlite3_bind_int64(record->statements[STATEMENT_LOSE], 2, (int64_t)*id);
-        code = step(record, STATEMENT_LOSE, error);
+        code = step_statement(record, STATEMENT_LOSE, error);
     }
     return code;
 }
 
-int history_record_commit(struct history_record *record, const struct history_place *place,
+int history_record_commit(struct history_record *record, const struct history_position *place,
                           struct berth_error *error)
 {
-    sqlite3_stmt *statement = record->statements[STATEMENT_PLACE];
+    sqlite3_stmt *statement = record->statements[STATEMENT_POSITION];
     int code;
 
     sqlite3_bind_int64(statement, 1, record->pool);
     sqlite3_bind_int64(statement, 2, (int64_t)place->epoch);
     sqlite3_bind_int64(statement, 3, (int64_t)place->known);
     sqlite3_bind_int64(statement, 4, place->seen);
-    code = step(record, STATEMENT_PLACE, error);
+    code = step_statement(record, STATEMENT_POSITION, error);
     if (code == 0)
-        code = step(record, STATEMENT_COMMIT, error);
+        code = step_statement(record, STATEMENT_COMMIT, error);
     if (code == 0)
         record->place = *place;
     return code;
 }
 
-int history_record_forget(struct history_record *record, int64_t before, bool *ret_more,
-                          struct berth_error *error)
+int history_record_delete_old(struct history_record *record, int64_t before, bool *ret_more,
+                              struct berth_error *error)
 {
     int code;
     bool more;
 
     sqlite3_bind_int64(record->statements[STATEMENT_FORGET], 1, before);
-    code = step(record, STATEMENT_FORGET, error);
+    code = step_statement(record, STATEMENT_FORGET, error);
     if (code < 0)
         return code;
     more = sqlite3_changes(record->database.connection) > 0;
-    code = database_run(&record->database, "PRAGMA incremental_vacuum(" PAGES_AT_ONCE ")", error);
+    code = history_database_run(&record->database, "PRAGMA incremental_vacuum(" PAGES_AT_ONCE ")",
+                                error);
     if (code == 0)
         *ret_more = more;
     return code;

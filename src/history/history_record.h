@@ -20,7 +20,7 @@
 #include "history/history.h"
 
 /* How far the daemon's news are in the file. */
-struct history_place {
+struct history_position {
     uint64_t epoch; /* of the daemon; 0: none yet */
     uint64_t known; /* how many of the leases that have ended since it started are in the file */
     int64_t seen;   /* when it was known what is held, nanoseconds since 1970 */
@@ -43,10 +43,10 @@ int history_record_open(const char *path, const char *pool, enum history_readers
 void history_record_close(struct history_record *record);
 
 /* What was committed last. */
-struct history_place history_record_place(const struct history_record *record);
+struct history_position history_record_position(const struct history_record *record);
 
 /* Whether the file is still where it was: somebody may have removed it, or put another there. */
-bool history_record_is_there(const struct history_record *record);
+bool history_record_file_exists(const struct history_record *record);
 
 /* ---- One batch. When one of these fails, the batch is undone and the next begins anew. ---- */
 
@@ -59,17 +59,17 @@ int history_record_put(struct history_record *record, const struct history_lease
 
 /* The leases of the pool that are held as far as the file knows, and are none of these: they are
  * "lost", at the time of the last commit. The ids rise. */
-int history_record_lose(struct history_record *record, const uint64_t *held, size_t count,
-                        struct berth_error *error);
+int history_record_mark_lost(struct history_record *record, const uint64_t *held, size_t count,
+                             struct berth_error *error);
 
-int history_record_commit(struct history_record *record, const struct history_place *place,
+int history_record_commit(struct history_record *record, const struct history_position *place,
                           struct berth_error *error);
 
 /* ---- Forgetting ---- */
 
 /* Deletes some of the leases that ended before then, and gives back some of the room: a little at a
  * time. Says whether there may be more. */
-int history_record_forget(struct history_record *record, int64_t before, bool *ret_more,
-                          struct berth_error *error);
+int history_record_delete_old(struct history_record *record, int64_t before, bool *ret_more,
+                              struct berth_error *error);
 
 #endif

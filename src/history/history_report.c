@@ -33,7 +33,7 @@ struct sums {
 };
 
 /* The part of a lease that counts. */
-struct part {
+struct lease_part {
     uint64_t time; /* of one whole device */
     uint64_t waited;
     uint64_t judged;
@@ -54,14 +54,14 @@ static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (uint64_t)((unsigned __int128)amount * part / whole);
 }
 
-static struct part part_of(const struct sums *sums, const struct history_lease *lease)
+static struct lease_part part_of(const struct sums *sums, const struct history_lease *lease)
 {
     int64_t last = history_lease_last(lease, sums->now);
     uint64_t held = (uint64_t)history_lease_held(lease, sums->now);
     uint64_t inside = time_inside(sums, lease->granted, last);
 
     /* When it was idle is not known, only how long: that is spread evenly. */
-    return (struct part){
+    return (struct lease_part){
         .time = share_of(inside, lease->share, SHARE_WHOLE),
         .waited = time_inside(sums, lease->claimed, lease->granted),
         .judged = share_of(lease->judged_time, inside, held),
@@ -76,7 +76,7 @@ static void add_to(uint64_t *sum, uint64_t amount)
 }
 
 /* What is known of a lease, once. */
-static void add_lease(struct history_row *row, const struct part *part)
+static void add_lease(struct history_row *row, const struct lease_part *part)
 {
     row->leases++;
     add_to(&row->waited, part->waited);
@@ -126,7 +126,7 @@ static int find_sum(struct sums *sums, const char *key, struct sum **ret_sum,
     return add_sum(sums, hash, key, ret_sum, error);
 }
 
-static int count_device(struct sums *sums, const char *key, const struct part *part,
+static int count_device(struct sums *sums, const char *key, const struct lease_part *part,
                         struct berth_error *error)
 {
     struct sum *sum = NULL;
@@ -144,7 +144,7 @@ static int count_device(struct sums *sums, const char *key, const struct part *p
 static int count(void *context, const struct history_lease *lease, struct berth_error *error)
 {
     struct sums *sums = context;
-    struct part part = part_of(sums, lease);
+    struct lease_part part = part_of(sums, lease);
     const char *key = sums->by == HISTORY_BY_USER ? lease->user : lease->name;
     const struct device_id *id;
     int code = 0;
@@ -163,7 +163,7 @@ static int count(void *context, const struct history_lease *lease, struct berth_
     return code;
 }
 
-static int compare(const void *one, const void *other)
+static int compare_rows(const void *one, const void *other)
 {
     const struct history_row *a = one;
     const struct history_row *b = other;
@@ -189,12 +189,12 @@ static int make_report(struct sums *sums, struct history_report *ret_report,
         (*sum)->row.key = NULL;
     }
     if (report.count > 1)
-        qsort(report.items, report.count, sizeof(*report.items), compare);
+        qsort(report.items, report.count, sizeof(*report.items), compare_rows);
     *ret_report = report;
     return 0;
 }
 
-static void finish(struct sums *sums)
+static void finish_sums(struct sums *sums)
 {
     struct sum **sum;
 
@@ -225,7 +225,7 @@ int history_report(struct history *history, const struct history_query *query, e
     code = history_each(history, &all, count, &sums, error);
     if (code == 0)
         code = make_report(&sums, ret_report, error);
-    finish(&sums);
+    finish_sums(&sums);
     return code;
 }
 

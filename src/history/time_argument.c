@@ -13,7 +13,7 @@
 /* From the first year whose every moment can be counted to the last. */
 enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 
-static int fail(const char *string, int code, struct berth_error *error)
+static int fail_parse(const char *string, int code, struct berth_error *error)
 {
     return error_set(error, code,
                      "wanted so long ago (7d, 24h), a date (2026-11-01) or a time "
@@ -123,19 +123,19 @@ static int parse_date(const char *string, int64_t *ret_time, struct berth_error 
     time_t seconds;
 
     if (!take_date(&at, &date))
-        return fail(string, BERTH_ERROR_SYNTAX, error);
+        return fail_parse(string, BERTH_ERROR_SYNTAX, error);
     if (*at != '\0' &&
         ((!take_character(&at, 'T') && !take_character(&at, 't') && !take_character(&at, ' ')) ||
          !take_clock(&at, &date, &nanoseconds) || !take_zone(&at, &has_zone, &offset)))
-        return fail(string, BERTH_ERROR_SYNTAX, error);
+        return fail_parse(string, BERTH_ERROR_SYNTAX, error);
     day = (struct tm){.tm_year = date.tm_year, .tm_mon = date.tm_mon, .tm_mday = date.tm_mday};
     timegm(&day);
     if (!is_same_day(&day, &date))
-        return fail(string, BERTH_ERROR_RANGE, error);
+        return fail_parse(string, BERTH_ERROR_RANGE, error);
     seconds = has_zone ? timegm(&date) : mktime(&date);
     seconds -= offset;
     if (seconds < 0)
-        return fail(string, BERTH_ERROR_RANGE, error);
+        return fail_parse(string, BERTH_ERROR_RANGE, error);
     *ret_time = seconds * DURATION_SECOND + nanoseconds;
     return 0;
 }
@@ -165,7 +165,7 @@ int history_parse_time(const char *string, int64_t now, int64_t *ret_time,
     } else {
         code = quantity_parse_duration(string, &ago, &ignored);
         if (code < 0)
-            return fail(string, code, error);
+            return fail_parse(string, code, error);
         time = ago < now ? now - ago : 0;
     }
     /* 0 would mean: since ever. */

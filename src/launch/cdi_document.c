@@ -20,7 +20,7 @@ struct cdi_node {
     size_t entry; /* the last one that it was written to */
 };
 
-struct cdi_writing {
+struct cdi_writer {
     const char *root;
     VECTOR_OF(struct cdi_node); /* in the order of devices, each once */
     struct string_list *notes;
@@ -30,7 +30,7 @@ struct cdi_writing {
 };
 
 /* Keeps the message as a note. */
-static int note(struct cdi_writing *writing, const struct berth_error *told)
+static int add_note(struct cdi_writer *writing, const struct berth_error *told)
 {
     return string_list_append(writing->notes, told->message) < 0 ? error_set_memory(writing->error)
                                                                  : 0;
@@ -53,7 +53,7 @@ static const char *describe_type(mode_t mode)
 }
 
 /* Looks at a file that is new. */
-static int look(struct cdi_writing *writing, struct cdi_node *node)
+static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
 {
     struct berth_error told = BERTH_ERROR_INIT;
     struct text place = {0};
@@ -75,10 +75,10 @@ static int look(struct cdi_writing *writing, struct cdi_node *node)
     else
         node->is_good = true;
     text_finish(&place);
-    return code < 0 || node->is_good ? code : note(writing, &told);
+    return code < 0 || node->is_good ? code : add_note(writing, &told);
 }
 
-static struct cdi_node *find_node(const struct cdi_writing *writing, const char *path)
+static struct cdi_node *find_node(const struct cdi_writer *writing, const char *path)
 {
     struct cdi_node *node;
 
@@ -94,7 +94,7 @@ static bool is_leasable(const struct device *device)
     return !device->partitioned;
 }
 
-static bool has_nodes(const struct cdi_writing *writing, const struct device *device)
+static bool has_nodes(const struct cdi_writer *writing, const struct device *device)
 {
     char *const *path;
 
@@ -106,7 +106,7 @@ static bool has_nodes(const struct cdi_writing *writing, const struct device *de
 }
 
 /* Looks at all files of a device. */
-static int look_at_device(struct cdi_writing *writing, const struct device *device)
+static int stat_device_nodes(struct cdi_writer *writing, const struct device *device)
 {
     struct berth_error told = BERTH_ERROR_INIT;
     char *const *path;
@@ -121,7 +121,7 @@ static int look_at_device(struct cdi_writing *writing, const struct device *devi
         if (node == NULL)
             return error_set_memory(writing->error);
         node->path = *path;
-        code = look(writing, node);
+        code = stat_node(writing, node);
         if (code < 0)
             return code;
     }
@@ -129,7 +129,7 @@ static int look_at_device(struct cdi_writing *writing, const struct device *devi
         return 0;
     error_set(&told, BERTH_ERROR_NO_DEVICE, "%s: no device file, left out",
               device_id_format(device->id).text);
-    return note(writing, &told);
+    return add_note(writing, &told);
 }
 
 static void write_number(struct json *json, const char *key, uint64_t number)
@@ -138,7 +138,7 @@ static void write_number(struct json *json, const char *key, uint64_t number)
 }
 
 /* Writes it unless it is bad, or in the entry already. */
-static void write_node(struct cdi_writing *writing, struct cdi_node *node)
+static void write_node(struct cdi_writer *writing, struct cdi_node *node)
 {
     struct json *json = &writing->json;
     struct text host = {0};
@@ -165,7 +165,7 @@ static void write_node(struct cdi_writing *writing, struct cdi_node *node)
     json_object_end(json);
 }
 
-static void begin_entry(struct cdi_writing *writing, const char *name)
+static void begin_entry(struct cdi_writer *writing, const char *name)
 {
     struct json *json = &writing->json;
 
@@ -185,7 +185,7 @@ static void end_entry(struct json *json)
     json_object_end(json);
 }
 
-static void write_entry(struct cdi_writing *writing, const struct device *device)
+static void write_entry(struct cdi_writer *writing, const struct device *device)
 {
     char *const *path;
 
@@ -195,7 +195,7 @@ static void write_entry(struct cdi_writing *writing, const struct device *device
     end_entry(&writing->json);
 }
 
-static void write_all(struct cdi_writing *writing)
+static void write_all(struct cdi_writer *writing)
 {
     struct cdi_node *node;
 
@@ -218,7 +218,7 @@ static void write_common_edits(struct json *json)
     json_object_end(json);
 }
 
-static void write_document(struct cdi_writing *writing, const struct device_list *devices,
+static void write_document(struct cdi_writer *writing, const struct device_list *devices,
                            struct text *out)
 {
     struct json *json = &writing->json;
@@ -242,7 +242,7 @@ static void write_document(struct cdi_writing *writing, const struct device_list
 }
 
 /* Whether there is anything to write. */
-static int check_any(const struct cdi_writing *writing, size_t leasable)
+static int check_any(const struct cdi_writer *writing, size_t leasable)
 {
     const struct cdi_node *node;
 
@@ -255,10 +255,10 @@ static int check_any(const struct cdi_writing *writing, size_t leasable)
                      leasable == 0 ? "no device" : "none");
 }
 
-int cdi_write(const struct device_list *devices, const char *root, struct text *out,
-              struct string_list *notes, struct berth_error *error)
+int cdi_document_write(const struct device_list *devices, const char *root, struct text *out,
+                       struct string_list *notes, struct berth_error *error)
 {
-    struct cdi_writing writing = {.root = root, .notes = notes, .error = error};
+    struct cdi_writer writing = {.root = root, .notes = notes, .error = error};
     const struct device *device;
     size_t leasable = 0;
     int code = 0;
@@ -267,7 +267,7 @@ int cdi_write(const struct device_list *devices, const char *root, struct text *
         if (code < 0 || !is_leasable(device))
             continue;
         leasable++;
-        code = look_at_device(&writing, device);
+        code = stat_device_nodes(&writing, device);
     }
     if (code == 0)
         code = check_any(&writing, leasable);

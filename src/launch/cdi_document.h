@@ -24,7 +24,7 @@
  *
  * Fails with BERTH_ERROR_NO_DEVICE when no device is left, or _MEMORY; `out` and `notes` may have
  * grown then. */
-int cdi_write(const struct device_list *devices, const char *root, struct text *out,
-              struct string_list *notes, struct berth_error *error);
+int cdi_document_write(const struct device_list *devices, const char *root, struct text *out,
+                       struct string_list *notes, struct berth_error *error);
 
 #endif

@@ -18,7 +18,7 @@ struct process_list {
     VECTOR_OF(struct process);
 };
 
-bool pid_list_has(const struct pid_list *list, pid_t pid)
+bool launch_pid_list_has(const struct pid_list *list, pid_t pid)
 {
     const pid_t *member;
 
@@ -29,7 +29,7 @@ bool pid_list_has(const struct pid_list *list, pid_t pid)
     return false;
 }
 
-void pid_list_remove(struct pid_list *list, pid_t pid)
+void launch_pid_list_remove(struct pid_list *list, pid_t pid)
 {
     pid_t *member;
 
@@ -71,33 +71,34 @@ static int list_processes(struct process_list *processes)
 
 /* A process that is known to be below us. While the descriptor is open and answers, the number is
  * still its own. */
-struct known {
+struct verified_process {
     pid_t pid;
     int descriptor; /* -1: this process itself */
 };
 
-static bool is_still(const struct known *known)
+static bool is_same_process(const struct verified_process *known)
 {
     return known->descriptor < 0 || pidfd_send_signal(known->descriptor, 0, NULL, 0) == 0;
 }
 
 /* Makes the process, which was seen to be a child of `parent`, known, if it still is; it may have
  * become ours when its parent died. Returns a descriptor, or -1. */
-static int open_child(const struct known *parent, pid_t pid)
+static int open_child(const struct verified_process *parent, pid_t pid)
 {
-    struct known child = {pid, pidfd_open(pid, 0)};
+    struct verified_process child = {pid, pidfd_open(pid, 0)};
     pid_t now;
 
     if (child.descriptor < 0)
         return -1;
     now = process_stat_parent(pid);
-    if (is_still(&child) && (now == getpid() || (now == parent->pid && is_still(parent))))
+    if (is_same_process(&child) &&
+        (now == getpid() || (now == parent->pid && is_same_process(parent))))
         return child.descriptor;
     close(child.descriptor);
     return -1;
 }
 
-struct round {
+struct signal_round {
     const struct process_list *processes;
     const struct pid_list *spared; /* children of ours */
     int signal;
@@ -106,16 +107,16 @@ struct round {
 
 /* Signals what is below `parent`. Parents come before their children, so that they do not mind
  * their children's end. */
-static void signal_below(struct round *round, const struct known *parent)
+static void signal_below(struct signal_round *round, const struct verified_process *parent)
 {
     const struct process *process;
 
     vector_for_each (process, round->processes) {
-        struct known child = {process->pid, -1};
+        struct verified_process child = {process->pid, -1};
 
         if (process->parent != parent->pid)
             continue;
-        if (parent->descriptor < 0 && pid_list_has(round->spared, process->pid))
+        if (parent->descriptor < 0 && launch_pid_list_has(round->spared, process->pid))
             continue;
         child.descriptor = open_child(parent, process->pid);
         if (child.descriptor < 0)
@@ -131,8 +132,8 @@ static void signal_below(struct round *round, const struct known *parent)
 size_t descendants_signal(int signal, const struct pid_list *spared)
 {
     struct process_list processes = {0};
-    struct round round = {.processes = &processes, .spared = spared, .signal = signal};
-    const struct known self = {getpid(), -1};
+    struct signal_round round = {.processes = &processes, .spared = spared, .signal = signal};
+    const struct verified_process self = {getpid(), -1};
 
     /* What could be listed is signalled, whatever went wrong after it. */
     list_processes(&processes);

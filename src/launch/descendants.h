@@ -14,9 +14,9 @@ struct pid_list {
     VECTOR_OF(pid_t);
 };
 
-bool pid_list_has(const struct pid_list *list, pid_t pid);
+bool launch_pid_list_has(const struct pid_list *list, pid_t pid);
 /* Takes it out, if it is in. */
-void pid_list_remove(struct pid_list *list, pid_t pid);
+void launch_pid_list_remove(struct pid_list *list, pid_t pid);
 
 /* Sends a signal to every process below us, except those children of ours that are to be spared
  * and what is below them; 0 sends none. Returns how many processes there are. Never hits a

@@ -15,15 +15,15 @@
 /* A share is in millionths, of which a percent has 10^4. */
 #define PERCENT_DECIMALS 4
 
-struct building {
+struct environment_builder {
     const struct launch_facts *facts;
     const struct device *devices;
     const struct device *devices_end;
-    struct changes changes;
+    struct environment_changes changes;
 };
 
 /* A vendor's own entry brings its libraries, too. */
-static void append_cdi_name(const struct building *building, const struct device *device,
+static void append_cdi_name(const struct environment_builder *building, const struct device *device,
                             struct text *out)
 {
     const struct cdi_registry *registry = building->facts->cdi;
@@ -37,10 +37,10 @@ static void append_cdi_name(const struct building *building, const struct device
     device_id_append(device->id, out);
 }
 
-static void set_ids(struct building *building)
+static void set_ids(struct environment_builder *building)
 {
-    struct text *ids = changes_begin(&building->changes, BERTH_DEVICES);
-    struct text *cdi = changes_begin(&building->changes, BERTH_CDI_DEVICES);
+    struct text *ids = environment_changes_begin_value(&building->changes, BERTH_DEVICES);
+    struct text *cdi = environment_changes_begin_value(&building->changes, BERTH_CDI_DEVICES);
     const char *separator = "";
 
     for (const struct device *device = building->devices; device < building->devices_end;
@@ -56,7 +56,7 @@ static void set_ids(struct building *building)
 }
 
 /* Whether a device before this one has the node too, as nvidia's have /dev/nvidiactl. */
-static bool has_earlier(const struct building *building, const struct device *device,
+static bool has_earlier(const struct environment_builder *building, const struct device *device,
                         const char *node)
 {
     char *const *other;
@@ -70,9 +70,9 @@ static bool has_earlier(const struct building *building, const struct device *de
     return false;
 }
 
-static void set_nodes(struct building *building)
+static void set_nodes(struct environment_builder *building)
 {
-    struct text *value = changes_begin(&building->changes, BERTH_DEVICE_NODES);
+    struct text *value = environment_changes_begin_value(&building->changes, BERTH_DEVICE_NODES);
     const char *separator = "";
     char *const *node;
 
@@ -88,50 +88,52 @@ static void set_nodes(struct building *building)
     }
 }
 
-static int set_cpus(struct building *building)
+static int set_cpus(struct environment_builder *building)
 {
     size_t count = (size_t)(building->devices_end - building->devices);
     struct bitset cpus;
     int code = cpus_near(building->devices, count, &cpus);
 
-    changes_remove(&building->changes, BERTH_CPUS);
+    environment_changes_remove(&building->changes, BERTH_CPUS);
     if (code == 0) {
-        bitset_format_ranges(&cpus, changes_begin(&building->changes, BERTH_CPUS));
+        bitset_format_ranges(&cpus,
+                             environment_changes_begin_value(&building->changes, BERTH_CPUS));
         bitset_finish(&cpus);
     }
     return code == BERTH_ERROR_MEMORY ? code : 0;
 }
 
-static void set_pool(struct changes *changes, const struct launch_facts *facts)
+static void set_pool(struct environment_changes *changes, const struct launch_facts *facts)
 {
     if (facts->lease != 0)
-        changes_set_number(changes, BERTH_LEASE, facts->lease);
+        environment_changes_set_number(changes, BERTH_LEASE, facts->lease);
     if (facts->socket != NULL)
-        changes_set(changes, BERTH_SOCKET, facts->socket);
+        environment_changes_set(changes, BERTH_SOCKET, facts->socket);
     if (facts->inventory != NULL)
-        changes_set(changes, BERTH_INVENTORY, facts->inventory);
-    changes_remove(changes, BERTH_REPLICA);
+        environment_changes_set(changes, BERTH_INVENTORY, facts->inventory);
+    environment_changes_remove(changes, BERTH_REPLICA);
     if (facts->has_replica)
-        changes_set_number(changes, BERTH_REPLICA, facts->replica);
+        environment_changes_set_number(changes, BERTH_REPLICA, facts->replica);
 }
 
 /* Limits that are not asked for are removed: what is inherited limits another lease. */
-static void set_mps(struct changes *changes, const struct mps_facts *mps)
+static void set_mps(struct environment_changes *changes, const struct mps_facts *mps)
 {
-    changes_set(changes, CUDA_MPS_PIPE_DIRECTORY, mps->pipe_dir);
-    changes_set(changes, CUDA_MPS_LOG_DIRECTORY, mps->log_dir);
-    changes_remove(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE);
-    changes_remove(changes, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT);
+    environment_changes_set(changes, CUDA_MPS_PIPE_DIRECTORY, mps->pipe_dir);
+    environment_changes_set(changes, CUDA_MPS_LOG_DIRECTORY, mps->log_dir);
+    environment_changes_remove(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE);
+    environment_changes_remove(changes, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT);
     if (mps->share.known) {
         int64_t share = (int64_t)mps->share.value;
 
-        changes_set(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
-                    quantity_format_decimal(share, PERCENT_DECIMALS).text);
+        environment_changes_set(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
+                                quantity_format_decimal(share, PERCENT_DECIMALS).text);
     }
     /* Of the one device that the mask leaves, in the largest unit that loses little. */
     if (mps->memory.known) {
         uint64_t mebibytes = mps->memory.value / MEBIBYTE;
-        struct text *limit = changes_begin(changes, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT);
+        struct text *limit =
+            environment_changes_begin_value(changes, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT);
 
         text_append(limit, "0=");
         text_append_number(limit, mebibytes > 0 ? mebibytes : 1);
@@ -139,23 +141,24 @@ static void set_mps(struct changes *changes, const struct mps_facts *mps)
     }
 }
 
-static void set_rank(struct changes *changes, const struct rank_facts *rank)
+static void set_rank(struct environment_changes *changes, const struct rank_facts *rank)
 {
-    changes_set_number(changes, RANK, rank->rank);
-    changes_set_number(changes, WORLD_SIZE, rank->world_size);
-    changes_set_number(changes, LOCAL_RANK, rank->local_rank);
-    changes_set_number(changes, LOCAL_WORLD_SIZE, rank->local_world_size);
-    changes_set_number(changes, GROUP_RANK, rank->group_rank);
-    changes_set(changes, MASTER_ADDR, rank->address);
-    changes_set_number(changes, MASTER_PORT, rank->port);
-    changes_set(changes, BERTH_BACKEND, rank->backend);
+    environment_changes_set_number(changes, RANK, rank->rank);
+    environment_changes_set_number(changes, WORLD_SIZE, rank->world_size);
+    environment_changes_set_number(changes, LOCAL_RANK, rank->local_rank);
+    environment_changes_set_number(changes, LOCAL_WORLD_SIZE, rank->local_world_size);
+    environment_changes_set_number(changes, GROUP_RANK, rank->group_rank);
+    environment_changes_set(changes, MASTER_ADDR, rank->address);
+    environment_changes_set_number(changes, MASTER_PORT, rank->port);
+    environment_changes_set(changes, BERTH_BACKEND, rank->backend);
     if (rank->interface != NULL) {
-        changes_set(changes, NCCL_SOCKET_IFNAME, rank->interface);
-        changes_set(changes, GLOO_SOCKET_IFNAME, rank->interface);
+        environment_changes_set(changes, NCCL_SOCKET_IFNAME, rank->interface);
+        environment_changes_set(changes, GLOO_SOCKET_IFNAME, rank->interface);
     }
 }
 
-static int decide(struct building *building, char *const *inherited, struct berth_error *error)
+static int set_variables(struct environment_builder *building, char *const *inherited,
+                         struct berth_error *error)
 {
     const struct launch_facts *facts = building->facts;
     int code = environment_masks_set(facts, inherited, &building->changes, error);
@@ -175,7 +178,7 @@ static int decide(struct building *building, char *const *inherited, struct bert
 int launch_environment(const struct launch_facts *facts, char *const *inherited,
                        struct string_list *ret_environment, struct berth_error *error)
 {
-    struct building building = {.facts = facts};
+    struct environment_builder building = {.facts = facts};
     struct string_list environment = {0};
     int code;
 
@@ -183,10 +186,10 @@ int launch_environment(const struct launch_facts *facts, char *const *inherited,
         building.devices = facts->devices;
         building.devices_end = facts->devices + facts->device_count;
     }
-    code = decide(&building, inherited, error);
-    if (code == 0 && changes_apply(&building.changes, inherited, &environment) < 0)
+    code = set_variables(&building, inherited, error);
+    if (code == 0 && environment_changes_apply(&building.changes, inherited, &environment) < 0)
         code = error_set_memory(error);
-    changes_finish(&building.changes);
+    environment_changes_finish(&building.changes);
     if (code == 0)
         *ret_environment = environment;
     else

@@ -15,45 +15,48 @@ static const struct name names[VARIABLE_COUNT] = {
 #undef NAME
 };
 
-const char *variable_name(enum variable variable)
+const char *launch_variable_name(enum variable variable)
 {
     return names[variable].text;
 }
 
-void changes_remove(struct changes *changes, enum variable variable)
+void environment_changes_remove(struct environment_changes *changes, enum variable variable)
 {
     changes->of[variable].is_ours = true;
     text_clear(&changes->of[variable].assignment);
 }
 
-struct text *changes_begin(struct changes *changes, enum variable variable)
+struct text *environment_changes_begin_value(struct environment_changes *changes,
+                                             enum variable variable)
 {
     struct text *assignment = &changes->of[variable].assignment;
 
-    changes_remove(changes, variable);
+    environment_changes_remove(changes, variable);
     text_append_bytes(assignment, names[variable].text, names[variable].length);
     text_append_char(assignment, '=');
     return assignment;
 }
 
-void changes_set(struct changes *changes, enum variable variable, const char *value)
+void environment_changes_set(struct environment_changes *changes, enum variable variable,
+                             const char *value)
 {
-    text_append(changes_begin(changes, variable), value);
+    text_append(environment_changes_begin_value(changes, variable), value);
 }
 
-void changes_set_number(struct changes *changes, enum variable variable, uint64_t number)
+void environment_changes_set_number(struct environment_changes *changes, enum variable variable,
+                                    uint64_t number)
 {
-    text_append_number(changes_begin(changes, variable), number);
+    text_append_number(environment_changes_begin_value(changes, variable), number);
 }
 
-bool changes_is_set(const struct changes *changes, enum variable variable)
+bool environment_changes_is_set(const struct environment_changes *changes, enum variable variable)
 {
     const struct text *assignment = &changes->of[variable].assignment;
 
     return assignment->length > 0 || text_failed(assignment);
 }
 
-static bool is_inherited(const struct changes *changes, const char *entry)
+static bool is_inherited(const struct environment_changes *changes, const char *entry)
 {
     for (enum variable variable = VARIABLE_NONE + 1; variable < VARIABLE_COUNT; variable++) {
         const struct name *name = &names[variable];
@@ -65,7 +68,8 @@ static bool is_inherited(const struct changes *changes, const char *entry)
     return true;
 }
 
-int changes_apply(struct changes *changes, char *const *inherited, struct string_list *environment)
+int environment_changes_apply(struct environment_changes *changes, char *const *inherited,
+                              struct string_list *environment)
 {
     for (; *inherited != NULL; inherited++) {
         if (is_inherited(changes, *inherited) && string_list_append(environment, *inherited) < 0)
@@ -87,7 +91,7 @@ int changes_apply(struct changes *changes, char *const *inherited, struct string
     return vector_append(environment) == NULL ? BERTH_ERROR_MEMORY : 0;
 }
 
-void changes_finish(struct changes *changes)
+void environment_changes_finish(struct environment_changes *changes)
 {
     for (enum variable variable = VARIABLE_NONE; variable < VARIABLE_COUNT; variable++)
         text_finish(&changes->of[variable].assignment);

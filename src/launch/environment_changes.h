@@ -55,31 +55,35 @@ enum variable {
 };
 
 /* What becomes of each: as inherited, which zeroed memory says, removed, or set. */
-struct changes {
-    struct change {
+struct environment_changes {
+    struct environment_change {
         bool is_ours;
         struct text assignment; /* NAME=VALUE; empty: removed */
     } of[VARIABLE_COUNT];
 };
 
-const char *variable_name(enum variable variable);
+const char *launch_variable_name(enum variable variable);
 
-void changes_remove(struct changes *changes, enum variable variable);
+void environment_changes_remove(struct environment_changes *changes, enum variable variable);
 
-void changes_set(struct changes *changes, enum variable variable, const char *value);
-void changes_set_number(struct changes *changes, enum variable variable, uint64_t number);
+void environment_changes_set(struct environment_changes *changes, enum variable variable,
+                             const char *value);
+void environment_changes_set_number(struct environment_changes *changes, enum variable variable,
+                                    uint64_t number);
 
 /* Sets it to nothing; the value is to be appended to what is returned. */
-struct text *changes_begin(struct changes *changes, enum variable variable);
+struct text *environment_changes_begin_value(struct environment_changes *changes,
+                                             enum variable variable);
 
 /* Whether it was set, be it to nothing. */
-bool changes_is_set(const struct changes *changes, enum variable variable);
+bool environment_changes_is_set(const struct environment_changes *changes, enum variable variable);
 
 /* Appends the inherited environment (ended by NULL) as it was changed, and a NULL entry. Takes what
  * was set. Fails with BERTH_ERROR_MEMORY, also when a value could not be put together; the list may
  * have grown then. */
-int changes_apply(struct changes *changes, char *const *inherited, struct string_list *environment);
+int environment_changes_apply(struct environment_changes *changes, char *const *inherited,
+                              struct string_list *environment);
 
-void changes_finish(struct changes *changes);
+void environment_changes_finish(struct environment_changes *changes);
 
 #endif

@@ -14,7 +14,7 @@ enum naming {
 };
 
 static const struct vendor_masks {
-    struct mask_rule {
+    struct vendor_mask {
         enum variable variable;
         enum naming naming;
         const char *hidden; /* what leaves no device; an empty mask means all to some */
@@ -70,7 +70,7 @@ struct masking {
     const struct device *devices;
     const struct device *devices_end;
     struct tile_mask inherited; /* what the command may see of tiles, and how it counts them */
-    struct changes *changes;
+    struct environment_changes *changes;
 };
 
 /* Whether the masks of this rule hold UUIDs. */
@@ -90,7 +90,7 @@ static bool uses_uuids(const struct masking *masking, enum vendor vendor, enum n
     return naming == NAMING_UUID_IF_ALL && all_known;
 }
 
-static uint32_t known_or(struct optional_number number, uint32_t otherwise)
+static uint32_t number_or(struct optional_number number, uint32_t otherwise)
 {
     return number.known && number.value <= UINT32_MAX ? (uint32_t)number.value : otherwise;
 }
@@ -101,10 +101,10 @@ static void append_tiles(const struct masking *masking, const struct device *dev
 {
     uint32_t tiles = tiles_of(device);
     struct tiles_place place = {
-        .ordinal = known_or(device->ordinal, device->id.index),
-        .first_tile = known_or(device->first_tile, device->id.index),
+        .ordinal = number_or(device->ordinal, device->id.index),
+        .first_tile = number_or(device->first_tile, device->id.index),
     };
-    uint32_t left = tile_mask_left(&masking->inherited, place, tiles);
+    uint32_t left = tile_mask_visible(&masking->inherited, place, tiles);
 
     /* A mask that leaves nothing of it is not of this host, or counts in another order. */
     if (left == 0)
@@ -112,11 +112,11 @@ static void append_tiles(const struct masking *masking, const struct device *dev
     tile_mask_append(&masking->inherited, place, tiles, left, value);
 }
 
-static int set_mask(struct masking *masking, enum vendor vendor, const struct mask_rule *rule,
+static int set_mask(struct masking *masking, enum vendor vendor, const struct vendor_mask *rule,
                     struct berth_error *error)
 {
     bool by_uuid = uses_uuids(masking, vendor, rule->naming);
-    struct text *value = changes_begin(masking->changes, rule->variable);
+    struct text *value = environment_changes_begin_value(masking->changes, rule->variable);
     const char *separator = "";
 
     for (const struct device *device = masking->devices; device < masking->devices_end; device++) {
@@ -131,9 +131,9 @@ static int set_mask(struct masking *masking, enum vendor vendor, const struct ma
         else if (!by_uuid || (rule->mixes && device->parent != NULL))
             text_append_number(value, device->id.index);
         else
-            return error_set(error, BERTH_ERROR_INVALID,
-                             "wanted the UUID of %s for %s, found none known",
-                             device_id_format(device->id).text, variable_name(rule->variable));
+            return error_set(
+                error, BERTH_ERROR_INVALID, "wanted the UUID of %s for %s, found none known",
+                device_id_format(device->id).text, launch_variable_name(rule->variable));
     }
     return 0;
 }
@@ -147,7 +147,7 @@ static size_t count_of_vendor(const struct masking *masking, enum vendor vendor)
     return count;
 }
 
-static int set_vendor(struct masking *masking, enum vendor vendor, struct berth_error *error)
+static int set_vendor_masks(struct masking *masking, enum vendor vendor, struct berth_error *error)
 {
     const struct vendor_masks *rule = &vendor_masks[vendor];
     bool is_leased = count_of_vendor(masking, vendor) > 0;
@@ -160,12 +160,13 @@ static int set_vendor(struct masking *masking, enum vendor vendor, struct berth_
         if (is_leased)
             code = set_mask(masking, vendor, &rule->masks[i], error);
         else
-            changes_set(masking->changes, rule->masks[i].variable, rule->masks[i].hidden);
+            environment_changes_set(masking->changes, rule->masks[i].variable,
+                                    rule->masks[i].hidden);
         if (code < 0)
             return code;
     }
     if (is_leased && rule->order != VARIABLE_NONE)
-        changes_set(masking->changes, rule->order, rule->order_value);
+        environment_changes_set(masking->changes, rule->order, rule->order_value);
     return 0;
 }
 
@@ -178,11 +179,11 @@ static void shield_vendor(struct masking *masking, enum vendor vendor)
 
     if (rule->also_read == VARIABLE_NONE || count == 0)
         return;
-    if (!changes_is_set(masking->changes, rule->also_read)) {
-        changes_remove(masking->changes, rule->also_read);
+    if (!environment_changes_is_set(masking->changes, rule->also_read)) {
+        environment_changes_remove(masking->changes, rule->also_read);
         return;
     }
-    value = changes_begin(masking->changes, rule->read_before);
+    value = environment_changes_begin_value(masking->changes, rule->read_before);
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             text_append_char(value, ',');
@@ -194,7 +195,7 @@ static void shield_vendor(struct masking *masking, enum vendor vendor)
 static const char *find_value(char *const *environment, enum variable variable)
 {
     for (; *environment != NULL; environment++) {
-        const char *value = mask_value(*environment, variable_name(variable));
+        const char *value = mask_entry_value(*environment, launch_variable_name(variable));
 
         if (value != NULL)
             return value;
@@ -203,7 +204,7 @@ static const char *find_value(char *const *environment, enum variable variable)
 }
 
 int environment_masks_set(const struct launch_facts *facts, char *const *inherited,
-                          struct changes *changes, struct berth_error *error)
+                          struct environment_changes *changes, struct berth_error *error)
 {
     struct masking masking = {
         .facts = facts,
@@ -217,9 +218,9 @@ int environment_masks_set(const struct launch_facts *facts, char *const *inherit
         masking.devices_end = facts->devices + facts->device_count;
     }
     for (size_t i = 0; i < COUNT(never_inherited); i++)
-        changes_remove(changes, never_inherited[i]);
+        environment_changes_remove(changes, never_inherited[i]);
     for (enum vendor vendor = 0; vendor < COUNT(vendor_masks); vendor++) {
-        int code = set_vendor(&masking, vendor, error);
+        int code = set_vendor_masks(&masking, vendor, error);
 
         if (code < 0)
             return code;

@@ -14,6 +14,6 @@
  * `inherited` (ended by NULL); without a lease (facts->lease is 0) all is hidden. Fails as
  * launch_environment. */
 int environment_masks_set(const struct launch_facts *facts, char *const *inherited,
-                          struct changes *changes, struct berth_error *error);
+                          struct environment_changes *changes, struct berth_error *error);
 
 #endif

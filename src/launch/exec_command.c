@@ -31,7 +31,7 @@ static bool find_in_path(const char *name, int mode, char ret_file[PATH_MAX])
     return false;
 }
 
-int become(char *const *arguments, char *const *environment)
+int exec_command(char *const *arguments, char *const *environment)
 {
     bool is_name = strchr(arguments[0], '/') == NULL;
     char file[PATH_MAX];
@@ -49,7 +49,7 @@ int become(char *const *arguments, char *const *environment)
     return number;
 }
 
-int become_error(const char *command, int number, struct berth_error *error)
+int exec_command_error(const char *command, int number, struct berth_error *error)
 {
     struct quoted name = quote(command);
 

@@ -13,15 +13,15 @@
 #include "launch/tile_mask.h"
 
 /* Devices of one vendor by their slots, in the order in which its runtime counts them. */
-struct view {
+struct vendor_view {
     VECTOR_OF(size_t);
 };
 
 struct resolving {
     const struct string_list *masks;
     const struct machine *machine;
-    struct view view;      /* of the vendor that it is about; what its first mask leaves */
-    struct bitset allowed; /* slots */
+    struct vendor_view view; /* of the vendor that it is about; what its first mask leaves */
+    struct bitset allowed;   /* slots */
     bool has_mask;
 };
 
@@ -64,7 +64,7 @@ static const char *find_mask(const struct string_list *masks, const char *name)
     char *const *entry;
 
     vector_for_each (entry, masks) {
-        const char *value = mask_value(*entry, name);
+        const char *value = mask_entry_value(*entry, name);
 
         if (value != NULL)
             return value;
@@ -72,35 +72,36 @@ static const char *find_mask(const struct string_list *masks, const char *name)
     return NULL;
 }
 
-bool mask_is_meaning(const char *assignment)
+bool inherited_masks_is_setting(const char *assignment)
 {
     for (size_t i = 0; i < COUNT(meanings); i++) {
-        if (mask_value(assignment, meanings[i]) != NULL)
+        if (mask_entry_value(assignment, meanings[i]) != NULL)
             return true;
     }
     return false;
 }
 
 /* The name of the mask, or of what says how masks count; NULL when it is neither. */
-static const char *name_of(const char *assignment)
+static const char *mask_name(const char *assignment)
 {
     for (size_t i = 0; i < COUNT(rules); i++) {
-        if (mask_value(assignment, rules[i].name) != NULL)
+        if (mask_entry_value(assignment, rules[i].name) != NULL)
             return rules[i].name;
     }
     for (size_t i = 0; i < COUNT(meanings); i++) {
-        if (mask_value(assignment, meanings[i]) != NULL)
+        if (mask_entry_value(assignment, meanings[i]) != NULL)
             return meanings[i];
     }
     return NULL;
 }
 
-int mask_collect(char *const *environment, struct string_list *ret_masks, struct berth_error *error)
+int inherited_masks_collect(char *const *environment, struct string_list *ret_masks,
+                            struct berth_error *error)
 {
     struct string_list masks = {0};
 
     for (; *environment != NULL; environment++) {
-        const char *name = name_of(*environment);
+        const char *name = mask_name(*environment);
 
         if (name != NULL && find_mask(&masks, name) == NULL &&
             string_list_append(&masks, *environment) < 0) {
@@ -148,7 +149,7 @@ static size_t find_named(const struct resolving *resolving, const struct mask_ru
 }
 
 struct selection {
-    struct view order;
+    struct vendor_view order;
     struct bitset members; /* slots */
 };
 
@@ -190,7 +191,7 @@ static int select_listed(const struct resolving *resolving, const struct mask_ru
     struct mask_named named;
     int code = 0;
 
-    while (code == 0 && mask_entry_take(&list, &entry) &&
+    while (code == 0 && mask_entry_next(&list, &entry) &&
            mask_entry_parse(entry, rule->part_mark, &named)) {
         size_t found = find_named(resolving, rule, &named);
 
@@ -213,7 +214,7 @@ static bool is_chosen_already(const struct resolving *resolving, const struct ma
     struct mask_entry entry;
     struct mask_named named;
 
-    while (mask_entry_take(&list, &entry)) {
+    while (mask_entry_next(&list, &entry)) {
         if (!mask_entry_parse(entry, rule->part_mark, &named) || !named.is_number || named.has_part)
             return false;
         all_here = all_here && find_named(resolving, rule, &named) < resolving->view.count;
@@ -226,8 +227,8 @@ static bool is_chosen_already(const struct resolving *resolving, const struct ma
 }
 
 /* Whether a mask leaves everything as it is. */
-static bool says_nothing(const struct resolving *resolving, const struct mask_rule *rule,
-                         const char *value)
+static bool is_no_limit(const struct resolving *resolving, const struct mask_rule *rule,
+                        const char *value)
 {
     if (value[strspn(value, " \t")] == '\0')
         return !rule->empty_is_none;
@@ -249,7 +250,7 @@ static bool has_vendor(const struct machine *machine, enum vendor vendor)
     return false;
 }
 
-static bool counts(const struct resolving *resolving, const struct mask_rule *rule)
+static bool mask_counts(const struct resolving *resolving, const struct mask_rule *rule)
 {
     const char *first = find_mask(resolving->masks, "ROCR_VISIBLE_DEVICES");
     const char *of_hip = find_mask(resolving->masks, "HIP_VISIBLE_DEVICES");
@@ -274,21 +275,21 @@ static void apply_tiles(struct resolving *resolving, const char *value)
     for (size_t i = 0; i < resolving->view.count; i++) {
         uint32_t tiles = tiles_of(device_at(resolving, i));
 
-        if (tile_mask_left(&mask, place, tiles) == 0)
+        if (tile_mask_visible(&mask, place, tiles) == 0)
             bitset_remove(&resolving->allowed, resolving->view.items[i]);
         place.ordinal++;
         place.first_tile += tiles;
     }
 }
 
-static int apply(struct resolving *resolving, const struct mask_rule *rule)
+static int apply_mask(struct resolving *resolving, const struct mask_rule *rule)
 {
     const char *value = find_mask(resolving->masks, rule->name);
     struct selection selection = {0};
     int code;
 
-    if (value == NULL || resolving->view.count == 0 || !counts(resolving, rule) ||
-        says_nothing(resolving, rule, value))
+    if (value == NULL || resolving->view.count == 0 || !mask_counts(resolving, rule) ||
+        is_no_limit(resolving, rule, value))
         return 0;
     if (rule->by_tile) {
         apply_tiles(resolving, value);
@@ -306,14 +307,14 @@ static int apply(struct resolving *resolving, const struct mask_rule *rule)
     if (rule->is_first) {
         vector_finish(&resolving->view);
         resolving->view = selection.order;
-        selection.order = (struct view){0};
+        selection.order = (struct vendor_view){0};
     }
     vector_finish(&selection.order);
     bitset_finish(&selection.members);
     return code;
 }
 
-struct ordering {
+struct slot_order {
     const struct device *devices;
     bool integrated_last;
 };
@@ -321,7 +322,7 @@ struct ordering {
 /* By index, then MIG number; a GPU comes before its partitions. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
-    const struct ordering *ordering = context;
+    const struct slot_order *ordering = context;
     const struct device *one_device = &ordering->devices[*(const size_t *)one];
     const struct device *other_device = &ordering->devices[*(const size_t *)other];
     struct device_id left = one_device->id;
@@ -348,7 +349,7 @@ static bool counts_integrated_last(const struct resolving *resolving, enum vendo
 static int fill_view(struct resolving *resolving, enum vendor vendor)
 {
     const struct device_list *devices = &resolving->machine->devices;
-    struct ordering ordering = {
+    struct slot_order ordering = {
         .devices = devices->items,
         .integrated_last = counts_integrated_last(resolving, vendor),
     };
@@ -370,7 +371,7 @@ static int fill_view(struct resolving *resolving, enum vendor vendor)
     return 0;
 }
 
-static int apply_all(struct resolving *resolving)
+static int apply_all_masks(struct resolving *resolving)
 {
     int code = bitset_init(&resolving->allowed, resolving->machine->devices.count);
 
@@ -381,7 +382,7 @@ static int apply_all(struct resolving *resolving)
         if (i == 0 || rules[i].vendor != rules[i - 1].vendor)
             code = fill_view(resolving, rules[i].vendor);
         if (code == 0)
-            code = apply(resolving, &rules[i]);
+            code = apply_mask(resolving, &rules[i]);
     }
     return code;
 }
@@ -398,12 +399,13 @@ static int list_allowed(const struct resolving *resolving, struct device_id_list
     return 0;
 }
 
-int mask_resolve(const struct string_list *masks, const struct machine *machine,
-                 struct device_id_list *ret_ids, bool *ret_has_mask, struct berth_error *error)
+int inherited_masks_resolve(const struct string_list *masks, const struct machine *machine,
+                            struct device_id_list *ret_ids, bool *ret_has_mask,
+                            struct berth_error *error)
 {
     struct resolving resolving = {.masks = masks, .machine = machine};
     struct device_id_list ids = {0};
-    int code = masks->count == 0 ? 0 : apply_all(&resolving);
+    int code = masks->count == 0 ? 0 : apply_all_masks(&resolving);
 
     if (code == 0 && resolving.has_mask)
         code = list_allowed(&resolving, &ids);
@@ -418,11 +420,11 @@ int mask_resolve(const struct string_list *masks, const struct machine *machine,
     return 0;
 }
 
-int mask_find_visible(const struct string_list *masks, const struct machine *machine,
-                      struct bitset *ret_visible, struct berth_error *error)
+int inherited_masks_find_visible(const struct string_list *masks, const struct machine *machine,
+                                 struct bitset *ret_visible, struct berth_error *error)
 {
     struct resolving resolving = {.masks = masks, .machine = machine};
-    int code = apply_all(&resolving);
+    int code = apply_all_masks(&resolving);
 
     vector_finish(&resolving.view);
     if (code < 0) {
@@ -433,14 +435,15 @@ int mask_find_visible(const struct string_list *masks, const struct machine *mac
     return 0;
 }
 
-int mask_narrow(char *const *environment, struct machine *machine, struct berth_error *error)
+int inherited_masks_narrow(char *const *environment, struct machine *machine,
+                           struct berth_error *error)
 {
     struct string_list masks = {0};
     struct bitset visible;
-    int code = mask_collect(environment, &masks, error);
+    int code = inherited_masks_collect(environment, &masks, error);
 
     if (code == 0)
-        code = mask_find_visible(&masks, machine, &visible, error);
+        code = inherited_masks_find_visible(&masks, machine, &visible, error);
     string_list_finish(&masks);
     if (code < 0)
         return code;

@@ -16,11 +16,11 @@
 /* The masks of the environment (ended by NULL) and what says how they count, as NAME=VALUE, each
  * name once. The caller finishes the list. Fails with BERTH_ERROR_MEMORY; the list is untouched
  * then. */
-int mask_collect(char *const *environment, struct string_list *ret_masks,
-                 struct berth_error *error);
+int inherited_masks_collect(char *const *environment, struct string_list *ret_masks,
+                            struct berth_error *error);
 
 /* Whether this is one that says how others count, and is no mask itself. */
-bool mask_is_meaning(const char *assignment);
+bool inherited_masks_is_setting(const char *assignment);
 
 /* The devices that the masks leave, in the machine's order, as the vendors read them:
  *
@@ -42,16 +42,18 @@ bool mask_is_meaning(const char *assignment);
  * here and what is named twice ends a list (intel's goes on after the latter two). Of several
  * values of one variable the first counts. The masks may be anybody's text. The caller finishes the
  * list. Fails with BERTH_ERROR_MEMORY; the results are untouched then. */
-int mask_resolve(const struct string_list *masks, const struct machine *machine,
-                 struct device_id_list *ret_ids, bool *ret_has_mask, struct berth_error *error);
+int inherited_masks_resolve(const struct string_list *masks, const struct machine *machine,
+                            struct device_id_list *ret_ids, bool *ret_has_mask,
+                            struct berth_error *error);
 
 /* The same as a set of slots, of all devices where no vendor has a mask. The caller finishes it;
  * on failure, with BERTH_ERROR_MEMORY, it is untouched. */
-int mask_find_visible(const struct string_list *masks, const struct machine *machine,
-                      struct bitset *ret_visible, struct berth_error *error);
+int inherited_masks_find_visible(const struct string_list *masks, const struct machine *machine,
+                                 struct bitset *ret_visible, struct berth_error *error);
 
 /* Takes out of the machine what the masks of the environment (ended by NULL) hide. Fails with
  * BERTH_ERROR_MEMORY; nothing is changed then. */
-int mask_narrow(char *const *environment, struct machine *machine, struct berth_error *error);
+int inherited_masks_narrow(char *const *environment, struct machine *machine,
+                           struct berth_error *error);
 
 #endif

@@ -19,19 +19,20 @@ enum { READ_MAX = 16384 };
 
 /* One of the two pipes of a command. */
 struct stream {
-    int from;  /* -1: closed */
-    int to;    /* -1: closed, or the command's alone */
-    int asked; /* its entry in the poll; -1: none */
+    int from;       /* -1: closed */
+    int to;         /* -1: closed, or the command's alone */
+    int poll_index; /* its entry in the poll; -1: none */
     uint32_t number;
-    struct sink *sink;
+    struct output_queue *queue;
     struct text line; /* what has come of it */
 };
 
-struct labels {
-    struct sink sinks[2]; /* our standard output and error; the second may stand for nothing */
-    struct sink *sink_of[2];
-    int asked[2]; /* their entries in the poll; -1: none */
-    int width;    /* of a number */
+struct labelled_output {
+    struct output_queue
+        queues[2]; /* our standard output and error; the second may stand for nothing */
+    struct output_queue *queue_of[2];
+    int poll_index[2]; /* their entries in the poll; -1: none */
+    int width;         /* of a number */
     bool hurry;
     size_t first; /* the stream that may read first */
     size_t begun; /* streams whose commands have been started */
@@ -48,22 +49,23 @@ static int width_of(uint32_t numbers)
     return width;
 }
 
-int labels_create(const struct labels_facts *facts, struct labels **ret_labels,
-                  struct berth_error *error)
+int labelled_output_create(const struct labelled_output_options *facts,
+                           struct labelled_output **ret_labels, struct berth_error *error)
 {
     size_t streams = 2 * (size_t)facts->count;
-    struct labels *labels = calloc(1, sizeof(*labels) + streams * sizeof(*labels->streams));
+    struct labelled_output *labels =
+        calloc(1, sizeof(*labels) + streams * sizeof(*labels->streams));
 
     if (labels == NULL)
         return error_set_memory(error);
     labels->width = width_of(facts->numbers);
     labels->stream_count = streams;
-    sink_open(&labels->sinks[0], facts->output);
-    labels->sink_of[0] = labels->sink_of[1] = &labels->sinks[0];
+    output_queue_open(&labels->queues[0], facts->output);
+    labels->queue_of[0] = labels->queue_of[1] = &labels->queues[0];
     /* Lines of both go to one place: then one after the other, not one into the other. */
-    if (!sink_is(&labels->sinks[0], facts->error)) {
-        sink_open(&labels->sinks[1], facts->error);
-        labels->sink_of[1] = &labels->sinks[1];
+    if (!output_queue_is_same_file(&labels->queues[0], facts->error)) {
+        output_queue_open(&labels->queues[1], facts->error);
+        labels->queue_of[1] = &labels->queues[1];
     }
     *ret_labels = labels;
     return 0;
@@ -77,7 +79,7 @@ static void close_end(int *descriptor)
 }
 
 /* Moves it out of the way of the standard ones, which are the command's to have. */
-static int move_up(int *descriptor)
+static int move_above_standard(int *descriptor)
 {
     int other;
 
@@ -99,7 +101,8 @@ static int open_stream(struct stream *stream)
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
-    if (move_up(&ends[0]) < 0 || move_up(&ends[1]) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+    if (move_above_standard(&ends[0]) < 0 || move_above_standard(&ends[1]) < 0 ||
+        fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
         number = errno;
     stream->from = ends[0];
     stream->to = ends[1];
@@ -110,30 +113,30 @@ static int open_stream(struct stream *stream)
     return number;
 }
 
-int labels_begin(struct labels *labels, uint32_t number, struct launch_copy *copy,
-                 struct berth_error *error)
+int labelled_output_open_pipes(struct labelled_output *labels, uint32_t number,
+                               struct launch_copy *copy, struct berth_error *error)
 {
     int *const ends[] = {&copy->output, &copy->error};
     struct stream *streams = labels->streams + labels->begun;
     int failure = 0;
 
     for (size_t i = 0; i < COUNT(ends); i++)
-        streams[i] = (struct stream){-1, -1, -1, number, labels->sink_of[i], {0}};
+        streams[i] = (struct stream){-1, -1, -1, number, labels->queue_of[i], {0}};
     labels->begun += COUNT(ends);
     for (size_t i = 0; i < COUNT(ends) && failure == 0; i++) {
-        if (!sink_is_open(labels->sink_of[i]))
+        if (!output_queue_is_open(labels->queue_of[i]))
             continue;
         failure = open_stream(&streams[i]);
         *ends[i] = streams[i].to;
     }
     if (failure == 0)
         return 0;
-    labels_began(labels);
+    labelled_output_close_child_ends(labels);
     return error_set(error, BERTH_ERROR_LIMIT, "wanted a pipe for labelled output: %s",
                      strerror(failure));
 }
 
-void labels_began(struct labels *labels)
+void labelled_output_close_child_ends(struct labelled_output *labels)
 {
     size_t first = labels->begun < 2 ? 0 : labels->begun - 2;
 
@@ -141,31 +144,31 @@ void labels_began(struct labels *labels)
         close_end(&labels->streams[i].to);
 }
 
-void labels_abandon(struct labels *labels)
+void labelled_output_abandon(struct labelled_output *labels)
 {
-    labels_began(labels);
+    labelled_output_close_child_ends(labels);
     for (size_t i = 0; i < labels->begun; i++)
         close_end(&labels->streams[i].from);
 }
 
 /* What has come of the line, if anything, is a line. */
-static void put_line(const struct labels *labels, struct stream *stream)
+static void put_line(const struct labelled_output *labels, struct stream *stream)
 {
-    struct text *out = &stream->sink->pending;
+    struct text *out = &stream->queue->pending;
 
     text_append_format(out, "%*u: ", labels->width, stream->number);
     text_append_bytes(out, text_string(&stream->line), stream->line.length);
     text_append_char(out, '\n');
     if (text_failed(&stream->line) || text_failed(out))
-        sink_fail(stream->sink, ENOMEM);
+        output_queue_fail(stream->queue, ENOMEM);
     text_clear(&stream->line);
 }
 
-static void take_bytes(const struct labels *labels, struct stream *stream, const char *bytes,
-                       size_t length)
+static void append_bytes(const struct labelled_output *labels, struct stream *stream,
+                         const char *bytes, size_t length)
 {
     while (length > 0) {
-        size_t room = LABELS_LINE_MAX - stream->line.length;
+        size_t room = LABELLED_LINE_MAX - stream->line.length;
         const char *end = memchr(bytes, '\n', length);
         size_t part = end == NULL ? length : (size_t)(end - bytes);
 
@@ -184,7 +187,7 @@ static void take_bytes(const struct labels *labels, struct stream *stream, const
     }
 }
 
-static void close_stream(const struct labels *labels, struct stream *stream)
+static void close_stream(const struct labelled_output *labels, struct stream *stream)
 {
     if (stream->line.length > 0)
         put_line(labels, stream);
@@ -193,13 +196,13 @@ static void close_stream(const struct labels *labels, struct stream *stream)
 }
 
 /* Reads a piece, at most so much. Returns its length; 0: there is no more now. */
-static size_t read_stream(const struct labels *labels, struct stream *stream, size_t max)
+static size_t read_stream(const struct labelled_output *labels, struct stream *stream, size_t max)
 {
     char bytes[READ_MAX];
     ssize_t length = read(stream->from, bytes, max < sizeof(bytes) ? max : sizeof(bytes));
 
     if (length > 0) {
-        take_bytes(labels, stream, bytes, (size_t)length);
+        append_bytes(labels, stream, bytes, (size_t)length);
         return (size_t)length;
     }
     if (length == 0 || (errno != EAGAIN && errno != EINTR))
@@ -208,25 +211,25 @@ static size_t read_stream(const struct labels *labels, struct stream *stream, si
 }
 
 /* Nobody takes it any more: who writes is to know. */
-static void close_failed(struct labels *labels)
+static void close_failed(struct labelled_output *labels)
 {
     for (size_t i = 0; i < labels->begun; i++) {
         struct stream *stream = &labels->streams[i];
 
-        if (stream->from >= 0 && !sink_is_open(stream->sink)) {
+        if (stream->from >= 0 && !output_queue_is_open(stream->queue)) {
             text_clear(&stream->line);
             close_stream(labels, stream);
         }
     }
 }
 
-size_t labels_poll_max(const struct labels *labels)
+size_t labelled_output_poll_max(const struct labelled_output *labels)
 {
-    return COUNT(labels->sinks) + labels->stream_count;
+    return COUNT(labels->queues) + labels->stream_count;
 }
 
 /* No more than is open: the system takes no more entries than descriptors. */
-static int ask(struct pollfd entry, struct pollfd *polls, size_t *count)
+static int add_poll_entry(struct pollfd entry, struct pollfd *polls, size_t *count)
 {
     if (entry.fd < 0)
         return -1;
@@ -234,45 +237,47 @@ static int ask(struct pollfd entry, struct pollfd *polls, size_t *count)
     return (int)(*count)++;
 }
 
-size_t labels_ask(struct labels *labels, struct pollfd *polls)
+size_t labelled_output_fill_poll(struct labelled_output *labels, struct pollfd *polls)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < COUNT(labels->sinks); i++)
-        labels->asked[i] = ask(sink_ask(&labels->sinks[i]), polls, &count);
+    for (size_t i = 0; i < COUNT(labels->queues); i++)
+        labels->poll_index[i] =
+            add_poll_entry(output_queue_poll_entry(&labels->queues[i]), polls, &count);
     for (size_t i = 0; i < labels->begun; i++) {
         struct stream *stream = &labels->streams[i];
         struct pollfd entry = {.fd = stream->from, .events = POLLIN};
 
-        if (!sink_has_room(stream->sink))
+        if (!output_queue_has_room(stream->queue))
             entry.fd = -1;
-        stream->asked = ask(entry, polls, &count);
+        stream->poll_index = add_poll_entry(entry, polls, &count);
     }
     return count;
 }
 
-static bool is_ready(const struct pollfd *polls, int asked)
+static bool is_ready(const struct pollfd *polls, int poll_index)
 {
-    return asked >= 0 && polls[asked].revents != 0;
+    return poll_index >= 0 && polls[poll_index].revents != 0;
 }
 
-void labels_turn(struct labels *labels, const struct pollfd *polls)
+void labelled_output_process(struct labelled_output *labels, const struct pollfd *polls)
 {
-    for (size_t i = 0; i < COUNT(labels->sinks); i++) {
-        if (is_ready(polls, labels->asked[i]))
-            sink_write(&labels->sinks[i]);
+    for (size_t i = 0; i < COUNT(labels->queues); i++) {
+        if (is_ready(polls, labels->poll_index[i]))
+            output_queue_write(&labels->queues[i]);
     }
     close_failed(labels);
     for (size_t i = 0; i < labels->begun; i++) {
         struct stream *stream = &labels->streams[(labels->first + i) % labels->begun];
 
-        if (is_ready(polls, stream->asked) && stream->from >= 0 && sink_has_room(stream->sink))
+        if (is_ready(polls, stream->poll_index) && stream->from >= 0 &&
+            output_queue_has_room(stream->queue))
             read_stream(labels, stream, READ_MAX);
     }
     labels->first++;
 }
 
-void labels_collect(struct labels *labels, bool hurry)
+void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry)
 {
     labels->hurry = hurry;
     for (size_t i = 0; i < labels->begun; i++) {
@@ -293,39 +298,39 @@ void labels_collect(struct labels *labels, bool hurry)
 }
 
 /* Writes all. */
-static void drain(const struct labels *labels, struct sink *sink)
+static void drain_queue(const struct labelled_output *labels, struct output_queue *queue)
 {
-    struct pollfd waiting = sink_ask(sink);
+    struct pollfd waiting = output_queue_poll_entry(queue);
 
     while (waiting.fd >= 0) {
         int ready = poll(&waiting, 1, labels->hurry ? TIMEOUT : -1);
 
         if (ready > 0)
-            sink_write(sink);
+            output_queue_write(queue);
         else if (ready == 0)
-            sink_fail(sink, ETIMEDOUT);
-        waiting = sink_ask(sink);
+            output_queue_fail(queue, ETIMEDOUT);
+        waiting = output_queue_poll_entry(queue);
     }
 }
 
-int labels_finish(struct labels *labels, struct berth_error *error)
+int labelled_output_finish(struct labelled_output *labels, struct berth_error *error)
 {
     int code = 0;
 
     if (labels == NULL)
         return 0;
-    for (size_t i = 0; i < COUNT(labels->sinks); i++) {
-        struct sink *sink = &labels->sinks[i];
+    for (size_t i = 0; i < COUNT(labels->queues); i++) {
+        struct output_queue *queue = &labels->queues[i];
 
-        drain(labels, sink);
-        if (code == 0 && sink->failure == ENOMEM)
+        drain_queue(labels, queue);
+        if (code == 0 && queue->failure == ENOMEM)
             code = error_set_memory(error);
-        else if (code == 0 && sink->failure != 0 && sink->failure != EPIPE)
+        else if (code == 0 && queue->failure != 0 && queue->failure != EPIPE)
             code = error_set(error, BERTH_ERROR_IO, "wanted to write labelled output: %s",
-                             strerror(sink->failure));
-        sink_close(sink);
+                             strerror(queue->failure));
+        output_queue_close(queue);
     }
-    labels_abandon(labels);
+    labelled_output_abandon(labels);
     for (size_t i = 0; i < labels->begun; i++)
         text_finish(&labels->streams[i].line);
     free(labels);

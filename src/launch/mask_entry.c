@@ -7,7 +7,7 @@
 
 #include "model/device_id.h"
 
-const char *mask_value(const char *assignment, const char *name)
+const char *mask_entry_value(const char *assignment, const char *name)
 {
     size_t length = strlen(name);
 
@@ -16,7 +16,7 @@ const char *mask_value(const char *assignment, const char *name)
                : NULL;
 }
 
-bool mask_entry_take(const char **cursor, struct mask_entry *ret_entry)
+bool mask_entry_next(const char **cursor, struct mask_entry *ret_entry)
 {
     const char *text = *cursor;
     size_t length;

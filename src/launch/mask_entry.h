@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* The value of NAME=VALUE; NULL when the entry of an environment has another name. */
-const char *mask_value(const char *assignment, const char *name);
+const char *mask_entry_value(const char *assignment, const char *name);
 
 /* One entry, without the blanks around it. Points into the mask. */
 struct mask_entry {
@@ -21,7 +21,7 @@ struct mask_entry {
 
 /* Takes the entry at *cursor, up to the next comma, and moves there. False after the last one, and
  * for NULL. */
-bool mask_entry_take(const char **cursor, struct mask_entry *ret_entry);
+bool mask_entry_next(const char **cursor, struct mask_entry *ret_entry);
 
 /* What an entry names. */
 struct mask_named {

@@ -24,7 +24,7 @@ union address {
 };
 
 /* The wildcard address of the family. Returns its length. */
-static socklen_t wildcard(int family, uint16_t port, union address *ret_address)
+static socklen_t fill_wildcard(int family, uint16_t port, union address *ret_address)
 {
     memset(ret_address, 0, sizeof(*ret_address));
     ret_address->any.sa_family = (sa_family_t)family;
@@ -41,7 +41,7 @@ static int try_family(int family, uint16_t *port)
 {
     const int on = 1;
     union address address;
-    socklen_t length = wildcard(family, *port, &address);
+    socklen_t length = fill_wildcard(family, *port, &address);
     int number = 0;
     int probe = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -70,7 +70,7 @@ static int try_port(uint16_t *port)
 }
 
 /* Returns 0 or an errno. */
-static int hold_name(struct master_port *port)
+static int bind_name(struct master_port *port)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "berth/port/%u",
@@ -91,9 +91,9 @@ static int hold_name(struct master_port *port)
 
 /* Returns 0 or an errno. The name comes first: what another run has for its ranks is not touched,
  * not even for a moment. */
-static int take_port(struct master_port *port)
+static int reserve_port(struct master_port *port)
 {
-    int number = hold_name(port);
+    int number = bind_name(port);
 
     return number == 0 ? try_port(&port->number) : number;
 }
@@ -107,11 +107,11 @@ static int find_free(struct master_port *ret_port, struct berth_error *error)
 
         failure = 0;
         if (i < NEIGHBOURS)
-            port.number = (uint16_t)(MASTER_PORT_BY_DEFAULT + i);
+            port.number = (uint16_t)(MASTER_PORT_DEFAULT + i);
         else
             failure = try_port(&port.number);
         if (failure == 0)
-            failure = take_port(&port);
+            failure = reserve_port(&port);
         if (failure == 0)
             *ret_port = port;
         else
@@ -129,7 +129,7 @@ int master_port_choose(uint16_t wanted, struct master_port *ret_port, struct ber
 
     if (wanted == 0)
         return find_free(ret_port, error);
-    port.is_taken = take_port(&port) == EADDRINUSE;
+    port.is_taken = reserve_port(&port) == EADDRINUSE;
     *ret_port = port;
     return 0;
 }

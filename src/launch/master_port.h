@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* What torch programs expect. */
-#define MASTER_PORT_BY_DEFAULT 29500
+#define MASTER_PORT_DEFAULT 29500
 
 struct master_port {
     uint16_t number;

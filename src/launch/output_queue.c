@@ -20,90 +20,90 @@ enum {
 
 /* O_NONBLOCK belongs to the file description, which is not ours alone. A pipe and a terminal can be
  * opened again, if we may. */
-static void open_again(struct sink *sink)
+static void reopen_nonblocking(struct output_queue *queue)
 {
     char path[32];
     int own;
 
-    if (!S_ISFIFO(sink->mode) && !isatty(sink->descriptor))
+    if (!S_ISFIFO(queue->mode) && !isatty(queue->descriptor))
         return;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", sink->descriptor);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", queue->descriptor);
     own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own < 0)
         return;
-    sink->descriptor = own;
-    sink->is_own = true;
+    queue->descriptor = own;
+    queue->is_own = true;
 }
 
-void sink_open(struct sink *sink, int descriptor)
+void output_queue_open(struct output_queue *queue, int descriptor)
 {
     struct stat file;
 
-    *sink = (struct sink){.descriptor = descriptor};
+    *queue = (struct output_queue){.descriptor = descriptor};
     /* Where a standard descriptor is closed, its number may have become something else of ours. */
     if ((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0 || fstat(descriptor, &file) < 0)
         return;
-    sink->is_open = true;
-    sink->mode = file.st_mode;
-    sink->device = file.st_dev;
-    sink->inode = file.st_ino;
-    open_again(sink);
+    queue->is_open = true;
+    queue->mode = file.st_mode;
+    queue->device = file.st_dev;
+    queue->inode = file.st_ino;
+    reopen_nonblocking(queue);
 }
 
-void sink_close(struct sink *sink)
+void output_queue_close(struct output_queue *queue)
 {
-    if (sink->is_own)
-        close(sink->descriptor);
-    text_finish(&sink->pending);
-    *sink = (struct sink){0};
+    if (queue->is_own)
+        close(queue->descriptor);
+    text_finish(&queue->pending);
+    *queue = (struct output_queue){0};
 }
 
-bool sink_is(const struct sink *sink, int descriptor)
+bool output_queue_is_same_file(const struct output_queue *queue, int descriptor)
 {
     struct stat file;
 
-    return sink->is_open && (fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0 &&
-           fstat(descriptor, &file) == 0 && file.st_dev == sink->device &&
-           file.st_ino == sink->inode;
+    return queue->is_open && (fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0 &&
+           fstat(descriptor, &file) == 0 && file.st_dev == queue->device &&
+           file.st_ino == queue->inode;
 }
 
-bool sink_is_open(const struct sink *sink)
+bool output_queue_is_open(const struct output_queue *queue)
 {
-    return sink->is_open && sink->failure == 0;
+    return queue->is_open && queue->failure == 0;
 }
 
-bool sink_has_room(const struct sink *sink)
+bool output_queue_has_room(const struct output_queue *queue)
 {
-    return sink_is_open(sink) && sink->pending.length - sink->written < ROOM;
+    return output_queue_is_open(queue) && queue->pending.length - queue->written < ROOM;
 }
 
-struct pollfd sink_ask(const struct sink *sink)
+struct pollfd output_queue_poll_entry(const struct output_queue *queue)
 {
-    bool waits = sink_is_open(sink) && sink->written < sink->pending.length;
+    bool waits = output_queue_is_open(queue) && queue->written < queue->pending.length;
 
-    return (struct pollfd){.fd = waits ? sink->descriptor : -1, .events = POLLOUT};
+    return (struct pollfd){.fd = waits ? queue->descriptor : -1, .events = POLLOUT};
 }
 
-void sink_fail(struct sink *sink, int failure)
+void output_queue_fail(struct output_queue *queue, int failure)
 {
-    if (sink->failure == 0)
-        sink->failure = failure;
-    text_clear(&sink->pending);
-    sink->written = 0;
+    if (queue->failure == 0)
+        queue->failure = failure;
+    text_clear(&queue->pending);
+    queue->written = 0;
 }
 
 /* How much can be written without waiting, once the poll has answered. */
-static size_t chunk_max(const struct sink *sink)
+static size_t chunk_max(const struct output_queue *queue)
 {
-    if (sink->is_own || S_ISSOCK(sink->mode))
+    if (queue->is_own || S_ISSOCK(queue->mode))
         return ROOM;
-    if (S_ISFIFO(sink->mode))
+    if (S_ISFIFO(queue->mode))
         return PIPE_BUF;
-    return S_ISCHR(sink->mode) ? TERMINAL_MAX : ROOM;
+    return S_ISCHR(queue->mode) ? TERMINAL_MAX : ROOM;
 }
 
 /* A write that nobody dies of. Returns as write does. */
-static ssize_t write_quietly(const struct sink *sink, const char *bytes, size_t length)
+static ssize_t write_quietly(const struct output_queue *queue, const char *bytes, size_t length)
 {
     const struct timespec at_once = {0};
     sigset_t pipe_signal;
@@ -111,14 +111,14 @@ static ssize_t write_quietly(const struct sink *sink, const char *bytes, size_t 
     ssize_t result;
     int number;
 
-    if (S_ISSOCK(sink->mode))
-        return send(sink->descriptor, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (!S_ISFIFO(sink->mode))
-        return write(sink->descriptor, bytes, length);
+    if (S_ISSOCK(queue->mode))
+        return send(queue->descriptor, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!S_ISFIFO(queue->mode))
+        return write(queue->descriptor, bytes, length);
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     sigprocmask(SIG_BLOCK, &pipe_signal, &before);
-    result = write(sink->descriptor, bytes, length);
+    result = write(queue->descriptor, bytes, length);
     number = errno;
     if (result < 0 && number == EPIPE)
         sigtimedwait(&pipe_signal, NULL, &at_once);
@@ -128,28 +128,28 @@ static ssize_t write_quietly(const struct sink *sink, const char *bytes, size_t 
 }
 
 /* Makes room where something always waits, too. */
-static void forget_written(struct sink *sink)
+static void drop_written(struct output_queue *queue)
 {
-    struct text *pending = &sink->pending;
+    struct text *pending = &queue->pending;
 
-    pending->length -= sink->written;
-    memmove(pending->bytes, pending->bytes + sink->written, pending->length + 1);
-    sink->written = 0;
+    pending->length -= queue->written;
+    memmove(pending->bytes, pending->bytes + queue->written, pending->length + 1);
+    queue->written = 0;
 }
 
-void sink_write(struct sink *sink)
+void output_queue_write(struct output_queue *queue)
 {
-    size_t left = sink->pending.length - sink->written;
-    size_t max = chunk_max(sink);
+    size_t left = queue->pending.length - queue->written;
+    size_t max = chunk_max(queue);
     ssize_t length =
-        write_quietly(sink, sink->pending.bytes + sink->written, left < max ? left : max);
+        write_quietly(queue, queue->pending.bytes + queue->written, left < max ? left : max);
 
     if (length < 0) {
         if (errno != EAGAIN && errno != EINTR)
-            sink_fail(sink, errno);
+            output_queue_fail(queue, errno);
         return;
     }
-    sink->written += (size_t)length;
-    if (sink->written == sink->pending.length || sink->written >= ROOM)
-        forget_written(sink);
+    queue->written += (size_t)length;
+    if (queue->written == queue->pending.length || queue->written >= ROOM)
+        drop_written(queue);
 }

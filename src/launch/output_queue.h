@@ -12,7 +12,7 @@
 
 #include "base/text/text.h"
 
-struct sink {
+struct output_queue {
     int descriptor; /* one's own where that could be had */
     bool is_open;
     bool is_own; /* a file description of our own, which does not block */
@@ -26,21 +26,21 @@ struct sink {
 
 /* It stays closed when commands would not inherit the descriptor: it is not open, or close-on-exec.
  */
-void sink_open(struct sink *sink, int descriptor);
+void output_queue_open(struct output_queue *queue, int descriptor);
 /* Drops what was not written. */
-void sink_close(struct sink *sink);
+void output_queue_close(struct output_queue *queue);
 
 /* Whether the descriptor is of the same file. */
-bool sink_is(const struct sink *sink, int descriptor);
-bool sink_is_open(const struct sink *sink);
+bool output_queue_is_same_file(const struct output_queue *queue, int descriptor);
+bool output_queue_is_open(const struct output_queue *queue);
 /* Whether more should be made to wait here. */
-bool sink_has_room(const struct sink *sink);
+bool output_queue_has_room(const struct output_queue *queue);
 
 /* What to poll for: nothing, as long as nothing waits. */
-struct pollfd sink_ask(const struct sink *sink);
+struct pollfd output_queue_poll_entry(const struct output_queue *queue);
 /* Writes a part, after the poll has answered. */
-void sink_write(struct sink *sink);
+void output_queue_write(struct output_queue *queue);
 /* Takes no more, for this reason; the first counts. */
-void sink_fail(struct sink *sink, int failure);
+void output_queue_fail(struct output_queue *queue, int failure);
 
 #endif

@@ -19,7 +19,7 @@ static cpu_set_t *new_cpu_set(size_t *ret_size)
 }
 
 /* Takes out what this process may not use. */
-static int leave_allowed(struct bitset *cpus, struct berth_error *error)
+static int keep_allowed(struct bitset *cpus, struct berth_error *error)
 {
     size_t size;
     cpu_set_t *allowed = new_cpu_set(&size);
@@ -45,8 +45,8 @@ static void append_ids(const struct device *devices, size_t count, struct text *
     }
 }
 
-static int not_found(const struct device *devices, size_t count, const char *found,
-                     struct berth_error *error)
+static int set_not_found(const struct device *devices, size_t count, const char *found,
+                         struct berth_error *error)
 {
     struct text ids = {0};
     int code;
@@ -67,10 +67,10 @@ int pin_choose(const struct device *devices, size_t count, struct bitset *ret_cp
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(error);
     if (code < 0)
-        return not_found(devices, count, "none known", error);
-    code = leave_allowed(&cpus, error);
+        return set_not_found(devices, count, "none known", error);
+    code = keep_allowed(&cpus, error);
     if (code == 0 && bitset_is_empty(&cpus))
-        code = not_found(devices, count, "none that may be used", error);
+        code = set_not_found(devices, count, "none that may be used", error);
     if (code == 0)
         *ret_cpus = cpus;
     else

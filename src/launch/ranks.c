@@ -9,7 +9,7 @@ uint64_t rank_plan_copies(const struct rank_plan *plan)
     return plan->ranks ? (uint64_t)plan->replicas * plan->each : plan->replicas;
 }
 
-static struct rank_facts facts_of(const struct rank_plan *plan, uint32_t rank)
+static struct rank_facts make_rank_facts(const struct rank_plan *plan, uint32_t rank)
 {
     return (struct rank_facts){
         .rank = rank,
@@ -29,7 +29,7 @@ struct rank_copy rank_plan_copy(const struct rank_plan *plan, uint32_t number)
     struct rank_copy copy = {.replica = number};
 
     if (plan->ranks) {
-        copy.rank = facts_of(plan, number);
+        copy.rank = make_rank_facts(plan, number);
         copy.replica = copy.rank.group_rank;
     }
     if (plan->devices == NULL)

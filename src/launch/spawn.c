@@ -15,7 +15,7 @@
 
 enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */
 
-void signals_restore(const struct signals_before *before)
+void spawn_restore_signals(const struct signals_before *before)
 {
     sigaction(SIGCHLD, &before->child_action, NULL);
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
@@ -29,7 +29,7 @@ static void prepare_child(const struct launch_copy *copy, const struct signals_b
     /* Had it died before that, nobody would tell us. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
-    signals_restore(before);
+    spawn_restore_signals(before);
     if (copy->output > 0)
         dup2(copy->output, STDOUT_FILENO);
     if (copy->error > 0)
@@ -39,13 +39,13 @@ static void prepare_child(const struct launch_copy *copy, const struct signals_b
 }
 
 /* The child's part: becomes the command, or writes why not. */
-static _Noreturn void be_child(const struct launch_copy *copy, const struct signals_before *before,
-                               pid_t parent, int report)
+static _Noreturn void run_child(const struct launch_copy *copy, const struct signals_before *before,
+                                pid_t parent, int report)
 {
     int number;
 
     prepare_child(copy, before, parent);
-    number = become(copy->arguments, copy->environment);
+    number = exec_command(copy->arguments, copy->environment);
     while (write(report, &number, sizeof(number)) < 0 && errno == EINTR)
         ;
     _exit(NEVER_SEEN);
@@ -64,7 +64,7 @@ static int read_report(int report)
 }
 
 /* Not the command's fault, so not one of its codes. */
-static int no_room(struct berth_error *error, const char *wanted, int number)
+static int set_limit_error(struct berth_error *error, const char *wanted, int number)
 {
     if (number == ENOMEM)
         return error_set_memory(error);
@@ -84,7 +84,7 @@ static int spawn_run(const struct launch_copy *copy, const struct signals_before
         _exit(copy->run(copy->context));
     }
     if (pid < 0)
-        return no_room(error, "a process", errno);
+        return set_limit_error(error, "a process", errno);
     *ret_pid = pid;
     return 0;
 }
@@ -100,21 +100,21 @@ int spawn(const struct launch_copy *copy, const struct signals_before *before, p
     if (copy->run != NULL)
         return spawn_run(copy, before, ret_pid, error);
     if (pipe2(report, O_CLOEXEC) < 0)
-        return no_room(error, "a pipe", errno);
+        return set_limit_error(error, "a pipe", errno);
     pid = fork();
     if (pid == 0)
-        be_child(copy, before, parent, report[1]);
+        run_child(copy, before, parent, report[1]);
     number = errno;
     close(report[1]);
     if (pid > 0)
         number = read_report(report[0]);
     close(report[0]);
     if (pid < 0)
-        return no_room(error, "a process", number);
+        return set_limit_error(error, "a process", number);
     if (number != 0) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
-        return become_error(copy->arguments[0], number, error);
+        return exec_command_error(copy->arguments[0], number, error);
     }
     *ret_pid = pid;
     return 0;

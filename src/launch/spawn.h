@@ -17,10 +17,10 @@ struct signals_before {
     struct sigaction child_action; /* of SIGCHLD */
 };
 
-void signals_restore(const struct signals_before *before);
+void spawn_restore_signals(const struct signals_before *before);
 
 /* Starts the command as a child that dies with this process. Returns once it has become the
- * command; fails as supervisor_start, and leaves no child then. */
+ * command; fails as launch_supervisor_start, and leaves no child then. */
 int spawn(const struct launch_copy *copy, const struct signals_before *before, pid_t *ret_pid,
           struct berth_error *error);
 

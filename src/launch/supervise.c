@@ -37,21 +37,21 @@ enum copy_state {
     COPY_ENDED, /* its number is no longer its own */
 };
 
-struct copy {
+struct supervised_copy {
     pid_t pid;
     enum copy_state state;
 };
 
-struct supervisor {
+struct launch_supervisor {
     struct signals_before before;
     bool was_subreaper;
     int descriptor;
-    VECTOR_OF(struct copy);
+    VECTOR_OF(struct supervised_copy);
     struct pid_list strangers; /* children that were ours before: somebody else's business */
     size_t living;             /* copies */
     bool has_children;         /* of ours, copies or what they left behind */
     bool has_failed;
-    bool told_to_end; /* by a signal from outside */
+    bool must_end; /* by a signal from outside */
     int exit_code;
     int64_t grace;
     bool stopping; /* everything, for good */
@@ -60,7 +60,7 @@ struct supervisor {
     int64_t force_at;
 };
 
-static int64_t now(void)
+static int64_t monotonic_now(void)
 {
     struct timespec time;
 
@@ -68,13 +68,13 @@ static int64_t now(void)
     return time.tv_sec * DURATION_SECOND + time.tv_nsec;
 }
 
-static int64_t after(int64_t time, int64_t duration)
+static int64_t add_time(int64_t time, int64_t duration)
 {
     return duration > INT64_MAX - time ? INT64_MAX : time + duration;
 }
 
 /* Blocks what we want to hear of. With SIGCHLD ignored there would be no exit codes. */
-static int take_signals(struct supervisor *supervisor, struct berth_error *error)
+static int block_signals(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigset_t signals;
@@ -92,7 +92,7 @@ static int take_signals(struct supervisor *supervisor, struct berth_error *error
 }
 
 /* Whoever execs us may have started others. */
-static int note_strangers(struct supervisor *supervisor, struct berth_error *error)
+static int record_strangers(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     siginfo_t nothing;
 
@@ -103,9 +103,9 @@ static int note_strangers(struct supervisor *supervisor, struct berth_error *err
     return 0;
 }
 
-int supervisor_create(struct supervisor **ret_supervisor, struct berth_error *error)
+int launch_supervisor_create(struct launch_supervisor **ret_supervisor, struct berth_error *error)
 {
-    struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
+    struct launch_supervisor *supervisor = calloc(1, sizeof(*supervisor));
     int was_subreaper = 0;
     int code;
 
@@ -113,9 +113,9 @@ int supervisor_create(struct supervisor **ret_supervisor, struct berth_error *er
         return error_set_memory(error);
     supervisor->grace = GRACE_BY_DEFAULT;
     supervisor->force_at = INT64_MAX;
-    code = note_strangers(supervisor, error);
+    code = record_strangers(supervisor, error);
     if (code == 0)
-        code = take_signals(supervisor, error);
+        code = block_signals(supervisor, error);
     if (code < 0) {
         vector_finish(&supervisor->strangers);
         free(supervisor);
@@ -128,7 +128,7 @@ int supervisor_create(struct supervisor **ret_supervisor, struct berth_error *er
     return 0;
 }
 
-void supervisor_destroy(struct supervisor *supervisor)
+void launch_supervisor_destroy(struct launch_supervisor *supervisor)
 {
     struct signalfd_siginfo signal;
 
@@ -139,21 +139,21 @@ void supervisor_destroy(struct supervisor *supervisor)
         ;
     close(supervisor->descriptor);
     prctl(PR_SET_CHILD_SUBREAPER, supervisor->was_subreaper, 0, 0, 0);
-    signals_restore(&supervisor->before);
+    spawn_restore_signals(&supervisor->before);
     vector_finish(&supervisor->strangers);
     vector_finish(supervisor);
     free(supervisor);
 }
 
-int supervisor_descriptor(const struct supervisor *supervisor)
+int launch_supervisor_descriptor(const struct launch_supervisor *supervisor)
 {
     return supervisor->descriptor;
 }
 
-int supervisor_start(struct supervisor *supervisor, const struct launch_copy *copy,
-                     struct berth_error *error)
+int launch_supervisor_start(struct launch_supervisor *supervisor, const struct launch_copy *copy,
+                            struct berth_error *error)
 {
-    struct copy *place;
+    struct supervised_copy *place;
     int code;
 
     if (supervisor->stopping)
@@ -177,9 +177,9 @@ int supervisor_start(struct supervisor *supervisor, const struct launch_copy *co
     return 0;
 }
 
-static struct copy *find_copy(struct supervisor *supervisor, pid_t pid)
+static struct supervised_copy *find_copy(struct launch_supervisor *supervisor, pid_t pid)
 {
-    struct copy *copy;
+    struct supervised_copy *copy;
 
     vector_for_each (copy, supervisor) {
         if (copy->pid == pid && copy->state != COPY_ENDED)
@@ -188,11 +188,12 @@ static struct copy *find_copy(struct supervisor *supervisor, pid_t pid)
     return NULL;
 }
 
-static void note_end(struct supervisor *supervisor, struct copy *copy, const siginfo_t *news)
+static void record_exit(struct launch_supervisor *supervisor, struct supervised_copy *copy,
+                        const siginfo_t *event)
 {
-    int code = news->si_status;
+    int code = event->si_status;
 
-    if (news->si_code != CLD_EXITED)
+    if (event->si_code != CLD_EXITED)
         code += CODE_OF_SIGNALS;
     copy->state = COPY_ENDED;
     supervisor->living--;
@@ -202,46 +203,47 @@ static void note_end(struct supervisor *supervisor, struct copy *copy, const sig
     supervisor->exit_code = code;
 }
 
-static void note_news(struct supervisor *supervisor, const siginfo_t *news)
+static void record_child_event(struct launch_supervisor *supervisor, const siginfo_t *event)
 {
-    struct copy *copy = find_copy(supervisor, news->si_pid);
-    bool is_end =
-        news->si_code == CLD_EXITED || news->si_code == CLD_KILLED || news->si_code == CLD_DUMPED;
+    struct supervised_copy *copy = find_copy(supervisor, event->si_pid);
+    bool is_end = event->si_code == CLD_EXITED || event->si_code == CLD_KILLED ||
+                  event->si_code == CLD_DUMPED;
 
     if (copy == NULL && is_end)
-        pid_list_remove(&supervisor->strangers, news->si_pid);
+        launch_pid_list_remove(&supervisor->strangers, event->si_pid);
     else if (copy == NULL)
         return;
     else if (is_end)
-        note_end(supervisor, copy, news);
-    else if (news->si_code == CLD_STOPPED || news->si_code == CLD_TRAPPED)
+        record_exit(supervisor, copy, event);
+    else if (event->si_code == CLD_STOPPED || event->si_code == CLD_TRAPPED)
         copy->state = COPY_STOPPED;
     else
         copy->state = COPY_CONTINUED;
 }
 
 /* Takes note of all that children did. */
-static void hear_children(struct supervisor *supervisor)
+static void reap_children(struct launch_supervisor *supervisor)
 {
     const int what = WEXITED | WSTOPPED | WCONTINUED | WNOHANG;
-    siginfo_t news;
+    siginfo_t event;
 
     for (;;) {
-        news.si_pid = 0;
-        if (waitid(P_ALL, 0, &news, what) < 0) {
+        event.si_pid = 0;
+        if (waitid(P_ALL, 0, &event, what) < 0) {
             supervisor->has_children = false;
             return;
         }
-        if (news.si_pid == 0)
+        if (event.si_pid == 0)
             break;
-        note_news(supervisor, &news);
+        record_child_event(supervisor, &event);
     }
     supervisor->has_children = supervisor->living > 0 || supervisor->strangers.count == 0 ||
                                descendants_signal(0, &supervisor->strangers) > 0;
 }
 
 /* Whether the commands did not get this signal by themselves. */
-static bool is_for_copies(struct supervisor *supervisor, const struct signalfd_siginfo *signal)
+static bool is_for_copies(struct launch_supervisor *supervisor,
+                          const struct signalfd_siginfo *signal)
 {
     /* From the terminal to its foreground group; but it hangs up on the session's leader alone. */
     if (signal->ssi_code == SI_KERNEL)
@@ -250,9 +252,9 @@ static bool is_for_copies(struct supervisor *supervisor, const struct signalfd_s
     return find_copy(supervisor, (pid_t)signal->ssi_pid) == NULL;
 }
 
-static void pass_on(struct supervisor *supervisor, int signal)
+static void forward_signal(struct launch_supervisor *supervisor, int signal)
 {
-    const struct copy *copy;
+    const struct supervised_copy *copy;
 
     vector_for_each (copy, supervisor) {
         bool has_it = signal == SIGCONT && copy->state == COPY_CONTINUED;
@@ -262,15 +264,15 @@ static void pass_on(struct supervisor *supervisor, int signal)
     }
 }
 
-static bool is_to_end(int signal)
+static bool ends_process(int signal)
 {
     return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
-static void hear_signals(struct supervisor *supervisor)
+static void read_signals(struct launch_supervisor *supervisor)
 {
     struct signalfd_siginfo signal;
-    struct copy *copy;
+    struct supervised_copy *copy;
 
     vector_for_each (copy, supervisor) {
         if (copy->state == COPY_CONTINUED)
@@ -278,41 +280,41 @@ static void hear_signals(struct supervisor *supervisor)
     }
     while (read(supervisor->descriptor, &signal, sizeof(signal)) == sizeof(signal)) {
         /* Children first: what they did may be the answer to the same signal. */
-        hear_children(supervisor);
-        if (is_to_end((int)signal.ssi_signo))
-            supervisor->told_to_end = true;
+        reap_children(supervisor);
+        if (ends_process((int)signal.ssi_signo))
+            supervisor->must_end = true;
         if (signal.ssi_signo != SIGCHLD && is_for_copies(supervisor, &signal))
-            pass_on(supervisor, (int)signal.ssi_signo);
+            forward_signal(supervisor, (int)signal.ssi_signo);
     }
-    hear_children(supervisor);
+    reap_children(supervisor);
 }
 
 /* Stopped processes see SIGTERM once they go on. */
-static void ask_to_end(const struct supervisor *supervisor)
+static void terminate_all(const struct launch_supervisor *supervisor)
 {
     descendants_signal(SIGTERM, &supervisor->strangers);
     descendants_signal(SIGCONT, &supervisor->strangers);
 }
 
 /* Sees to it that force is used by then. */
-static void bring_force(struct supervisor *supervisor, int64_t at)
+static void schedule_kill(struct launch_supervisor *supervisor, int64_t at)
 {
     if (at >= supervisor->force_at)
         return;
     supervisor->force_at = at;
 }
 
-void supervisor_stop(struct supervisor *supervisor, int64_t force_at)
+void launch_supervisor_stop(struct launch_supervisor *supervisor, int64_t force_at)
 {
     bool is_news = !supervisor->stopping;
 
     supervisor->stopping = true;
-    bring_force(supervisor, force_at);
+    schedule_kill(supervisor, force_at);
     if (is_news && supervisor->has_children)
-        ask_to_end(supervisor);
+        terminate_all(supervisor);
 }
 
-void supervisor_set_grace(struct supervisor *supervisor, int64_t nanoseconds)
+void launch_supervisor_set_grace(struct launch_supervisor *supervisor, int64_t nanoseconds)
 {
     supervisor->grace = nanoseconds;
 }
@@ -335,9 +337,9 @@ static bool is_stopped(pid_t pid)
     return fields == NULL || process_stat_state(fields) == 'T' || process_stat_state(fields) == 't';
 }
 
-static bool all_stopped(const struct supervisor *supervisor)
+static bool all_stopped(const struct launch_supervisor *supervisor)
 {
-    const struct copy *copy;
+    const struct supervised_copy *copy;
 
     vector_for_each (copy, supervisor) {
         if (copy->state == COPY_ENDED)
@@ -348,18 +350,18 @@ static bool all_stopped(const struct supervisor *supervisor)
     return supervisor->living > 0;
 }
 
-void supervisor_turn(struct supervisor *supervisor)
+void launch_supervisor_dispatch(struct launch_supervisor *supervisor)
 {
-    hear_signals(supervisor);
+    read_signals(supervisor);
     if (supervisor->has_failed && supervisor->living > 0 && !supervisor->stopping)
-        supervisor_stop(supervisor, after(now(), supervisor->grace));
+        launch_supervisor_stop(supervisor, add_time(monotonic_now(), supervisor->grace));
     if (supervisor->living == 0 && supervisor->has_children && !supervisor->stopping &&
         !supervisor->clearing) {
         supervisor->clearing = true;
-        bring_force(supervisor, after(now(), supervisor->grace));
-        ask_to_end(supervisor);
+        schedule_kill(supervisor, add_time(monotonic_now(), supervisor->grace));
+        terminate_all(supervisor);
     }
-    if (supervisor->has_children && now() >= supervisor->force_at) {
+    if (supervisor->has_children && monotonic_now() >= supervisor->force_at) {
         supervisor->forced = true;
         descendants_signal(SIGKILL, &supervisor->strangers);
     }
@@ -367,24 +369,24 @@ void supervisor_turn(struct supervisor *supervisor)
         kill(getpid(), SIGSTOP);
 }
 
-bool supervisor_was_told_to_end(const struct supervisor *supervisor)
+bool launch_supervisor_must_end(const struct launch_supervisor *supervisor)
 {
-    return supervisor->told_to_end;
+    return supervisor->must_end;
 }
 
-int64_t supervisor_next_time(const struct supervisor *supervisor)
+int64_t launch_supervisor_next_time(const struct launch_supervisor *supervisor)
 {
     if (!supervisor->has_children)
         return INT64_MAX;
-    return supervisor->forced ? after(now(), FORCE_AGAIN) : supervisor->force_at;
+    return supervisor->forced ? add_time(monotonic_now(), FORCE_AGAIN) : supervisor->force_at;
 }
 
-bool supervisor_is_done(const struct supervisor *supervisor)
+bool launch_supervisor_is_done(const struct launch_supervisor *supervisor)
 {
     return !supervisor->has_children;
 }
 
-int supervisor_exit_code(const struct supervisor *supervisor)
+int launch_supervisor_exit_code(const struct launch_supervisor *supervisor)
 {
     return supervisor->exit_code;
 }

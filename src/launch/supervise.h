@@ -35,51 +35,51 @@ struct launch_copy {
 
 /* Copies being run. Only one supervisor in a process, which has one thread and starts no other
  * children meanwhile; those from before are left alone. */
-struct supervisor;
+struct launch_supervisor;
 
 /* Blocks the signals that it passes on, becomes a child subreaper, so that what the commands leave
  * behind is its own, and makes a descriptor of both. Starts nothing yet. */
-int supervisor_create(struct supervisor **ret_supervisor, struct berth_error *error);
+int launch_supervisor_create(struct launch_supervisor **ret_supervisor, struct berth_error *error);
 /* Makes signals what they were; those that came and were not passed on are dropped. Ends nothing
  * that runs. */
-void supervisor_destroy(struct supervisor *supervisor);
+void launch_supervisor_destroy(struct launch_supervisor *supervisor);
 
-/* A descriptor to poll for reading; then supervisor_turn. */
-int supervisor_descriptor(const struct supervisor *supervisor);
+/* A descriptor to poll for reading; then launch_supervisor_dispatch. */
+int launch_supervisor_descriptor(const struct launch_supervisor *supervisor);
 
 /* Starts one copy with the signal mask and dispositions that we were started with, and
  * PR_SET_PDEATHSIG SIGKILL. Fails with BERTH_ERROR_NOT_FOUND (the command is not found: exit code
  * 127), _PERMISSION or _IO (could not be executed: 126), _MEMORY or _LIMIT (no process or
  * descriptor to be had), or _CANCELLED (everything is being stopped); nothing runs then. Returns
  * after the exec. */
-int supervisor_start(struct supervisor *supervisor, const struct launch_copy *copy,
-                     struct berth_error *error);
+int launch_supervisor_start(struct launch_supervisor *supervisor, const struct launch_copy *copy,
+                            struct berth_error *error);
 
 /* Takes note of what happened: children that ended or stopped, signals to pass on. Does not block,
  * but for stopping when all copies have. When a copy fails (a code other than 0) the others are
- * sent SIGTERM, and SIGKILL after `grace` (see supervisor_set_grace). */
-void supervisor_turn(struct supervisor *supervisor);
+ * sent SIGTERM, and SIGKILL after `grace` (see launch_supervisor_set_grace). */
+void launch_supervisor_dispatch(struct launch_supervisor *supervisor);
 
 /* 10 s unless set. */
-void supervisor_set_grace(struct supervisor *supervisor, int64_t nanoseconds);
+void launch_supervisor_set_grace(struct launch_supervisor *supervisor, int64_t nanoseconds);
 
 /* Ends all that runs, for good: SIGTERM (and SIGCONT) to every process below us, SIGKILL at
  * `force_at` (CLOCK_MONOTONIC nanoseconds). A second call can only bring the force nearer. */
-void supervisor_stop(struct supervisor *supervisor, int64_t force_at);
+void launch_supervisor_stop(struct launch_supervisor *supervisor, int64_t force_at);
 
 /* Whether a signal came that ends what does not catch it. */
-bool supervisor_was_told_to_end(const struct supervisor *supervisor);
+bool launch_supervisor_must_end(const struct launch_supervisor *supervisor);
 
-/* When supervisor_turn has something to do by itself (CLOCK_MONOTONIC nanoseconds); INT64_MAX:
- * never. */
-int64_t supervisor_next_time(const struct supervisor *supervisor);
+/* When launch_supervisor_dispatch has something to do by itself (CLOCK_MONOTONIC nanoseconds);
+ * INT64_MAX: never. */
+int64_t launch_supervisor_next_time(const struct launch_supervisor *supervisor);
 
 /* Whether every copy that was started has ended and nobody of their descendants is left. What the
  * copies left behind is ended first: SIGTERM, then SIGKILL after the grace. */
-bool supervisor_is_done(const struct supervisor *supervisor);
+bool launch_supervisor_is_done(const struct launch_supervisor *supervisor);
 
 /* The exit code of the whole, once it is done: that of the first copy that failed, else 0; 128+N
  * for a signal N. */
-int supervisor_exit_code(const struct supervisor *supervisor);
+int launch_supervisor_exit_code(const struct launch_supervisor *supervisor);
 
 #endif

@@ -9,12 +9,12 @@
 
 _Static_assert(DEVICE_TILES_MAX < 32, "tiles are bits of 32");
 
-static uint32_t all_of(uint32_t tiles)
+static uint32_t all_tiles(uint32_t tiles)
 {
     return (UINT32_C(1) << tiles) - 1;
 }
 
-static bool says_nothing(const char *affinity)
+static bool is_no_limit(const char *affinity)
 {
     return affinity == NULL || affinity[strspn(affinity, " \t")] == '\0' ||
            strcmp(affinity, "default") == 0;
@@ -24,7 +24,7 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy)
 {
     return (struct tile_mask){
         .composite = hierarchy != NULL && strcmp(hierarchy, "COMPOSITE") == 0,
-        .list = says_nothing(affinity) ? NULL : affinity,
+        .list = is_no_limit(affinity) ? NULL : affinity,
     };
 }
 
@@ -38,7 +38,7 @@ static uint32_t find_named(const struct tile_mask *mask, const struct mask_named
         if (named->number != place.ordinal)
             return 0;
         if (!named->has_part)
-            return all_of(tiles);
+            return all_tiles(tiles);
         return named->part < tiles ? UINT32_C(1) << named->part : 0;
     }
     if (named->has_part || named->number < place.first_tile ||
@@ -47,7 +47,7 @@ static uint32_t find_named(const struct tile_mask *mask, const struct mask_named
     return UINT32_C(1) << (named->number - place.first_tile);
 }
 
-uint32_t tile_mask_left(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles)
+uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles)
 {
     const char *list = mask->list;
     struct mask_entry entry;
@@ -55,8 +55,8 @@ uint32_t tile_mask_left(const struct tile_mask *mask, struct tiles_place place, 
     uint32_t left = 0;
 
     if (list == NULL)
-        return all_of(tiles);
-    while (left != all_of(tiles) && mask_entry_take(&list, &entry) &&
+        return all_tiles(tiles);
+    while (left != all_tiles(tiles) && mask_entry_next(&list, &entry) &&
            mask_entry_parse(entry, TILE_MARK, &named))
         left |= find_named(mask, &named, place, tiles);
     return left;
@@ -67,7 +67,7 @@ void tile_mask_append(const struct tile_mask *mask, struct tiles_place place, ui
 {
     const char *separator = "";
 
-    if (mask->composite && chosen == all_of(tiles)) {
+    if (mask->composite && chosen == all_tiles(tiles)) {
         text_append_number(out, place.ordinal);
         return;
     }

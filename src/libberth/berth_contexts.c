@@ -38,8 +38,8 @@ static int read_order(struct berth_pool *pool, const struct berth_context_option
 
     if (fork_happened(pool->generation))
         return fork_refuse(error);
-    code = options_read(&order->options, sizeof(order->options), given,
-                        given == NULL ? 0 : given->size, error);
+    code = local_read_options(&order->options, sizeof(order->options), given,
+                              given == NULL ? 0 : given->size, error);
     return code < 0 ? code : check_options(&order->options, error);
 }
 
@@ -53,7 +53,7 @@ static size_t list_slots(struct berth_pool *pool, size_t *slots)
     for (size_t slot = 0; slot < pool->capacity; slot++) {
         struct slot_view view;
 
-        engine_slot(pool->engine, (uint32_t)slot, &view);
+        engine_get_slot(pool->engine, (uint32_t)slot, &view);
         if (view.present && !devices->items[slot].partitioned)
             slots[count++] = slot;
     }
@@ -91,7 +91,7 @@ static int check_slots(const struct berth_pool *pool, const size_t *slots, size_
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted contexts on given devices, found no device given");
     for (size_t i = 0; i < count && code == 0; i++) {
-        code = pool_check_slot(pool, slots[i], error);
+        code = local_pool_check_slot(pool, slots[i], error);
         for (size_t earlier = 0; earlier < i && code == 0; earlier++) {
             if (slots[earlier] == slots[i])
                 code = error_set(error, BERTH_ERROR_INVALID,
@@ -123,7 +123,7 @@ int berth_contexts_of_lease(struct berth_pool *pool, struct berth_lease lease,
     if (code < 0)
         return code;
     if (lease.pool != pool->serial || lease.id == 0)
-        return pool_refuse_lease(lease.id, error);
+        return local_pool_refuse_lease(lease.id, error);
     return context_sets_of_lease(pool, &order, ret_set, error);
 }
 
@@ -135,7 +135,7 @@ int berth_contexts_release(struct berth_pool *pool, struct berth_context_set set
 
 /* ---- Sets ---- */
 
-static struct berth_context handle_of(struct berth_context_set set, struct context_place place)
+static struct berth_context handle_of(struct berth_context_set set, struct context_ref place)
 {
     return (struct berth_context){
         .set = set.id,
@@ -146,8 +146,8 @@ static struct berth_context handle_of(struct berth_context_set set, struct conte
 }
 
 /* Ends a call that found a place, or did not. */
-static int leave_with(struct kept_set *kept, struct berth_context_set set,
-                      struct context_place place, int code, struct berth_context *ret_context)
+static int leave_set(struct kept_set *kept, struct berth_context_set set, struct context_ref place,
+                     int code, struct berth_context *ret_context)
 {
     context_sets_leave(kept);
     if (code == 0)
@@ -171,20 +171,20 @@ int berth_contexts_count(struct berth_pool *pool, struct berth_context_set set,
 int berth_contexts_at(struct berth_pool *pool, struct berth_context_set set, size_t position,
                       struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place = {0};
+    struct context_ref place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_at(kept->set, position, &place, error);
-    return leave_with(kept, set, place, code, ret_context);
+    return leave_set(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_find(struct berth_pool *pool, struct berth_context_set set, const char *id,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place = {0};
+    struct context_ref place = {0};
     struct device_id wanted;
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
@@ -194,7 +194,7 @@ int berth_contexts_find(struct berth_pool *pool, struct berth_context_set set, c
     code = device_id_parse(id, &wanted, error);
     if (code == 0)
         code = context_set_find(kept->set, wanted, &place, error);
-    return leave_with(kept, set, place, code, ret_context);
+    return leave_set(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
@@ -208,7 +208,7 @@ int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
     if (code < 0)
         return code;
     for (size_t i = 0; i < kept->count; i++) {
-        struct context_place place;
+        struct context_ref place;
 
         if (context_set_at(kept->set, i, &place, NULL) < 0)
             continue;
@@ -223,27 +223,27 @@ int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
 int berth_contexts_next(struct berth_pool *pool, struct berth_context_set set,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place = {0};
+    struct context_ref place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_next(kept->set, &place, error);
-    return leave_with(kept, set, place, code, ret_context);
+    return leave_set(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_best(struct berth_pool *pool, struct berth_context_set set, uint64_t bytes,
                         struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place = {0};
+    struct context_ref place = {0};
     struct kept_set *kept;
     int code = context_sets_enter(pool, set, &kept, error);
 
     if (code < 0)
         return code;
     code = context_set_best(kept->set, bytes, &place, error);
-    return leave_with(kept, set, place, code, ret_context);
+    return leave_set(kept, set, place, code, ret_context);
 }
 
 int berth_contexts_describe(struct berth_pool *pool, struct berth_context_set set, char *buffer,
@@ -275,10 +275,11 @@ int berth_contexts_describe(struct berth_pool *pool, struct berth_context_set se
 /* ---- Contexts ---- */
 
 /* Enters a call on the set that a context is of. */
-static int enter(struct berth_pool *pool, struct berth_context context, struct kept_set **ret_kept,
-                 struct context_place *ret_place, struct berth_error *error)
+static int enter_context(struct berth_pool *pool, struct berth_context context,
+                         struct kept_set **ret_kept, struct context_ref *ret_place,
+                         struct berth_error *error)
 {
-    *ret_place = (struct context_place){context.position, context.generation};
+    *ret_place = (struct context_ref){context.position, context.generation};
     return context_sets_enter(
         pool, (struct berth_context_set){.id = context.set, .pool = context.pool}, ret_kept, error);
 }
@@ -287,7 +288,7 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
                        struct berth_context_info *ret_info, struct berth_error *error)
 {
     struct berth_context_info info;
-    struct context_place place;
+    struct context_ref place;
     struct kept_set *kept;
     size_t size = ret_info->size;
     int code;
@@ -295,7 +296,7 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
     if (size < sizeof(size))
         return error_set(error, BERTH_ERROR_INVALID,
                          "info: wanted its size in bytes in `size`, found %zu", size);
-    code = enter(pool, context, &kept, &place, error);
+    code = enter_context(pool, context, &kept, &place, error);
     if (code < 0)
         return code;
     code = context_info(kept->set, place, &info, error);
@@ -305,16 +306,16 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
     if (code < 0)
         return code;
     info.size = size;
-    answer_write(ret_info, size, &info, sizeof(info));
+    local_write_answer(ret_info, size, &info, sizeof(info));
     return 0;
 }
 
 int berth_context_make_current(struct berth_pool *pool, struct berth_context context,
                                struct berth_error *error)
 {
-    struct context_place place;
+    struct context_ref place;
     struct kept_set *kept;
-    int code = enter(pool, context, &kept, &place, error);
+    int code = enter_context(pool, context, &kept, &place, error);
 
     if (code < 0)
         return code;
@@ -328,7 +329,7 @@ int berth_context_make_current(struct berth_pool *pool, struct berth_context con
 int berth_context_current(struct berth_pool *pool, struct berth_context *ret_context,
                           struct berth_error *error)
 {
-    struct context_place place;
+    struct context_ref place;
     struct kept_set *kept;
     int code;
 
@@ -337,7 +338,7 @@ int berth_context_current(struct berth_pool *pool, struct berth_context *ret_con
     if (current.pool != pool->serial)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted the current context, found that this thread made none current");
-    code = enter(pool, current, &kept, &place, error);
+    code = enter_context(pool, current, &kept, &place, error);
     if (code < 0)
         return code;
     code = context_check(kept->set, place, error);
@@ -350,9 +351,9 @@ int berth_context_current(struct berth_pool *pool, struct berth_context *ret_con
 int berth_context_report(struct berth_pool *pool, struct berth_context context, int number,
                          enum berth_fault *ret_fault, struct berth_error *error)
 {
-    struct context_place place;
+    struct context_ref place;
     struct kept_set *kept;
-    int code = enter(pool, context, &kept, &place, error);
+    int code = enter_context(pool, context, &kept, &place, error);
 
     if (code < 0)
         return code;
@@ -364,9 +365,9 @@ int berth_context_report(struct berth_pool *pool, struct berth_context context, 
 int berth_context_rebuild(struct berth_pool *pool, struct berth_context context,
                           struct berth_context *ret_context, struct berth_error *error)
 {
-    struct context_place place, rebuilt;
+    struct context_ref place, rebuilt;
     struct kept_set *kept;
-    int code = enter(pool, context, &kept, &place, error);
+    int code = enter_context(pool, context, &kept, &place, error);
 
     if (code < 0)
         return code;
@@ -382,9 +383,9 @@ int berth_context_rebuild(struct berth_pool *pool, struct berth_context context,
 int berth_context_release(struct berth_pool *pool, struct berth_context context,
                           struct berth_error *error)
 {
-    struct context_place place;
+    struct context_ref place;
     struct kept_set *kept;
-    int code = enter(pool, context, &kept, &place, error);
+    int code = enter_context(pool, context, &kept, &place, error);
 
     if (code < 0)
         return code;

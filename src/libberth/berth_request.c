@@ -14,7 +14,7 @@ int berth_request_create(struct berth_request **ret_request, struct berth_error 
     if (request == NULL)
         return error_set_memory(error);
     request_options_init(&request->options);
-    request->core = request_core_create();
+    request->core = local_request_core_create();
     if (request->core == NULL) {
         free(request);
         return error_set_memory(error);
@@ -27,7 +27,7 @@ int berth_request_create(struct berth_request **ret_request, struct berth_error 
 static void end_core(struct request_core *core)
 {
     atomic_store(&core->ended, true);
-    request_core_release(core);
+    local_request_core_release(core);
 }
 
 void berth_request_destroy(struct berth_request *request)
@@ -67,11 +67,11 @@ int berth_request_set(struct berth_request *request, const char *name, const cha
         return refuse_name(name, error);
     /* What pools have compiled so far is of the request as it was. */
     if (atomic_load(&request->core->references) > 1) {
-        core = request_core_create();
+        core = local_request_core_create();
         if (core == NULL)
             return error_set_memory(error);
     }
-    code = option_give(option, &request->options, value, error);
+    code = option_apply(option, &request->options, value, error);
     if (code < 0) {
         free(core);
         return error_wrap(error, code, "%s", name);

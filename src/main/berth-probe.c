@@ -46,7 +46,7 @@ static bool is_socket(int descriptor)
 int main(int argc, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct root root = {0};
+    struct sysroot root = {0};
     int code;
 
     if (argc > 1)
@@ -58,10 +58,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     signal(SIGPIPE, SIG_IGN);
-    code = root_init(&root, &error);
+    code = sysroot_init(&root, &error);
     if (code == 0)
         code = supervisor_run(STDIN_FILENO, &root, vendor_tables, &error);
-    root_finish(&root);
+    sysroot_finish(&root);
     if (code == 0)
         return 0;
     fprintf(stderr, "berth-probe: %s\n", error.message);

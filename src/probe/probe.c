@@ -39,7 +39,7 @@ int probe_deadline(int64_t *ret_deadline, struct berth_error *error)
     int code;
 
     if (given == NULL || *given == '\0') {
-        *ret_deadline = PROBE_DEADLINE;
+        *ret_deadline = PROBE_DEADLINE_DEFAULT;
         return 0;
     }
     code = probe_deadline_parse(given, ret_deadline, error);
@@ -78,7 +78,7 @@ int probe_start(struct probe *probe, struct berth_error *error)
         close(ends[0]);
         return code;
     }
-    channel_init(&probe->channel, ends[0]);
+    probe_channel_init(&probe->channel, ends[0]);
     probe->is_open = true;
     return 0;
 }
@@ -88,17 +88,17 @@ void probe_finish(struct probe *probe)
     if (probe->is_open) {
         /* A child that was forked meanwhile may have a copy of the descriptor. */
         shutdown(probe->channel.descriptor, SHUT_RDWR);
-        channel_finish(&probe->channel);
+        probe_channel_finish(&probe->channel);
     }
     probe->is_open = false;
 }
 
-static int is_gone(struct berth_error *error)
+static int set_ended_error(struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_IO, "berth-probe: wanted an answer, found that it ended");
 }
 
-int probe_ask(struct probe *probe, struct probe_request *request, struct berth_error *error)
+int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error)
 {
     struct text packet = {0};
     int code;
@@ -106,16 +106,18 @@ int probe_ask(struct probe *probe, struct probe_request *request, struct berth_e
     request->number = ++probe->last_number;
     code = probe_request_encode(request, &packet);
     if (code == 0)
-        code = channel_send(&probe->channel, packet.bytes, packet.length);
+        code = probe_channel_send(&probe->channel, packet.bytes, packet.length);
     text_finish(&packet);
-    return code == 0 ? 0 : code == BERTH_ERROR_MEMORY ? error_set_memory(error) : is_gone(error);
+    return code == 0                    ? 0
+           : code == BERTH_ERROR_MEMORY ? error_set_memory(error)
+                                        : set_ended_error(error);
 }
 
 int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct berth_error *error)
 {
     const unsigned char *bytes;
     size_t length;
-    int code = channel_receive(&probe->channel, &bytes, &length);
+    int code = probe_channel_receive(&probe->channel, &bytes, &length);
 
     if (code == 1) {
         code = probe_answer_decode(bytes, length, ret_answer, error);
@@ -124,18 +126,18 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
     if (code == BERTH_ERROR_MEMORY)
         error_set_memory(error);
     else if (code < 0)
-        is_gone(error);
+        set_ended_error(error);
     return code;
 }
 
 /* Waits for the answer with this number; earlier ones are to requests that were given up. */
-static int await(struct probe *probe, uint64_t number, int64_t until, struct report *ret_report,
-                 struct berth_error *error)
+static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
+                           struct report *ret_report, struct berth_error *error)
 {
     for (;;) {
         struct pollfd waiting = {
             .fd = probe->channel.descriptor,
-            .events = POLLIN | (channel_has_unsent(&probe->channel) ? POLLOUT : 0),
+            .events = POLLIN | (probe_channel_has_unsent(&probe->channel) ? POLLOUT : 0),
         };
         struct probe_answer answer;
         int64_t left = until - clock_now();
@@ -155,13 +157,13 @@ static int await(struct probe *probe, uint64_t number, int64_t until, struct rep
             return error_set(error, BERTH_ERROR_TIMED_OUT,
                              "berth-probe: wanted an answer in time, found none");
         poll(&waiting, 1, (int)((left + 999999) / 1000000));
-        if ((waiting.revents & POLLOUT) != 0 && channel_flush(&probe->channel) < 0)
-            return is_gone(error);
+        if ((waiting.revents & POLLOUT) != 0 && probe_channel_flush(&probe->channel) < 0)
+            return set_ended_error(error);
     }
 }
 
-int probe_look(struct probe *probe, struct probe_request *request, struct report *ret_report,
-               struct berth_error *error)
+int probe_query(struct probe *probe, struct probe_request *request, struct report *ret_report,
+                struct berth_error *error)
 {
     int64_t deadline = (int64_t)request->deadline;
     int code = deadline != 0 ? 0 : probe_deadline(&deadline, error);
@@ -171,10 +173,10 @@ int probe_look(struct probe *probe, struct probe_request *request, struct report
         code = probe_start(probe, error);
     if (code < 0)
         return code;
-    code = probe_ask(probe, request, error);
+    code = probe_send(probe, request, error);
     if (code == 0)
-        code = await(probe, request->number, clock_now() + deadline + PROBE_LENIENCE, ret_report,
-                     error);
+        code = wait_for_answer(probe, request->number,
+                               clock_now() + deadline + PROBE_DEADLINE_GRACE, ret_report, error);
     if (code < 0)
         probe_finish(probe);
     return code;

@@ -15,13 +15,13 @@
 #include "probe/probe_messages.h"
 
 /* The time that a look may take unless BERTH_PROBE_DEADLINE says otherwise: 3 s. */
-#define PROBE_DEADLINE INT64_C(3000000000)
+#define PROBE_DEADLINE_DEFAULT INT64_C(3000000000)
 /* How much later than its deadline an answer may come before the probe counts as lost. */
-#define PROBE_LENIENCE INT64_C(500000000)
+#define PROBE_DEADLINE_GRACE INT64_C(500000000)
 
 /* Zeroed memory is no probe: it was never started. */
 struct probe {
-    struct channel channel;
+    struct probe_channel channel;
     bool is_open;
     uint64_t last_number; /* of the requests */
 };
@@ -35,7 +35,7 @@ int probe_start(struct probe *probe, struct berth_error *error);
 void probe_finish(struct probe *probe);
 
 /* Asks; numbers the request. Fails with BERTH_ERROR_IO or _MEMORY: it is to be started anew. */
-int probe_ask(struct probe *probe, struct probe_request *request, struct berth_error *error);
+int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error);
 
 /* An answer that has come: returns 1 with *ret_answer, whose report the caller finishes; 0 when
  * there is none yet; BERTH_ERROR_IO, _SYNTAX or _MEMORY: it is to be started anew. To be called
@@ -46,11 +46,11 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
  * the request's deadline (0: probe_deadline), or this fails shortly after with
  * BERTH_ERROR_TIMED_OUT; also fails as those above. The probe is finished then. The caller finishes
  * *ret_report, untouched on failure. */
-int probe_look(struct probe *probe, struct probe_request *request, struct report *ret_report,
-               struct berth_error *error);
+int probe_query(struct probe *probe, struct probe_request *request, struct report *ret_report,
+                struct berth_error *error);
 
-/* How long a look may take: BERTH_PROBE_DEADLINE (a duration), or PROBE_DEADLINE. Fails with
- * BERTH_ERROR_SYNTAX or _RANGE (wanted 10 ms to 10 min); *ret_deadline is untouched then. */
+/* How long a look may take: BERTH_PROBE_DEADLINE (a duration), or PROBE_DEADLINE_DEFAULT. Fails
+ * with BERTH_ERROR_SYNTAX or _RANGE (wanted 10 ms to 10 min); *ret_deadline is untouched then. */
 int probe_deadline(int64_t *ret_deadline, struct berth_error *error);
 
 /* The same of a text. */

@@ -13,29 +13,29 @@
 
 enum { LENGTH_SIZE = 4, READ_SIZE = 64 * 1024 };
 
-void channel_init(struct channel *channel, int descriptor)
+void probe_channel_init(struct probe_channel *channel, int descriptor)
 {
-    *channel = (struct channel){.descriptor = descriptor};
+    *channel = (struct probe_channel){.descriptor = descriptor};
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
 
-void channel_finish(struct channel *channel)
+void probe_channel_finish(struct probe_channel *channel)
 {
     if (channel->descriptor >= 0)
         close(channel->descriptor);
     text_finish(&channel->in);
     text_finish(&channel->out);
-    *channel = (struct channel){.descriptor = -1};
+    *channel = (struct probe_channel){.descriptor = -1};
 }
 
-bool channel_has_unsent(const struct channel *channel)
+bool probe_channel_has_unsent(const struct probe_channel *channel)
 {
     return channel->sent < channel->out.length;
 }
 
-int channel_flush(struct channel *channel)
+int probe_channel_flush(struct probe_channel *channel)
 {
-    while (channel_has_unsent(channel)) {
+    while (probe_channel_has_unsent(channel)) {
         ssize_t sent = send(channel->descriptor, channel->out.bytes + channel->sent,
                             channel->out.length - channel->sent, MSG_NOSIGNAL);
 
@@ -51,20 +51,20 @@ int channel_flush(struct channel *channel)
     return 0;
 }
 
-int channel_send(struct channel *channel, const void *bytes, size_t length)
+int probe_channel_send(struct probe_channel *channel, const void *bytes, size_t length)
 {
     unsigned char header[LENGTH_SIZE];
 
-    if (length > CHANNEL_PACKET_MAX)
+    if (length > PROBE_CHANNEL_PACKET_MAX)
         return BERTH_ERROR_LIMIT;
     tagged_put(header, length, sizeof(header));
     text_append_bytes(&channel->out, header, sizeof(header));
     text_append_bytes(&channel->out, bytes, length);
-    return text_failed(&channel->out) ? BERTH_ERROR_MEMORY : channel_flush(channel);
+    return text_failed(&channel->out) ? BERTH_ERROR_MEMORY : probe_channel_flush(channel);
 }
 
 /* Forgets the packet that was handed out. */
-static void drop_taken(struct channel *channel)
+static void drop_packet(struct probe_channel *channel)
 {
     size_t rest = channel->in.length - channel->taken;
 
@@ -77,26 +77,27 @@ static void drop_taken(struct channel *channel)
 }
 
 /* Whether a whole packet is there: 1 with its length, 0, or BERTH_ERROR_LIMIT. */
-static int whole_packet(const struct channel *channel, size_t *ret_length)
+static int find_packet(const struct probe_channel *channel, size_t *ret_length)
 {
     uint64_t length;
 
     if (channel->in.length < LENGTH_SIZE)
         return 0;
     length = tagged_get((const unsigned char *)channel->in.bytes, LENGTH_SIZE);
-    if (length > CHANNEL_PACKET_MAX)
+    if (length > PROBE_CHANNEL_PACKET_MAX)
         return BERTH_ERROR_LIMIT;
     *ret_length = length;
     return channel->in.length - LENGTH_SIZE >= length;
 }
 
-int channel_receive(struct channel *channel, const unsigned char **ret_bytes, size_t *ret_length)
+int probe_channel_receive(struct probe_channel *channel, const unsigned char **ret_bytes,
+                          size_t *ret_length)
 {
     size_t length = 0;
     int code;
 
-    drop_taken(channel);
-    while ((code = whole_packet(channel, &length)) == 0) {
+    drop_packet(channel);
+    while ((code = find_packet(channel, &length)) == 0) {
         char *place = text_place(&channel->in, READ_SIZE);
         ssize_t got;
 

@@ -13,9 +13,9 @@
 #include "base/text/text.h"
 
 /* A longer packet is refused: 64 devices with all that is known of them take some 100 KiB. */
-#define CHANNEL_PACKET_MAX (16 * 1024 * 1024)
+#define PROBE_CHANNEL_PACKET_MAX (16 * 1024 * 1024)
 
-struct channel {
+struct probe_channel {
     int descriptor;
     struct text in; /* what has come of the next packets */
     size_t taken;   /* of that: the packet that was handed out last */
@@ -24,19 +24,20 @@ struct channel {
 };
 
 /* Takes over the descriptor, which is made non-blocking. */
-void channel_init(struct channel *channel, int descriptor);
+void probe_channel_init(struct probe_channel *channel, int descriptor);
 /* Closes the descriptor, if it is not -1. */
-void channel_finish(struct channel *channel);
+void probe_channel_finish(struct probe_channel *channel);
 
-/* Sends a packet, or keeps it until channel_flush. Returns 0, BERTH_ERROR_IO (nobody is at the
- * other end), _LIMIT or _MEMORY. */
-int channel_send(struct channel *channel, const void *bytes, size_t length);
-/* Sends what is kept, as far as there is room. Returns as channel_send. */
-int channel_flush(struct channel *channel);
-bool channel_has_unsent(const struct channel *channel);
+/* Sends a packet, or keeps it until probe_channel_flush. Returns 0, BERTH_ERROR_IO (nobody is at
+ * the other end), _LIMIT or _MEMORY. */
+int probe_channel_send(struct probe_channel *channel, const void *bytes, size_t length);
+/* Sends what is kept, as far as there is room. Returns as probe_channel_send. */
+int probe_channel_flush(struct probe_channel *channel);
+bool probe_channel_has_unsent(const struct probe_channel *channel);
 
 /* The next packet that has come: returns 1 with *ret_bytes, good until the next call; 0 when there
  * is none yet; BERTH_ERROR_IO, _LIMIT (one that is too long) or _MEMORY. */
-int channel_receive(struct channel *channel, const unsigned char **ret_bytes, size_t *ret_length);
+int probe_channel_receive(struct probe_channel *channel, const unsigned char **ret_bytes,
+                          size_t *ret_length);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { DEVICES_MAX = 65536, LINKS_MAX = 1 << 20 };
 
-enum request_tag {
+enum probe_request_tag {
     REQUEST_NUMBER = 1,
     REQUEST_DEADLINE = 2,
     REQUEST_ONLY = 3,

@@ -22,10 +22,10 @@
 #define SEEN_INTERVAL (10 * DURATION_SECOND)
 /* A file that cannot be written is tried again after the first of these, then after twice as long
  * each time. */
-#define RETRY_FIRST (DURATION_SECOND / 5)
-#define RETRY_LAST  (10 * DURATION_SECOND)
+#define RETRY_MIN (DURATION_SECOND / 5)
+#define RETRY_MAX (10 * DURATION_SECOND)
 /* One that somebody else writes is no problem before the pause is as long. */
-#define BUSY_PAUSE (4 * RETRY_FIRST)
+#define BUSY_PAUSE (4 * RETRY_MIN)
 /* How often it is looked for leases that are to be forgotten, and the pause between two steps. */
 #define FORGET_MAX   DURATION_HOUR
 #define FORGET_MIN   DURATION_SECOND
@@ -55,7 +55,7 @@ struct recorder {
 
 /* ---- What the daemon is told ---- */
 
-static void say(const struct recorder *recorder, const char *word, const char *words)
+static void send_line(const struct recorder *recorder, const char *word, const char *words)
 {
     char line[BERTH_ERROR_MESSAGE_SIZE + 32];
     int length = snprintf(line, sizeof(line), "%s%s%s\n", word, *words == '\0' ? "" : " ", words);
@@ -66,22 +66,22 @@ static void say(const struct recorder *recorder, const char *word, const char *w
             ;
 }
 
-static void say_number(const struct recorder *recorder, const char *word, uint64_t number)
+static void send_number(const struct recorder *recorder, const char *word, uint64_t number)
 {
     char digits[24];
 
     snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
-    say(recorder, word, digits);
+    send_line(recorder, word, digits);
 }
 
 /* Nothing can be written for now. */
-static void suffer(struct recorder *recorder, const struct berth_error *error)
+static void handle_failure(struct recorder *recorder, const struct berth_error *error)
 {
     history_record_close(recorder->record);
     recorder->record = NULL;
-    recorder->retry_pause = recorder->retry_pause == 0           ? RETRY_FIRST
-                            : recorder->retry_pause < RETRY_LAST ? 2 * recorder->retry_pause
-                                                                 : RETRY_LAST;
+    recorder->retry_pause = recorder->retry_pause == 0          ? RETRY_MIN
+                            : recorder->retry_pause < RETRY_MAX ? 2 * recorder->retry_pause
+                                                                : RETRY_MAX;
     recorder->retry_at = clock_now() + recorder->retry_pause;
     /* The one of the daemon before is about to end. */
     if (error->code == BERTH_ERROR_BUSY && recorder->retry_pause < BUSY_PAUSE)
@@ -89,14 +89,14 @@ static void suffer(struct recorder *recorder, const struct berth_error *error)
     if (strcmp(recorder->problem, error->message) == 0)
         return;
     snprintf(recorder->problem, sizeof(recorder->problem), "%s", error->message);
-    say(recorder, "problem", recorder->problem);
+    send_line(recorder, "problem", recorder->problem);
 }
 
-static void recover(struct recorder *recorder)
+static void clear_failure(struct recorder *recorder)
 {
     recorder->retry_pause = 0;
     if (recorder->problem[0] != '\0')
-        say(recorder, "good", "");
+        send_line(recorder, "good", "");
     recorder->problem[0] = '\0';
 }
 
@@ -113,7 +113,7 @@ static void open_file(struct recorder *recorder)
     if (history_record_open(settings->file, settings->pool, settings->readers, &recorder->record,
                             &error) < 0) {
         recorder->record = NULL;
-        suffer(recorder, &error);
+        handle_failure(recorder, &error);
         return;
     }
     /* What this file knows is not known yet. */
@@ -195,7 +195,7 @@ static int remember_held(struct recorder *recorder, struct berth_error *error)
     return 0;
 }
 
-static int lose_missing(struct recorder *recorder, struct berth_error *error)
+static int mark_missing_lost(struct recorder *recorder, struct berth_error *error)
 {
     struct berth_error ignored = BERTH_ERROR_INIT;
 
@@ -203,12 +203,13 @@ static int lose_missing(struct recorder *recorder, struct berth_error *error)
         return 0;
     if (remember_held(recorder, &ignored) < 0)
         return error_set_memory(error);
-    return history_record_lose(recorder->record, recorder->held.items, recorder->held.count, error);
+    return history_record_mark_lost(recorder->record, recorder->held.items, recorder->held.count,
+                                    error);
 }
 
 static int write_batch(struct recorder *recorder, struct berth_error *error)
 {
-    struct history_place place = {
+    struct history_position place = {
         .epoch = recorder->follower.epoch,
         .known = recorder->ended_known,
         .seen = clock_now() + recorder->offset,
@@ -223,7 +224,7 @@ static int write_batch(struct recorder *recorder, struct berth_error *error)
             code = put_ended(recorder, ended, error);
     }
     if (code == 0)
-        code = lose_missing(recorder, error);
+        code = mark_missing_lost(recorder, error);
     if (code == 0)
         code = history_record_commit(recorder->record, &place, error);
     if (code == 0)
@@ -232,12 +233,12 @@ static int write_batch(struct recorder *recorder, struct berth_error *error)
 }
 
 /* Writes what there is, as one transaction. */
-static void write_down(struct recorder *recorder)
+static void write_pending(struct recorder *recorder)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t dropped = recorder->backlog.dropped;
 
-    if (recorder->record != NULL && !history_record_is_there(recorder->record)) {
+    if (recorder->record != NULL && !history_record_file_exists(recorder->record)) {
         history_record_close(recorder->record);
         recorder->record = NULL;
         recorder->retry_at = 0;
@@ -246,7 +247,7 @@ static void write_down(struct recorder *recorder)
     if (recorder->record == NULL)
         return;
     if (write_batch(recorder, &error) < 0) {
-        suffer(recorder, &error);
+        handle_failure(recorder, &error);
         return;
     }
     if (recorder->follower.has_view)
@@ -256,16 +257,16 @@ static void write_down(struct recorder *recorder)
     backlog_clear(&recorder->backlog);
     /* Before the daemon has told anything, that is what an earlier one had counted. */
     if (recorder->follower.has_view)
-        say_number(recorder, "known", recorder->ended_known);
+        send_number(recorder, "known", recorder->ended_known);
     if (dropped > 0)
-        say_number(recorder, "missing", dropped);
-    recover(recorder);
+        send_number(recorder, "missing", dropped);
+    clear_failure(recorder);
 }
 
 /* ---- Reading ---- */
 
 /* Takes over what has ended. */
-static void take_ended(struct recorder *recorder)
+static void add_ended(struct recorder *recorder)
 {
     struct follower *follower = &recorder->follower;
     struct wire_ended *ended;
@@ -282,12 +283,12 @@ static void take_ended(struct recorder *recorder)
     follower_forget_ended(follower);
 }
 
-static int take_news(struct recorder *recorder, struct berth_error *error)
+static int receive_updates(struct recorder *recorder, struct berth_error *error)
 {
     struct follower *follower = &recorder->follower;
     int news = follower_step(follower, error);
 
-    take_ended(recorder);
+    add_ended(recorder);
     recorder->ended_known = follower->ended_count;
     if (news <= 0)
         return news;
@@ -306,7 +307,7 @@ static int64_t forget_interval(const struct recorder *recorder)
 }
 
 /* A step of it: the daemon may have something to tell meanwhile. */
-static void forget(struct recorder *recorder)
+static void delete_old(struct recorder *recorder)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int64_t now = clock_now();
@@ -314,10 +315,10 @@ static void forget(struct recorder *recorder)
 
     if (recorder->record == NULL || now < recorder->forget_at)
         return;
-    if (history_record_forget(recorder->record,
-                              clock_read(CLOCK_REALTIME) - recorder->settings->keep, &more,
-                              &error) < 0)
-        suffer(recorder, &error);
+    if (history_record_delete_old(recorder->record,
+                                  clock_read(CLOCK_REALTIME) - recorder->settings->keep, &more,
+                                  &error) < 0)
+        handle_failure(recorder, &error);
     recorder->forget_at = now + (more ? FORGET_PAUSE : forget_interval(recorder));
 }
 
@@ -337,7 +338,7 @@ static int64_t earlier(int64_t one, int64_t other)
 }
 
 /* How long there is nothing to do. */
-static int64_t wait_of(const struct recorder *recorder)
+static int64_t wait_time(const struct recorder *recorder)
 {
     int64_t now = clock_now();
     int64_t wait = follower_wait(&recorder->follower);
@@ -351,7 +352,7 @@ static int64_t wait_of(const struct recorder *recorder)
     return wait < 0 ? 0 : earlier(wait, POLL_MAX);
 }
 
-static int go_on(struct recorder *recorder, struct berth_error *error)
+static int run_loop(struct recorder *recorder, struct berth_error *error)
 {
     for (;;) {
         struct pollfd waiting = {
@@ -360,20 +361,20 @@ static int go_on(struct recorder *recorder, struct berth_error *error)
         };
         int code;
 
-        if (poll(&waiting, 1, (int)(wait_of(recorder) / 1000000) + 1) < 0 && errno != EINTR)
+        if (poll(&waiting, 1, (int)(wait_time(recorder) / 1000000) + 1) < 0 && errno != EINTR)
             return error_set_errno(error, errno, "poll");
-        code = take_news(recorder, error);
+        code = receive_updates(recorder, error);
         if (code < 0)
             return code;
         if (is_due(recorder))
-            write_down(recorder);
-        forget(recorder);
+            write_pending(recorder);
+        delete_old(recorder);
     }
 }
 
-static int follow(struct recorder *recorder, struct berth_error *error)
+static int follow_daemon(struct recorder *recorder, struct berth_error *error)
 {
-    struct history_place place = {0};
+    struct history_position place = {0};
     struct follow_settings wanted = {
         .kinds = WIRE_NEWS_LEASE,
         .interval = NEWS_INTERVAL,
@@ -383,20 +384,20 @@ static int follow(struct recorder *recorder, struct berth_error *error)
     int code;
 
     if (recorder->record != NULL)
-        place = history_record_place(recorder->record);
+        place = history_record_position(recorder->record);
     wanted.epoch = place.epoch;
     wanted.ended_known = place.known;
     recorder->ended_known = place.known;
     code = follower_open_on(&recorder->follower, recorder->settings->connection, &wanted, error);
     if (code < 0)
         return code;
-    code = go_on(recorder, error);
+    code = run_loop(recorder, error);
     /* The daemon is gone; that is no failure of ours. */
     if (recorder->follower.session.socket < 0 || code == BERTH_ERROR_IO)
         code = 0;
     recorder->retry_at = 0;
     recorder->has_changed = true;
-    write_down(recorder);
+    write_pending(recorder);
     if (code == 0 && recorder->backlog.count > 0)
         code = error_set(error, BERTH_ERROR_IO, "%zu leases could not be written: %s",
                          recorder->backlog.count, recorder->problem);
@@ -413,7 +414,7 @@ int recorder_run(const struct recorder_settings *settings, struct berth_error *e
     int code;
 
     open_file(&recorder);
-    code = follow(&recorder, error);
+    code = follow_daemon(&recorder, error);
     history_record_close(recorder.record);
     backlog_clear(&recorder.backlog);
     vector_finish(&recorder.held);

@@ -19,7 +19,8 @@ static void shuffle(struct sim_random *random, uint32_t *items, size_t count)
 }
 
 /* The pods of the trace, shuffled. */
-static int begin(const struct trace *trace, struct sim_random *random, struct arrivals *arrivals)
+static int shuffle_pods(const struct pod_trace *trace, struct sim_random *random,
+                        struct arrivals *arrivals)
 {
     if (vector_reserve(arrivals, trace->pods.count) < 0)
         return BERTH_ERROR_MEMORY;
@@ -30,8 +31,8 @@ static int begin(const struct trace *trace, struct sim_random *random, struct ar
 }
 
 /* Cuts the arrivals where the demand is reached, or draws more of them until it is. */
-static int fill(const struct trace *trace, struct sim_random *random, uint64_t demand,
-                struct arrivals *arrivals)
+static int fill_demand(const struct pod_trace *trace, struct sim_random *random, uint64_t demand,
+                       struct arrivals *arrivals)
 {
     uint64_t wanted = 0;
 
@@ -43,14 +44,14 @@ static int fill(const struct trace *trace, struct sim_random *random, uint64_t d
                 return BERTH_ERROR_MEMORY;
             *added = trace->pods.items[sim_random_below(random, trace->pods.count)];
         }
-        wanted += trace_demand(&trace->kinds.items[arrivals->items[i]]);
+        wanted += pod_trace_demand(&trace->kinds.items[arrivals->items[i]]);
         if (wanted >= demand)
             arrivals->count = i + 1;
     }
     return 0;
 }
 
-static int order_nodes(const struct trace *trace, struct sim_random *random,
+static int order_nodes(const struct pod_trace *trace, struct sim_random *random,
                        struct arrivals *arrivals)
 {
     arrivals->order = calloc(trace->nodes.count, sizeof(*arrivals->order));
@@ -62,15 +63,15 @@ static int order_nodes(const struct trace *trace, struct sim_random *random,
     return 0;
 }
 
-int arrivals_draw(const struct trace *trace, uint64_t seed, uint64_t demand,
+int arrivals_draw(const struct pod_trace *trace, uint64_t seed, uint64_t demand,
                   struct arrivals *ret_arrivals, struct berth_error *error)
 {
     struct sim_random random = {seed};
     struct arrivals arrivals = {0};
-    int code = begin(trace, &random, &arrivals);
+    int code = shuffle_pods(trace, &random, &arrivals);
 
     if (code == 0)
-        code = fill(trace, &random, demand, &arrivals);
+        code = fill_demand(trace, &random, demand, &arrivals);
     if (code == 0)
         code = order_nodes(trace, &random, &arrivals);
     if (code < 0) {

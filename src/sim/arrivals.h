@@ -19,7 +19,7 @@ struct arrivals {
 
 /* The arrivals up to the first by which `demand` thousandths of GPUs or more are wanted; the same
  * for the same seed and trace. Fails with BERTH_ERROR_MEMORY; *ret_arrivals is untouched then. */
-int arrivals_draw(const struct trace *trace, uint64_t seed, uint64_t demand,
+int arrivals_draw(const struct pod_trace *trace, uint64_t seed, uint64_t demand,
                   struct arrivals *ret_arrivals, struct berth_error *error);
 void arrivals_finish(struct arrivals *arrivals);
 

@@ -19,15 +19,15 @@ struct fragmentation_host {
 };
 
 /* All that is free on the host's devices, in thousandths. Fills `left` in by device. */
-static uint64_t look(const struct engine *engine, const struct fragmentation_host *host,
-                     uint32_t *left)
+static uint64_t measure_free(const struct engine *engine, const struct fragmentation_host *host,
+                             uint32_t *left)
 {
     uint64_t free = 0;
 
     for (uint32_t i = 0; i < host->count; i++) {
         struct slot_view view;
 
-        engine_slot(engine, host->first + i, &view);
+        engine_get_slot(engine, host->first + i, &view);
         left[i] = (SHARE_WHOLE - view.share_used) / SHARE_UNIT;
         free += left[i];
     }
@@ -35,8 +35,8 @@ static uint64_t look(const struct engine *engine, const struct fragmentation_hos
 }
 
 /* What one usual pod could use of what is free; 0: it does not fit. */
-static uint64_t usable(const struct trace_kind *kind, const struct fragmentation_host *host,
-                       const uint32_t *left)
+static uint64_t usable_by_kind(const struct trace_kind *kind, const struct fragmentation_host *host,
+                               const uint32_t *left)
 {
     uint64_t sum = 0;
     uint32_t fitting = 0;
@@ -53,13 +53,13 @@ static uint64_t usable(const struct trace_kind *kind, const struct fragmentation
 }
 
 /* The host's part of the total. */
-static uint64_t measure(const struct fragmentation *fragmentation,
-                        const struct fragmentation_host *host)
+static uint64_t measure_host(const struct fragmentation *fragmentation,
+                             const struct fragmentation_host *host)
 {
-    const struct typical *typical = fragmentation->typical;
+    const struct typical_pods *typical = fragmentation->typical;
     const bool *accepts = fragmentation->accepts + host->model * typical->count;
     uint32_t *left = fragmentation->left;
-    uint64_t free = look(fragmentation->engine, host, left);
+    uint64_t free = measure_free(fragmentation->engine, host, left);
     uint64_t part = free * typical->pods;
 
     if (free == 0)
@@ -68,7 +68,7 @@ static uint64_t measure(const struct fragmentation *fragmentation,
         const struct trace_kind *kind = &typical->items[i];
 
         if (accepts[i])
-            part -= usable(kind, host, left) * kind->pods;
+            part -= usable_by_kind(kind, host, left) * kind->pods;
     }
     return part;
 }
@@ -111,12 +111,13 @@ static int add_devices(struct fragmentation *fragmentation, const struct machine
 }
 
 /* Which models a usual kind of pod accepts, by the filter that the engine has. */
-static int judge_models(struct fragmentation *fragmentation, size_t kind, struct berth_error *error)
+static int find_accepted_models(struct fragmentation *fragmentation, size_t kind,
+                                struct berth_error *error)
 {
-    const struct typical *typical = fragmentation->typical;
+    const struct typical_pods *typical = fragmentation->typical;
     const struct filter_terms terms = {.time_slice_tenants = TRACE_WHOLE, .share = SHARE_WHOLE};
     struct request request;
-    int code = trace_request(&typical->items[kind], &request, error);
+    int code = pod_trace_build_request(&typical->items[kind], &request, error);
 
     if (code < 0)
         return code;
@@ -127,7 +128,7 @@ static int judge_models(struct fragmentation *fragmentation, size_t kind, struct
     return 0;
 }
 
-static int fill(struct fragmentation *fragmentation, struct berth_error *error)
+static int fill_tables(struct fragmentation *fragmentation, struct berth_error *error)
 {
     const struct machine *machine = engine_machine(fragmentation->engine);
     size_t kinds = fragmentation->typical->count;
@@ -144,7 +145,7 @@ static int fill(struct fragmentation *fragmentation, struct berth_error *error)
         return error_set_memory(error);
     for (size_t i = 0; i < kinds && code == 0; i++) {
         if (fragmentation->typical->items[i].gpus > 0)
-            code = judge_models(fragmentation, i, error);
+            code = find_accepted_models(fragmentation, i, error);
     }
     for (uint32_t i = 0; i < machine->hosts.count; i++) {
         fragmentation->hosts[i].cpus = machine->hosts.items[i].cpus.value;
@@ -153,11 +154,11 @@ static int fill(struct fragmentation *fragmentation, struct berth_error *error)
     return code;
 }
 
-int fragmentation_init(const struct engine *engine, const struct typical *typical,
+int fragmentation_init(const struct engine *engine, const struct typical_pods *typical,
                        struct fragmentation *ret_fragmentation, struct berth_error *error)
 {
     struct fragmentation fragmentation = {.engine = engine, .typical = typical};
-    int code = fill(&fragmentation, error);
+    int code = fill_tables(&fragmentation, error);
 
     if (code < 0) {
         fragmentation_finish(&fragmentation);
@@ -197,7 +198,7 @@ double fragmentation_measure(struct fragmentation *fragmentation)
         struct fragmentation_host *host = &fragmentation->hosts[*changed];
 
         fragmentation->total -= host->part;
-        host->part = measure(fragmentation, host);
+        host->part = measure_host(fragmentation, host);
         fragmentation->total += host->part;
         host->changed = false;
     }

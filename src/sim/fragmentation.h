@@ -19,7 +19,7 @@
 struct fragmentation_host;
 
 struct fragmentation {
-    const struct typical *typical;
+    const struct typical_pods *typical;
     const struct engine *engine;
     struct fragmentation_host *hosts; /* by number */
     struct {
@@ -34,8 +34,8 @@ struct fragmentation {
 };
 
 /* Begins with an empty cluster. Engine and kinds must outlast it. Fails with BERTH_ERROR_MEMORY or
- * as trace_request; *ret_fragmentation is untouched then. */
-int fragmentation_init(const struct engine *engine, const struct typical *typical,
+ * as pod_trace_build_request; *ret_fragmentation is untouched then. */
+int fragmentation_init(const struct engine *engine, const struct typical_pods *typical,
                        struct fragmentation *ret_fragmentation, struct berth_error *error);
 void fragmentation_finish(struct fragmentation *fragmentation);
 

@@ -11,9 +11,9 @@
 #include "model/request.h"
 #include "sim/trace_csv.h"
 
-enum column { COLUMN_TIMESTAMP, COLUMN_DURATION, COLUMN_GPUS };
+enum job_column { COLUMN_TIMESTAMP, COLUMN_DURATION, COLUMN_GPUS };
 
-static const struct csv_column columns[] = {
+static const struct trace_csv_column columns[] = {
     [COLUMN_TIMESTAMP] = {.name = "timestamp"},
     [COLUMN_DURATION] = {.name = "duration"},
     [COLUMN_GPUS] = {.name = "num_gpus"},
@@ -34,48 +34,48 @@ static bool read_date(const char *string, int64_t *ret_time)
         return false;
     there = given;
     seconds = timegm(&there); /* which puts right what there is not */
-    if (seconds < 0 || seconds > JOB_ARRIVAL_LATEST || there.tm_mday != given.tm_mday ||
+    if (seconds < 0 || seconds > JOB_ARRIVAL_MAX || there.tm_mday != given.tm_mday ||
         there.tm_sec != given.tm_sec)
         return false;
     *ret_time = (int64_t)seconds * DURATION_SECOND;
     return true;
 }
 
-static int read_arrival(const struct csv *csv, int64_t *ret_time, struct berth_error *error)
+static int read_arrival(const struct trace_csv *csv, int64_t *ret_time, struct berth_error *error)
 {
-    const char *string = csv_text(csv, COLUMN_TIMESTAMP);
+    const char *string = trace_csv_text(csv, COLUMN_TIMESTAMP);
     uint64_t time;
     int code;
 
     if (strchr(string, '-') == NULL) {
-        code = csv_decimal(csv, COLUMN_TIMESTAMP, SECOND_DECIMALS,
-                           (uint64_t)JOB_ARRIVAL_LATEST * DURATION_SECOND, &time, error);
+        code = trace_csv_decimal(csv, COLUMN_TIMESTAMP, SECOND_DECIMALS,
+                                 (uint64_t)JOB_ARRIVAL_MAX * DURATION_SECOND, &time, error);
         if (code == 0)
             *ret_time = (int64_t)time;
         return code;
     }
     if (read_date(string, ret_time))
         return 0;
-    return csv_fail(csv, error, "timestamp: wanted a time (2017-10-09 07:01:55), found '%s'",
-                    string);
+    return trace_csv_fail(csv, error, "timestamp: wanted a time (2017-10-09 07:01:55), found '%s'",
+                          string);
 }
 
-static int read_job(const struct csv *csv, struct job *job, struct berth_error *error)
+static int read_job(const struct trace_csv *csv, struct trace_job *job, struct berth_error *error)
 {
     uint64_t duration = 0;
     uint64_t gpus = 0;
     int code = read_arrival(csv, &job->arrival, error);
 
     if (code == 0)
-        code = csv_decimal(csv, COLUMN_DURATION, SECOND_DECIMALS,
-                           (uint64_t)JOB_SECONDS_MAX * DURATION_SECOND, &duration, error);
+        code = trace_csv_decimal(csv, COLUMN_DURATION, SECOND_DECIMALS,
+                                 (uint64_t)JOB_SECONDS_MAX * DURATION_SECOND, &duration, error);
     if (code == 0)
-        code = csv_number(csv, COLUMN_GPUS, 1, REQUEST_COUNT_MAX, &gpus, error);
+        code = trace_csv_number(csv, COLUMN_GPUS, 1, REQUEST_COUNT_MAX, &gpus, error);
     if (code < 0)
         return code;
     if (duration == 0)
-        return csv_fail(csv, error, "duration: wanted a job that takes time, found '%s'",
-                        csv_text(csv, COLUMN_DURATION));
+        return trace_csv_fail(csv, error, "duration: wanted a job that takes time, found '%s'",
+                              trace_csv_text(csv, COLUMN_DURATION));
     job->duration = (int64_t)duration;
     job->gpus = (uint32_t)gpus;
     job->line = (uint32_t)csv->line;
@@ -84,20 +84,20 @@ static int read_job(const struct csv *csv, struct job *job, struct berth_error *
 
 static int compare_jobs(const void *one, const void *other)
 {
-    const struct job *first = one;
-    const struct job *second = other;
+    const struct trace_job *first = one;
+    const struct trace_job *second = other;
 
     if (first->arrival != second->arrival)
         return first->arrival < second->arrival ? -1 : 1;
     return (first->line > second->line) - (first->line < second->line);
 }
 
-static int read_all(struct csv *csv, struct job_list *jobs, struct berth_error *error)
+static int read_jobs(struct trace_csv *csv, struct job_list *jobs, struct berth_error *error)
 {
     int code;
 
-    while ((code = csv_next(csv, error)) > 0) {
-        struct job *job = vector_append(jobs);
+    while ((code = trace_csv_next(csv, error)) > 0) {
+        struct trace_job *job = vector_append(jobs);
 
         if (job == NULL)
             return error_set_memory(error);
@@ -106,19 +106,19 @@ static int read_all(struct csv *csv, struct job_list *jobs, struct berth_error *
             return code;
     }
     if (code == 0 && jobs->count == 0)
-        return csv_fail(csv, error, "wanted jobs below the header, found none");
+        return trace_csv_fail(csv, error, "wanted jobs below the header, found none");
     return code;
 }
 
-int jobs_read(const char *path, struct job_list *ret_jobs, struct berth_error *error)
+int job_trace_read(const char *path, struct job_list *ret_jobs, struct berth_error *error)
 {
     struct job_list jobs = {0};
-    struct csv csv = {0};
-    int code = csv_open(path, columns, COUNT(columns), &csv, error);
+    struct trace_csv csv = {0};
+    int code = trace_csv_open(path, columns, COUNT(columns), &csv, error);
 
     if (code == 0)
-        code = read_all(&csv, &jobs, error);
-    csv_finish(&csv);
+        code = read_jobs(&csv, &jobs, error);
+    trace_csv_finish(&csv);
     if (code < 0) {
         vector_finish(&jobs);
         return code;

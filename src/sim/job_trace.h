@@ -13,10 +13,10 @@
 #include "base/vector.h"
 
 /* More than any trace has: seconds of a job, and of a time. Sums of all waits have to fit. */
-#define JOB_SECONDS_MAX    1000000000
-#define JOB_ARRIVAL_LATEST 4000000000
+#define JOB_SECONDS_MAX 1000000000
+#define JOB_ARRIVAL_MAX 4000000000
 
-struct job {
+struct trace_job {
     int64_t arrival;  /* nanoseconds */
     int64_t duration; /* nanoseconds, at least 1 */
     uint32_t gpus;    /* at least 1 */
@@ -24,11 +24,11 @@ struct job {
 };
 
 struct job_list {
-    VECTOR_OF(struct job); /* as they come; of those that come at once as the file has them */
+    VECTOR_OF(struct trace_job); /* as they come; of those that come at once as the file has them */
 };
 
-/* Reads a trace. Fails as csv_open does, or with BERTH_ERROR_INVALID and FILE:LINE; *ret_jobs is
- * untouched then. A file without jobs is refused. The caller finishes the list. */
-int jobs_read(const char *path, struct job_list *ret_jobs, struct berth_error *error);
+/* Reads a trace. Fails as trace_csv_open does, or with BERTH_ERROR_INVALID and FILE:LINE; *ret_jobs
+ * is untouched then. A file without jobs is refused. The caller finishes the list. */
+int job_trace_read(const char *path, struct job_list *ret_jobs, struct berth_error *error);
 
 #endif

@@ -91,13 +91,13 @@ static void append_escaped(struct text *out, const char *string)
 }
 
 /* Where a demand is, from the left, and what is given out, from the top. */
-static double across(const struct window *window, uint32_t percent)
+static double x_position(const struct window *window, uint32_t percent)
 {
     return LEFT + (double)(RIGHT - LEFT) * (percent - window->demand_first) /
                       (window->demand_last - window->demand_first);
 }
 
-static double down(const struct window *window, double percent)
+static double y_position(const struct window *window, double percent)
 {
     return BOTTOM - (BOTTOM - TOP) * (percent - window->allocated_first) /
                         (window->allocated_last - window->allocated_first);
@@ -114,7 +114,7 @@ static uint32_t last_demand(const struct place_series *series)
     int64_t mean;
 
     for (uint32_t percent = PLACE_PERCENT_MAX; percent > 0; percent--) {
-        if (place_mean(series, place_allocated, percent, &mean))
+        if (place_report_mean(series, place_replay_allocated, percent, &mean))
             return percent;
     }
     return 0;
@@ -128,7 +128,7 @@ static uint32_t allocated_min(const struct place_report *report, const struct wi
 
     vector_for_each (series, &report->series) {
         for (uint32_t percent = window->demand_first; percent <= window->demand_last; percent++) {
-            if (place_mean(series, place_allocated, percent, &mean) && mean < min)
+            if (place_report_mean(series, place_replay_allocated, percent, &mean) && mean < min)
                 min = mean;
         }
     }
@@ -172,7 +172,7 @@ static void append_grid(const struct window *window, struct text *out)
     uint32_t step = grid_step(window->allocated_first, window->allocated_last, 10);
 
     for (uint32_t at = window->allocated_first; at <= window->allocated_last; at += step) {
-        double y = down(window, at);
+        double y = y_position(window, at);
 
         text_append_format(out,
                            "<line class=\"%s\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n",
@@ -184,7 +184,7 @@ static void append_grid(const struct window *window, struct text *out)
     }
     step = grid_step(window->demand_first, window->demand_last, 14);
     for (uint32_t at = window->demand_first; at <= window->demand_last; at += step) {
-        double x = across(window, at);
+        double x = x_position(window, at);
 
         text_append_format(out,
                            "<line class=\"axis\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>\n",
@@ -197,7 +197,7 @@ static void append_grid(const struct window *window, struct text *out)
 }
 
 /* Where a policy would be that never dropped a pod. */
-static void append_asked(const struct window *window, struct text *out)
+static void append_requested(const struct window *window, struct text *out)
 {
     uint32_t first = window->demand_first > window->allocated_first ? window->demand_first
                                                                     : window->allocated_first;
@@ -205,8 +205,9 @@ static void append_asked(const struct window *window, struct text *out)
 
     if (first >= last)
         return;
-    text_append_format(out, "<path class=\"asked\" d=\"M%.1f %.1fL%.1f %.1f", across(window, first),
-                       down(window, first), across(window, last), down(window, last));
+    text_append_format(out, "<path class=\"asked\" d=\"M%.1f %.1fL%.1f %.1f",
+                       x_position(window, first), y_position(window, first),
+                       x_position(window, last), y_position(window, last));
     if (window->demand_last > last)
         text_append_format(out, "H%d", RIGHT);
     text_append(out, "\"/>\n");
@@ -234,7 +235,7 @@ static void append_heading(const struct place_report *report, struct text *out)
     append_escaped(out, report->name);
     text_append_format(out, ": %zu nodes, %" PRIu64 " GPUs, ", report->trace->nodes.count,
                        report->trace->capacity / TRACE_WHOLE);
-    place_describe_seeds(report, out);
+    place_report_describe_seeds(report, out);
     text_append(out, "</text>\n");
 }
 
@@ -269,10 +270,10 @@ static void append_line(const struct place_report *report, size_t number,
     append_stroke(number, out);
     text_append(out, " points=\"");
     for (uint32_t percent = window->demand_first; percent <= window->demand_last; percent++) {
-        if (!place_mean(series, place_allocated, percent, &mean))
+        if (!place_report_mean(series, place_replay_allocated, percent, &mean))
             continue;
-        text_append_format(out, "%s%.1f,%.1f", first ? "" : " ", across(window, percent),
-                           down(window, percent_of(mean)));
+        text_append_format(out, "%s%.1f,%.1f", first ? "" : " ", x_position(window, percent),
+                           y_position(window, percent_of(mean)));
         first = false;
     }
     text_append(out, "\"><title>");
@@ -339,9 +340,9 @@ static void append_labels(const struct place_report *report, const struct window
         const struct place_series *series = &report->series.items[i];
         int64_t mean = 0;
 
-        place_mean(series, place_allocated, last_demand(series), &mean);
+        place_report_mean(series, place_replay_allocated, last_demand(series), &mean);
         labels[i] = (struct label){.series = i, .value = mean};
-        labels[i].end = down(window, percent_of(mean));
+        labels[i].end = y_position(window, percent_of(mean));
     }
     qsort(labels, count, sizeof(*labels), compare_labels);
     spread_labels(labels, count);
@@ -350,14 +351,14 @@ static void append_labels(const struct place_report *report, const struct window
     free(labels);
 }
 
-void place_write_chart(const struct place_report *report, struct text *out)
+void place_report_write_chart(const struct place_report *report, struct text *out)
 {
     struct window window = find_window(report);
 
     append_heading(report, out);
     append_grid(&window, out);
     append_axes(out);
-    append_asked(&window, out);
+    append_requested(&window, out);
     for (size_t i = 0; i < report->series.count; i++)
         append_line(report, i, &window, out);
     append_labels(report, &window, out);

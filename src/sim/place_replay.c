@@ -19,7 +19,7 @@ enum { PROGRESS_STEP = 1024 };
 #define WHOLE 1e6
 
 /* A replay that is under way. */
-struct replay {
+struct place_replay {
     const struct place_settings *settings;
     struct arrivals arrivals;
     struct engine *engine;
@@ -31,7 +31,7 @@ struct replay {
 };
 
 /* The engine may give a device to as many as can have a part of it. */
-static int create_engine(struct replay *replay, struct berth_error *error)
+static int create_engine(struct place_replay *replay, struct berth_error *error)
 {
     const struct place_settings *settings = replay->settings;
     const struct engine_settings rules = {
@@ -39,7 +39,7 @@ static int create_engine(struct replay *replay, struct berth_error *error)
         .seed = settings->seed,
     };
     struct machine machine = {0};
-    int code = trace_machine(
+    int code = pod_trace_build_machine(
         settings->trace, settings->shuffled_ties ? replay->arrivals.order : NULL, &machine, error);
 
     if (code == 0)
@@ -49,9 +49,9 @@ static int create_engine(struct replay *replay, struct berth_error *error)
 }
 
 /* Tells the engine what is usually asked for. */
-static int expect(struct replay *replay, struct berth_error *error)
+static int set_expected_requests(struct place_replay *replay, struct berth_error *error)
 {
-    const struct typical *typical = replay->settings->typical;
+    const struct typical_pods *typical = replay->settings->typical;
     struct request *requests = calloc(typical->count, sizeof(*requests));
     uint32_t *weights = calloc(typical->count, sizeof(*weights));
     int code = 0;
@@ -62,7 +62,7 @@ static int expect(struct replay *replay, struct berth_error *error)
         code = BERTH_ERROR_MEMORY;
     }
     while (made < typical->count && code == 0) {
-        code = trace_request(&typical->items[made], &requests[made], error);
+        code = pod_trace_build_request(&typical->items[made], &requests[made], error);
         if (code == 0)
             weights[made] = typical->items[made].pods;
         made += code == 0;
@@ -76,12 +76,13 @@ static int expect(struct replay *replay, struct berth_error *error)
     return code;
 }
 
-static int open_request(struct replay *replay, size_t kind, const struct policy *policy,
+static int open_request(struct place_replay *replay, size_t kind, const struct policy *policy,
                         struct berth_error *error)
 {
     static const struct party nobody;
     struct request request;
-    int code = trace_request(&replay->settings->trace->kinds.items[kind], &request, error);
+    int code =
+        pod_trace_build_request(&replay->settings->trace->kinds.items[kind], &request, error);
 
     if (code < 0)
         return code;
@@ -91,7 +92,7 @@ static int open_request(struct replay *replay, size_t kind, const struct policy 
     return code;
 }
 
-static int open_requests(struct replay *replay, struct berth_error *error)
+static int open_requests(struct place_replay *replay, struct berth_error *error)
 {
     size_t kinds = replay->settings->trace->kinds.count;
     const struct policy *policy;
@@ -105,7 +106,7 @@ static int open_requests(struct replay *replay, struct berth_error *error)
     return code;
 }
 
-static void finish(struct replay *replay)
+static void finish_replay(struct place_replay *replay)
 {
     size_t kinds = replay->settings->trace->kinds.count;
 
@@ -123,9 +124,9 @@ static void finish(struct replay *replay)
 
 /* Lets the engine decide about one pod. Returns CLAIM_GRANTED with the host that it went to,
  * CLAIM_WAITS or an error. */
-static int decide(struct replay *replay, const struct trace_kind *kind,
-                  struct engine_request *request, int64_t *ret_duration, uint32_t *ret_host,
-                  struct berth_error *error)
+static int decide_pod(struct place_replay *replay, const struct trace_kind *kind,
+                      struct engine_request *request, int64_t *ret_duration, uint32_t *ret_host,
+                      struct berth_error *error)
 {
     struct lease_view view;
     uint64_t lease = 0;
@@ -134,7 +135,7 @@ static int decide(struct replay *replay, const struct trace_kind *kind,
                                : engine_try(replay->engine, request, &lease, error);
 
     *ret_duration = clock_now() - begin;
-    if (code == CLAIM_GRANTED && kind->gpus > 0 && engine_lease(replay->engine, lease, &view))
+    if (code == CLAIM_GRANTED && kind->gpus > 0 && engine_get_lease(replay->engine, lease, &view))
         *ret_host = engine_machine(replay->engine)->devices.items[view.slots[0]].host;
     /* More than any node has: nobody waits for that either. */
     return code == BERTH_ERROR_IMPOSSIBLE ? CLAIM_WAITS : code;
@@ -154,7 +155,7 @@ static bool is_point(uint32_t percent)
     return false;
 }
 
-static void take_sample(struct replay *replay, struct place_run *run)
+static void take_sample(struct place_replay *replay, struct place_run *run)
 {
     uint32_t percent = round_percent(replay->arrived, run->capacity);
     struct place_sample *sample;
@@ -168,20 +169,20 @@ static void take_sample(struct replay *replay, struct place_run *run)
         sample->fragmented += fragmentation_measure(&replay->fragmentation);
 }
 
-static int arrive(struct replay *replay, size_t position, struct place_run *run,
-                  struct berth_error *error)
+static int place_arrival(struct place_replay *replay, size_t position, struct place_run *run,
+                         struct berth_error *error)
 {
     uint32_t number = replay->arrivals.items[position];
     const struct trace_kind *kind = &replay->settings->trace->kinds.items[number];
     uint32_t host = 0;
-    int code =
-        decide(replay, kind, replay->requests[number], &replay->durations[position], &host, error);
+    int code = decide_pod(replay, kind, replay->requests[number], &replay->durations[position],
+                          &host, error);
 
     if (code < 0)
         return code;
-    replay->arrived += trace_demand(kind);
+    replay->arrived += pod_trace_demand(kind);
     if (code == CLAIM_GRANTED) {
-        replay->allocated += trace_demand(kind);
+        replay->allocated += pod_trace_demand(kind);
         fragmentation_changed(&replay->fragmentation, host, kind->cpus);
     } else {
         run->failed++;
@@ -204,7 +205,7 @@ static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
     return sorted[(count * percent + 99) / 100 - 1];
 }
 
-static void measure_decisions(struct replay *replay, struct place_run *run)
+static void measure_decisions(struct place_replay *replay, struct place_run *run)
 {
     size_t count = replay->arrivals.count;
 
@@ -217,7 +218,7 @@ static void measure_decisions(struct replay *replay, struct place_run *run)
     run->decisions = count;
 }
 
-static void tell_progress(const struct replay *replay, size_t done)
+static void report_progress(const struct place_replay *replay, size_t done)
 {
     const struct place_settings *settings = replay->settings;
 
@@ -225,31 +226,31 @@ static void tell_progress(const struct replay *replay, size_t done)
         settings->progress(settings->context, done, replay->arrivals.count);
 }
 
-static int run_all(struct replay *replay, struct place_run *run, struct berth_error *error)
+static int run_all(struct place_replay *replay, struct place_run *run, struct berth_error *error)
 {
     int64_t begin = clock_now();
     int code = create_engine(replay, error);
 
     if (code == 0)
-        code = expect(replay, error);
+        code = set_expected_requests(replay, error);
     if (code == 0)
         code = open_requests(replay, error);
     if (code == 0)
         code = fragmentation_init(replay->engine, replay->settings->typical, &replay->fragmentation,
                                   error);
     for (size_t i = 0; i < replay->arrivals.count && code == 0; i++) {
-        tell_progress(replay, i);
-        code = arrive(replay, i, run, error);
+        report_progress(replay, i);
+        code = place_arrival(replay, i, run, error);
     }
     run->took = clock_now() - begin;
     return code;
 }
 
-int place_run(const struct place_settings *settings, struct place_run *ret_run,
-              struct berth_error *error)
+int place_replay_run(const struct place_settings *settings, struct place_run *ret_run,
+                     struct berth_error *error)
 {
-    const struct trace *trace = settings->trace;
-    struct replay replay = {.settings = settings};
+    const struct pod_trace *trace = settings->trace;
+    struct place_replay replay = {.settings = settings};
     int code = arrivals_draw(trace, settings->seed, trace->capacity / TRACE_WHOLE * settings->tune,
                              &replay.arrivals, error);
 
@@ -265,7 +266,7 @@ int place_run(const struct place_settings *settings, struct place_run *ret_run,
     }
     if (code == 0)
         measure_decisions(&replay, ret_run);
-    finish(&replay);
+    finish_replay(&replay);
     return code;
 }
 
@@ -278,14 +279,14 @@ static bool mean_of(const struct place_run *run, uint64_t count, double sum, int
     return true;
 }
 
-bool place_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value)
+bool place_replay_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value)
 {
     const struct place_sample *sample = &run->samples[percent];
 
     return mean_of(run, sample->count, (double)sample->allocated, ret_value);
 }
 
-bool place_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value)
+bool place_replay_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value)
 {
     const struct place_sample *sample = &run->samples[percent];
 

@@ -29,8 +29,8 @@ enum { PLACE_POINTS = 7 };
 extern const uint32_t place_points[PLACE_POINTS];
 
 struct place_settings {
-    const struct trace *trace;
-    const struct typical *typical;
+    const struct pod_trace *trace;
+    const struct typical_pods *typical;
     const char *policy;
     uint64_t seed;
     uint32_t tune;      /* how far the demand goes, in thousandths of the GPUs */
@@ -64,12 +64,12 @@ struct place_run {
 
 /* Replays the trace once. Fails with BERTH_ERROR_INVALID (no such policy) or _MEMORY; *ret_run is
  * undefined then. Blocks until it is through. */
-int place_run(const struct place_settings *settings, struct place_run *ret_run,
-              struct berth_error *error);
+int place_replay_run(const struct place_settings *settings, struct place_run *ret_run,
+                     struct berth_error *error);
 
 /* The mean of the samples at a demand, in units of 10^-4 % of the GPUs. Returns whether there are
  * any. */
-bool place_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value);
-bool place_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value);
+bool place_replay_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value);
+bool place_replay_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value);
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/text/table.h"
 #include "base/text/utf8.h"
 
-bool place_mean(const struct place_series *series, place_value *value, uint32_t percent,
-                int64_t *ret_mean)
+bool place_report_mean(const struct place_series *series, place_value *value, uint32_t percent,
+                       int64_t *ret_mean)
 {
     const struct place_run *run;
     int64_t sum = 0;
@@ -28,7 +28,7 @@ bool place_mean(const struct place_series *series, place_value *value, uint32_t 
     return true;
 }
 
-void place_describe_seeds(const struct place_report *report, struct text *out)
+void place_report_describe_seeds(const struct place_report *report, struct text *out)
 {
     const struct place_series *series = &report->series.items[0];
     uint64_t first = series->items[0].seed;
@@ -51,7 +51,7 @@ static void write_values(struct json *json, const char *key, const struct place_
 
         snprintf(name, sizeof(name), "%" PRIu32, place_points[i]);
         json_key(json, name);
-        if (place_mean(series, value, place_points[i], &mean))
+        if (place_report_mean(series, value, place_points[i], &mean))
             json_decimal(json, mean, PLACE_DECIMALS);
         else
             json_null(json);
@@ -72,8 +72,8 @@ static void write_run(struct json *json, const char *name, struct place_run *run
     json_string_member(json, "trace", name);
     json_string_member(json, "policy", run->policy);
     json_number_member(json, "seed", true, run->seed);
-    write_values(json, "allocated", &alone, place_allocated);
-    write_values(json, "frag", &alone, place_fragmented);
+    write_values(json, "allocated", &alone, place_replay_allocated);
+    write_values(json, "frag", &alone, place_replay_fragmented);
     json_number_member(json, "failed", true, run->failed);
     json_number_member(json, "decisions", true, run->decisions);
     json_key(json, "decision_us");
@@ -100,8 +100,8 @@ static void write_series(struct json *json, const char *name, const struct place
     json_array_end(json);
     json_key(json, "mean");
     json_object_begin(json);
-    write_values(json, "allocated", series, place_allocated);
-    write_values(json, "frag", series, place_fragmented);
+    write_values(json, "allocated", series, place_replay_allocated);
+    write_values(json, "frag", series, place_replay_fragmented);
     json_object_end(json);
 }
 
@@ -120,7 +120,7 @@ static void write_policies(struct json *json, const struct place_report *report)
     json_array_end(json);
 }
 
-void place_write_json(const struct place_report *report, struct text *out)
+void place_report_write_json(const struct place_report *report, struct text *out)
 {
     struct place_series *first = &report->series.items[0];
     struct json json;
@@ -188,7 +188,7 @@ static bool is_best(const struct place_report *report, uint32_t percent, int64_t
     int64_t other;
 
     vector_for_each (series, &report->series) {
-        if (place_mean(series, place_allocated, percent, &other) && other > mean)
+        if (place_report_mean(series, place_replay_allocated, percent, &other) && other > mean)
             return false;
     }
     return report->series.count > 1;
@@ -213,7 +213,8 @@ static void add_figures(struct table *table, const struct place_series *series)
         took += run->took;
     }
     table_cell_format(table, "%" PRIu64, (failed + series->count / 2) / series->count);
-    known = place_mean(series, place_fragmented, place_points[PLACE_POINTS - 1], &frag);
+    known =
+        place_report_mean(series, place_replay_fragmented, place_points[PLACE_POINTS - 1], &frag);
     add_cell(table, STYLE_PLAIN, known, frag, PLACE_DECIMALS);
     add_cell(table, STYLE_PLAIN, true, p50 / count, 3);
     add_cell(table, STYLE_PLAIN, true, p99 / count, 3);
@@ -226,7 +227,7 @@ static void add_row(struct table *table, const struct place_report *report,
     table_cell(table, series->policy);
     for (size_t i = 0; i < PLACE_POINTS; i++) {
         int64_t mean = 0;
-        bool known = place_mean(series, place_allocated, place_points[i], &mean);
+        bool known = place_report_mean(series, place_replay_allocated, place_points[i], &mean);
         bool best = known && is_best(report, place_points[i], mean);
 
         add_cell(table, best ? STYLE_STRONG : STYLE_PLAIN, known, mean, PLACE_DECIMALS);
@@ -234,10 +235,10 @@ static void add_row(struct table *table, const struct place_report *report,
     add_figures(table, series);
 }
 
-int place_write_table(const struct place_report *report, const struct terminal *terminal,
-                      struct text *out)
+int place_report_write_table(const struct place_report *report, const struct terminal *terminal,
+                             struct text *out)
 {
-    const struct trace *trace = report->trace;
+    const struct pod_trace *trace = report->trace;
     const struct place_series *series;
     struct table table;
     int code;
@@ -245,7 +246,7 @@ int place_write_table(const struct place_report *report, const struct terminal *
     utf8_append_inert(out, report->name);
     text_append_format(out, ": %zu pods, %zu nodes, %" PRIu64 " GPUs, ", trace->pods.count,
                        trace->nodes.count, trace->capacity / TRACE_WHOLE);
-    place_describe_seeds(report, out);
+    place_report_describe_seeds(report, out);
     text_append(out, "\nGPUs given out, in %, when so many have been asked for:\n\n");
     table_init(&table, columns, COLUMNS);
     vector_for_each (series, &report->series)

@@ -20,31 +20,31 @@ struct place_series {
 
 struct place_report {
     const char *name; /* of the trace */
-    const struct trace *trace;
+    const struct pod_trace *trace;
     bool several_seeds; /* a range was asked for, if only of one */
     struct {
         VECTOR_OF(struct place_series);
     } series;
 };
 
-/* place_allocated or place_fragmented. */
+/* place_replay_allocated or place_replay_fragmented. */
 typedef bool place_value(const struct place_run *run, uint32_t percent, int64_t *ret_value);
 
 /* The mean over those runs that have a value at this demand, rounded. Returns whether any has. */
-bool place_mean(const struct place_series *series, place_value *value, uint32_t percent,
-                int64_t *ret_mean);
+bool place_report_mean(const struct place_series *series, place_value *value, uint32_t percent,
+                       int64_t *ret_mean);
 
 /* Appends "seed 42" or "mean of seeds 42 to 51". */
-void place_describe_seeds(const struct place_report *report, struct text *out);
+void place_report_describe_seeds(const struct place_report *report, struct text *out);
 
 /* Appends the document berth.sim-place/1. */
-void place_write_json(const struct place_report *report, struct text *out);
+void place_report_write_json(const struct place_report *report, struct text *out);
 
 /* Appends a table with a row for each policy. Returns 0 or BERTH_ERROR_MEMORY. */
-int place_write_table(const struct place_report *report, const struct terminal *terminal,
-                      struct text *out);
+int place_report_write_table(const struct place_report *report, const struct terminal *terminal,
+                             struct text *out);
 
 /* Appends an SVG image: allocation against demand, a line for each policy. */
-void place_write_chart(const struct place_report *report, struct text *out);
+void place_report_write_chart(const struct place_report *report, struct text *out);
 
 #endif

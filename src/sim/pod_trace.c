@@ -15,7 +15,7 @@
 
 enum { NODE_NAME, NODE_CPUS, NODE_MEMORY, NODE_GPUS, NODE_MODEL };
 
-static const struct csv_column node_columns[] = {
+static const struct trace_csv_column node_columns[] = {
     [NODE_NAME] = {.name = "sn"},
     [NODE_CPUS] = {.name = "cpu_milli"},
     [NODE_MEMORY] = {.name = "memory_mib"},
@@ -25,7 +25,7 @@ static const struct csv_column node_columns[] = {
 
 enum { POD_CPUS, POD_MEMORY, POD_GPUS, POD_PART, POD_MODELS };
 
-static const struct csv_column pod_columns[] = {
+static const struct trace_csv_column pod_columns[] = {
     [POD_CPUS] = {.name = "cpu_milli"},
     [POD_MEMORY] = {.name = "memory_mib"},
     [POD_GPUS] = {.name = "num_gpu"},
@@ -49,7 +49,7 @@ static void finish_node(struct trace_node *node)
     free(node->model);
 }
 
-void trace_finish(struct trace *trace)
+void pod_trace_finish(struct pod_trace *trace)
 {
     struct trace_node *node;
     struct trace_kind *kind;
@@ -61,52 +61,53 @@ void trace_finish(struct trace *trace)
     vector_finish(&trace->nodes);
     vector_finish(&trace->kinds);
     vector_finish(&trace->pods);
-    *trace = (struct trace){0};
+    *trace = (struct pod_trace){0};
 }
 
 /* CPUs and memory, which nodes and pods spell alike. */
-static int read_host_part(const struct csv *csv, size_t cpus, size_t memory, uint64_t *ret_cpus,
-                          uint64_t *ret_memory, struct berth_error *error)
+static int read_host_part(const struct trace_csv *csv, size_t cpus, size_t memory,
+                          uint64_t *ret_cpus, uint64_t *ret_memory, struct berth_error *error)
 {
     uint64_t mebibytes = 0;
-    int code = csv_number(csv, cpus, 0, TRACE_CPUS_MAX, ret_cpus, error);
+    int code = trace_csv_number(csv, cpus, 0, TRACE_CPUS_MAX, ret_cpus, error);
 
     if (code == 0)
-        code = csv_number(csv, memory, 0, TRACE_MEMORY_MAX, &mebibytes, error);
+        code = trace_csv_number(csv, memory, 0, TRACE_MEMORY_MAX, &mebibytes, error);
     if (code == 0)
         *ret_memory = mebibytes * MEBIBYTE;
     return code;
 }
 
-static int read_text(const struct csv *csv, size_t column, char **ret_text,
+static int read_text(const struct trace_csv *csv, size_t column, char **ret_text,
                      struct berth_error *error)
 {
-    const char *found = csv_text(csv, column);
+    const char *found = trace_csv_text(csv, column);
 
     if (strlen(found) > REQUEST_TEXT_MAX)
-        return csv_fail(csv, error, "%s: wanted at most %d bytes, found %zu",
-                        csv->columns[column].name, REQUEST_TEXT_MAX, strlen(found));
+        return trace_csv_fail(csv, error, "%s: wanted at most %d bytes, found %zu",
+                              csv->columns[column].name, REQUEST_TEXT_MAX, strlen(found));
     *ret_text = strdup(found);
     return *ret_text == NULL ? error_set_memory(error) : 0;
 }
 
-static int read_node(const struct csv *csv, struct trace *trace, struct berth_error *error)
+static int read_node(const struct trace_csv *csv, struct pod_trace *trace,
+                     struct berth_error *error)
 {
     struct trace_node *node = vector_append(&trace->nodes);
-    const char *model = csv_text(csv, NODE_MODEL);
+    const char *model = trace_csv_text(csv, NODE_MODEL);
     uint64_t gpus = 0;
     int code;
 
     if (node == NULL)
         return error_set_memory(error);
     node->line = csv->line;
-    if (*csv_text(csv, NODE_NAME) == '\0')
-        return csv_fail(csv, error, "sn: wanted a name, found nothing");
+    if (*trace_csv_text(csv, NODE_NAME) == '\0')
+        return trace_csv_fail(csv, error, "sn: wanted a name, found nothing");
     code = read_text(csv, NODE_NAME, &node->name, error);
     if (code == 0)
         code = read_host_part(csv, NODE_CPUS, NODE_MEMORY, &node->cpus, &node->memory, error);
     if (code == 0)
-        code = csv_number(csv, NODE_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
+        code = trace_csv_number(csv, NODE_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
     if (code == 0 && model != NULL && *model != '\0')
         code = read_text(csv, NODE_MODEL, &node->model, error);
     node->gpus = (uint32_t)gpus;
@@ -124,7 +125,7 @@ static int compare_nodes(const void *one, const void *other)
 }
 
 /* The nodes so many times over. */
-static int multiply(struct trace *trace, uint32_t scale, struct berth_error *error)
+static int multiply_nodes(struct pod_trace *trace, uint32_t scale, struct berth_error *error)
 {
     size_t count = trace->nodes.count;
 
@@ -147,7 +148,7 @@ static int multiply(struct trace *trace, uint32_t scale, struct berth_error *err
 }
 
 /* Puts them into the order of their names, which have to differ. */
-static int order_nodes(const char *path, struct trace *trace, struct berth_error *error)
+static int order_nodes(const char *path, struct pod_trace *trace, struct berth_error *error)
 {
     if (trace->nodes.count > 0)
         qsort(trace->nodes.items, trace->nodes.count, sizeof(*trace->nodes.items), compare_nodes);
@@ -162,13 +163,13 @@ static int order_nodes(const char *path, struct trace *trace, struct berth_error
     return 0;
 }
 
-static int read_nodes(const char *path, uint32_t scale, struct trace *trace,
+static int read_nodes(const char *path, uint32_t scale, struct pod_trace *trace,
                       struct berth_error *error)
 {
-    struct csv csv;
-    int code = csv_open(path, node_columns, COUNT(node_columns), &csv, error);
+    struct trace_csv csv;
+    int code = trace_csv_open(path, node_columns, COUNT(node_columns), &csv, error);
 
-    while (code == 0 && (code = csv_next(&csv, error)) > 0)
+    while (code == 0 && (code = trace_csv_next(&csv, error)) > 0)
         code = read_node(&csv, trace, error);
     if (code == 0 && trace->capacity == 0)
         code =
@@ -179,43 +180,45 @@ static int read_nodes(const char *path, uint32_t scale, struct trace *trace,
     if (code == 0)
         code = order_nodes(path, trace, error);
     if (code == 0)
-        code = multiply(trace, scale, error);
+        code = multiply_nodes(trace, scale, error);
     if (code == 0)
         code = order_nodes(path, trace, error);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
     return code;
 }
 
 /* The models that would do; to a pod without GPUs they do not matter. */
-static int read_models(const struct csv *csv, struct trace_kind *kind, struct berth_error *error)
+static int read_models(const struct trace_csv *csv, struct trace_kind *kind,
+                       struct berth_error *error)
 {
-    if (csv_text(csv, POD_MODELS) != NULL && kind->gpus > 0)
+    if (trace_csv_text(csv, POD_MODELS) != NULL && kind->gpus > 0)
         return read_text(csv, POD_MODELS, &kind->models, error);
     kind->models = strdup("");
     return kind->models == NULL ? error_set_memory(error) : 0;
 }
 
 /* What does not go together in one pod. */
-static int check_pod(const struct csv *csv, const struct trace_kind *kind,
+static int check_pod(const struct trace_csv *csv, const struct trace_kind *kind,
                      struct berth_error *error)
 {
     if (kind->gpus > 0 && kind->part == 0)
-        return csv_fail(csv, error, "gpu_milli: wanted 1 to %d for a pod with GPUs, found 0",
-                        TRACE_WHOLE);
+        return trace_csv_fail(csv, error, "gpu_milli: wanted 1 to %d for a pod with GPUs, found 0",
+                              TRACE_WHOLE);
     if (kind->gpus > 1 && kind->part < TRACE_WHOLE)
-        return csv_fail(csv, error, "gpu_milli: wanted %d for a pod with %u GPUs, found %u",
-                        TRACE_WHOLE, kind->gpus, kind->part);
+        return trace_csv_fail(csv, error, "gpu_milli: wanted %d for a pod with %u GPUs, found %u",
+                              TRACE_WHOLE, kind->gpus, kind->part);
     if (kind->gpus == 0 && kind->cpus == 0 && kind->memory == 0)
-        return csv_fail(csv, error, "wanted a pod that needs something, found one that does not");
+        return trace_csv_fail(csv, error,
+                              "wanted a pod that needs something, found one that does not");
     return 0;
 }
 
 /* Whether the engine would take it for a request. */
-static int check_request(const struct csv *csv, const struct trace_kind *kind,
+static int check_request(const struct trace_csv *csv, const struct trace_kind *kind,
                          struct berth_error *error)
 {
     struct request request;
-    int code = trace_request(kind, &request, error);
+    int code = pod_trace_build_request(kind, &request, error);
 
     if (code < 0)
         return code;
@@ -224,7 +227,7 @@ static int check_request(const struct csv *csv, const struct trace_kind *kind,
     return code < 0 ? error_wrap(error, code, "%s:%zu", csv->name, csv->line) : 0;
 }
 
-static int read_pod(const struct csv *csv, struct pod_list *pods, struct berth_error *error)
+static int read_pod(const struct trace_csv *csv, struct pod_list *pods, struct berth_error *error)
 {
     size_t position = pods->count;
     struct pod *pod = vector_append(pods);
@@ -239,9 +242,9 @@ static int read_pod(const struct csv *csv, struct pod_list *pods, struct berth_e
     kind = &pod->kind;
     code = read_host_part(csv, POD_CPUS, POD_MEMORY, &kind->cpus, &kind->memory, error);
     if (code == 0)
-        code = csv_number(csv, POD_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
+        code = trace_csv_number(csv, POD_GPUS, 0, TRACE_GPUS_MAX, &gpus, error);
     if (code == 0)
-        code = csv_number(csv, POD_PART, 0, TRACE_WHOLE, &part, error);
+        code = trace_csv_number(csv, POD_PART, 0, TRACE_WHOLE, &part, error);
     kind->gpus = (uint32_t)gpus;
     kind->part = gpus == 0 ? 0 : (uint32_t)part;
     if (code == 0)
@@ -279,7 +282,7 @@ static int compare_pods(const void *one, const void *other)
 }
 
 /* Puts pods of one kind together; takes what is theirs. */
-static int gather_kinds(struct pod_list *pods, struct trace *trace, struct berth_error *error)
+static int gather_kinds(struct pod_list *pods, struct pod_trace *trace, struct berth_error *error)
 {
     struct trace_kind *kind = NULL;
 
@@ -304,7 +307,7 @@ static int gather_kinds(struct pod_list *pods, struct trace *trace, struct berth
     return 0;
 }
 
-static bool wants_gpus(const struct trace *trace)
+static bool wants_gpus(const struct pod_trace *trace)
 {
     const struct trace_kind *kind;
 
@@ -315,14 +318,14 @@ static bool wants_gpus(const struct trace *trace)
     return false;
 }
 
-static int read_pods(const char *path, struct trace *trace, struct berth_error *error)
+static int read_pods(const char *path, struct pod_trace *trace, struct berth_error *error)
 {
     struct pod_list pods = {0};
     struct pod *pod;
-    struct csv csv;
-    int code = csv_open(path, pod_columns, COUNT(pod_columns), &csv, error);
+    struct trace_csv csv;
+    int code = trace_csv_open(path, pod_columns, COUNT(pod_columns), &csv, error);
 
-    while (code == 0 && (code = csv_next(&csv, error)) > 0)
+    while (code == 0 && (code = trace_csv_next(&csv, error)) > 0)
         code = read_pod(&csv, &pods, error);
     if (code == 0)
         code = gather_kinds(&pods, trace, error);
@@ -331,20 +334,20 @@ static int read_pods(const char *path, struct trace *trace, struct berth_error *
     vector_for_each (pod, &pods)
         free(pod->kind.models);
     vector_finish(&pods);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
     return code;
 }
 
-int trace_read(const char *nodes, const char *pods, uint32_t scale, struct trace *ret_trace,
-               struct berth_error *error)
+int pod_trace_read(const char *nodes, const char *pods, uint32_t scale, struct pod_trace *ret_trace,
+                   struct berth_error *error)
 {
-    struct trace trace = {0};
+    struct pod_trace trace = {0};
     int code = read_nodes(nodes, scale, &trace, error);
 
     if (code == 0)
         code = read_pods(pods, &trace, error);
     if (code < 0) {
-        trace_finish(&trace);
+        pod_trace_finish(&trace);
         return code;
     }
     *ret_trace = trace;
@@ -380,8 +383,8 @@ static int add_node(const struct trace_node *node, struct machine *machine)
     return host->name == NULL ? BERTH_ERROR_MEMORY : add_devices(node, machine);
 }
 
-int trace_machine(const struct trace *trace, const uint32_t *order, struct machine *ret_machine,
-                  struct berth_error *error)
+int pod_trace_build_machine(const struct pod_trace *trace, const uint32_t *order,
+                            struct machine *ret_machine, struct berth_error *error)
 {
     struct machine machine = {0};
     int code = vector_reserve(&machine.devices, trace->capacity / TRACE_WHOLE);
@@ -396,8 +399,8 @@ int trace_machine(const struct trace *trace, const uint32_t *order, struct machi
     return 0;
 }
 
-int trace_request(const struct trace_kind *kind, struct request *ret_request,
-                  struct berth_error *error)
+int pod_trace_build_request(const struct trace_kind *kind, struct request *ret_request,
+                            struct berth_error *error)
 {
     struct request request;
 

@@ -43,7 +43,7 @@ struct trace_kind {
 };
 
 /* Zeroed memory is an empty trace. */
-struct trace {
+struct pod_trace {
     struct {
         VECTOR_OF(struct trace_node);
     } nodes; /* by name */
@@ -57,25 +57,26 @@ struct trace {
 };
 
 /* Reads both files. With `scale` above 1 the nodes are there so many times, the later ones with
- * names of their own: "node~2". Fails as csv_open and csv_next do, and with BERTH_ERROR_INVALID for
- * what makes no sense: FILE:LINE and a sentence; *ret_trace is untouched then. */
-int trace_read(const char *nodes, const char *pods, uint32_t scale, struct trace *ret_trace,
-               struct berth_error *error);
-void trace_finish(struct trace *trace);
+ * names of their own: "node~2". Fails as trace_csv_open and trace_csv_next do, and with
+ * BERTH_ERROR_INVALID for what makes no sense: FILE:LINE and a sentence; *ret_trace is untouched
+ * then. */
+int pod_trace_read(const char *nodes, const char *pods, uint32_t scale, struct pod_trace *ret_trace,
+                   struct berth_error *error);
+void pod_trace_finish(struct pod_trace *trace);
 
 /* Thousandths of GPUs that a pod of the kind takes. */
-static inline uint64_t trace_demand(const struct trace_kind *kind)
+static inline uint64_t pod_trace_demand(const struct trace_kind *kind)
 {
     return (uint64_t)kind->gpus * kind->part;
 }
 
 /* The nodes as hosts of a machine, the one that `order` names first before the others: slots, and
  * so what is first among equals, go by it. NULL: by name. Fails with BERTH_ERROR_MEMORY. */
-int trace_machine(const struct trace *trace, const uint32_t *order, struct machine *ret_machine,
-                  struct berth_error *error);
+int pod_trace_build_machine(const struct pod_trace *trace, const uint32_t *order,
+                            struct machine *ret_machine, struct berth_error *error);
 
 /* What a pod of the kind asks for; to be finished. Fails with BERTH_ERROR_MEMORY. */
-int trace_request(const struct trace_kind *kind, struct request *ret_request,
-                  struct berth_error *error);
+int pod_trace_build_request(const struct trace_kind *kind, struct request *ret_request,
+                            struct berth_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* A job on its way. */
 struct queue_job {
-    const struct job *job;
+    const struct trace_job *job;
     int64_t left;     /* of its duration */
     int64_t limit;    /* of the claim or lease it has now; TIME_NEVER: it says none */
     int64_t claimed;  /* when the claim was made that it has now */
@@ -32,7 +32,7 @@ struct queue_job_list {
     VECTOR_OF(struct queue_job *);
 };
 
-struct replay {
+struct queue_replay {
     const char *name;
     const struct queue_settings *settings;
     struct engine *engine;
@@ -56,22 +56,23 @@ struct replay {
 };
 
 /* Opens the request of a job's claim, which the caller closes. */
-int replay_open(struct replay *replay, const struct queue_job *job,
-                struct engine_request **ret_request, struct berth_error *error);
+int queue_replay_open_request(struct queue_replay *replay, const struct queue_job *job,
+                              struct engine_request **ret_request, struct berth_error *error);
 
 /* The job has a lease since `now`. Returns 0 or BERTH_ERROR_MEMORY. */
-int replay_start(struct replay *replay, struct queue_job *job, uint64_t lease, int64_t now,
-                 struct berth_error *error);
+int queue_replay_start_job(struct queue_replay *replay, struct queue_job *job, uint64_t lease,
+                           int64_t now, struct berth_error *error);
 
 /* A claim was promised this start; TIME_NEVER: none. */
-void replay_promise(struct replay *replay, struct queue_job *job, int64_t start);
+void queue_replay_record_promise(struct queue_replay *replay, struct queue_job *job, int64_t start);
 
 /* ---- An order that the simulator keeps itself (queue_list.c) ---- */
 
 /* Puts a job that just came into the list. Returns 0 or BERTH_ERROR_MEMORY. */
-int list_put(struct replay *replay, struct queue_job *job, struct berth_error *error);
+int queue_orders_insert(struct queue_replay *replay, struct queue_job *job,
+                        struct berth_error *error);
 /* Starts whoever fits, in order, and notes what the engine would promise the first of the others.
  */
-int list_serve(struct replay *replay, struct berth_error *error);
+int queue_orders_serve(struct queue_replay *replay, struct berth_error *error);
 
 #endif

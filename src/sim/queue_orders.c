@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "sim/queue_internal.h"
 
-static bool comes_before(const struct replay *replay, const struct queue_job *one,
+static bool comes_before(const struct queue_replay *replay, const struct queue_job *one,
                          const struct queue_job *other)
 {
     if (replay->settings->order == QUEUE_SJF && one->limit != other->limit)
@@ -16,7 +16,8 @@ static bool comes_before(const struct replay *replay, const struct queue_job *on
     return one->claimed != other->claimed ? one->claimed < other->claimed : one < other;
 }
 
-int list_put(struct replay *replay, struct queue_job *job, struct berth_error *error)
+int queue_orders_insert(struct queue_replay *replay, struct queue_job *job,
+                        struct berth_error *error)
 {
     struct queue_job_list *list = &replay->waiting;
     size_t low = 0;
@@ -39,17 +40,17 @@ int list_put(struct replay *replay, struct queue_job *job, struct berth_error *e
 }
 
 /* Tries to start one. Returns CLAIM_GRANTED, CLAIM_WAITS or an error. */
-static int try_one(struct replay *replay, struct queue_job *job, struct berth_error *error)
+static int try_job(struct queue_replay *replay, struct queue_job *job, struct berth_error *error)
 {
     struct engine_request *request;
     uint64_t lease = 0;
-    int code = replay_open(replay, job, &request, error);
+    int code = queue_replay_open_request(replay, job, &request, error);
 
     if (code < 0)
         return code;
     code = engine_try(replay->engine, request, &lease, error);
     if (code == CLAIM_GRANTED &&
-        replay_start(replay, job, lease, engine_now(replay->engine), error) < 0)
+        queue_replay_start_job(replay, job, lease, engine_now(replay->engine), error) < 0)
         code = BERTH_ERROR_MEMORY;
     engine_request_close(replay->engine, request);
     return code;
@@ -61,12 +62,13 @@ static void note_promise(void *context, const struct reservation_view *view)
 }
 
 /* What the engine promises the job if it waits there, where nobody else does. */
-static int ask_promise(struct replay *replay, struct queue_job *job, struct berth_error *error)
+static int query_promise(struct queue_replay *replay, struct queue_job *job,
+                         struct berth_error *error)
 {
     struct engine_request *request;
     int64_t start = TIME_NEVER;
     uint64_t claim = 0;
-    int code = replay_open(replay, job, &request, error);
+    int code = queue_replay_open_request(replay, job, &request, error);
 
     if (code < 0)
         return code;
@@ -77,11 +79,11 @@ static int ask_promise(struct replay *replay, struct queue_job *job, struct bert
     if (code == CLAIM_WAITS)
         code = engine_cancel(replay->engine, claim, error);
     if (code == 0)
-        replay_promise(replay, job, start);
+        queue_replay_record_promise(replay, job, start);
     return code;
 }
 
-int list_serve(struct replay *replay, struct berth_error *error)
+int queue_orders_serve(struct queue_replay *replay, struct berth_error *error)
 {
     struct queue_job_list *list = &replay->waiting;
     struct queue_shape *shape;
@@ -95,7 +97,7 @@ int list_serve(struct replay *replay, struct berth_error *error)
 
         shape = &replay->shapes.items[job->shape];
         if (code >= 0 && !shape->failed) {
-            code = engine_is_full(replay->engine) ? CLAIM_WAITS : try_one(replay, job, error);
+            code = engine_is_full(replay->engine) ? CLAIM_WAITS : try_job(replay, job, error);
             if (code == CLAIM_GRANTED)
                 continue;
             shape->failed = true; /* what starts after it leaves no more room */
@@ -104,6 +106,6 @@ int list_serve(struct replay *replay, struct berth_error *error)
     }
     list->count = kept;
     if (code >= 0 && list->count > 0)
-        code = ask_promise(replay, list->items[0], error);
+        code = query_promise(replay, list->items[0], error);
     return code < 0 ? code : 0;
 }

@@ -9,7 +9,7 @@
 /* Progress is told after so many jobs. */
 enum { PROGRESS_STEP = 256 };
 
-static bool keeps_list(const struct replay *replay)
+static bool keeps_list(const struct queue_replay *replay)
 {
     return replay->settings->order == QUEUE_SKIP || replay->settings->order == QUEUE_SJF;
 }
@@ -18,7 +18,7 @@ static bool keeps_list(const struct replay *replay)
 
 /* The time limit that goes with the estimate. One that is exact is a nanosecond more than what the
  * job takes, so that the job ends before it is ended. */
-static int64_t estimate(const struct replay *replay, const struct queue_job *job)
+static int64_t limit_for(const struct queue_replay *replay, const struct queue_job *job)
 {
     if (job->left < job->job->duration)
         return job->left + 1;
@@ -33,8 +33,8 @@ static int64_t estimate(const struct replay *replay, const struct queue_job *job
     return job->left + 1;
 }
 
-int replay_open(struct replay *replay, const struct queue_job *job,
-                struct engine_request **ret_request, struct berth_error *error)
+int queue_replay_open_request(struct queue_replay *replay, const struct queue_job *job,
+                              struct engine_request **ret_request, struct berth_error *error)
 {
     const struct queue_shape *shape = &replay->shapes.items[job->shape];
     struct request request;
@@ -49,37 +49,39 @@ int replay_open(struct replay *replay, const struct queue_job *job,
                                ret_request, error);
 }
 
-static int claim(struct replay *replay, struct queue_job *job, struct berth_error *error)
+static int claim_devices(struct queue_replay *replay, struct queue_job *job,
+                         struct berth_error *error)
 {
     struct claim_owner owner = {.data = job};
     struct engine_request *request;
     uint64_t id = 0;
-    int code = replay_open(replay, job, &request, error);
+    int code = queue_replay_open_request(replay, job, &request, error);
 
     if (code < 0)
         return code;
     code = engine_claim(replay->engine, request, TIME_NEVER, &owner, &id, error);
     engine_request_close(replay->engine, request);
     if (code == CLAIM_GRANTED)
-        code = replay_start(replay, job, id, engine_now(replay->engine), error);
+        code = queue_replay_start_job(replay, job, id, engine_now(replay->engine), error);
     return code;
 }
 
 /* The job comes, or comes back. */
-static int arrive(struct replay *replay, struct queue_job *job, struct berth_error *error)
+static int add_arrival(struct queue_replay *replay, struct queue_job *job,
+                       struct berth_error *error)
 {
     int code;
 
     job->claimed = engine_now(replay->engine);
     job->promised = TIME_NEVER;
-    job->limit = estimate(replay, job);
+    job->limit = limit_for(replay, job);
     if (keeps_list(replay))
-        return list_put(replay, job, error);
-    code = claim(replay, job, error);
+        return queue_orders_insert(replay, job, error);
+    code = claim_devices(replay, job, error);
     return code < 0 ? code : 0;
 }
 
-void replay_promise(struct replay *replay, struct queue_job *job, int64_t start)
+void queue_replay_record_promise(struct queue_replay *replay, struct queue_job *job, int64_t start)
 {
     if (start == TIME_NEVER)
         return;
@@ -128,8 +130,8 @@ static struct queue_job *pop_running(struct queue_job_list *heap)
     return first;
 }
 
-int replay_start(struct replay *replay, struct queue_job *job, uint64_t lease, int64_t now,
-                 struct berth_error *error)
+int queue_replay_start_job(struct queue_replay *replay, struct queue_job *job, uint64_t lease,
+                           int64_t now, struct berth_error *error)
 {
     int64_t runs = job->left;
 
@@ -145,9 +147,9 @@ int replay_start(struct replay *replay, struct queue_job *job, uint64_t lease, i
 }
 
 /* The engine must not be called while it tells: who waited is looked at afterwards. */
-static void tell(void *context, const struct engine_event *event)
+static void notify(void *context, const struct engine_event *event)
 {
-    struct replay *replay = context;
+    struct queue_replay *replay = context;
     uint64_t *lease = vector_append(&replay->granted);
 
     if (lease == NULL)
@@ -156,15 +158,15 @@ static void tell(void *context, const struct engine_event *event)
         *lease = event->lease;
 }
 
-static int look_at_grants(struct replay *replay, struct berth_error *error)
+static int start_granted_jobs(struct queue_replay *replay, struct berth_error *error)
 {
     int code = replay->out_of_memory ? error_set_memory(error) : 0;
 
     for (size_t i = 0; i < replay->granted.count && code == 0; i++) {
         struct lease_view view;
 
-        if (engine_lease(replay->engine, replay->granted.items[i], &view))
-            code = replay_start(replay, view.owner.data, view.id, view.granted, error);
+        if (engine_get_lease(replay->engine, replay->granted.items[i], &view))
+            code = queue_replay_start_job(replay, view.owner.data, view.id, view.granted, error);
     }
     replay->granted.count = 0;
     return code;
@@ -181,7 +183,7 @@ static bool end_together(const struct queue_job_list *heap, int64_t now)
 
 /* Ends the jobs that are through now, all at once; those that were ended by their limits come back.
  */
-static int end_jobs(struct replay *replay, int64_t now, struct berth_error *error)
+static int end_jobs(struct queue_replay *replay, int64_t now, struct berth_error *error)
 {
     bool together = end_together(&replay->running, now);
     int code = 0;
@@ -205,41 +207,41 @@ static int end_jobs(struct replay *replay, int64_t now, struct berth_error *erro
     }
     if (together)
         engine_resume(replay->engine);
-    return code < 0 ? code : look_at_grants(replay, error);
+    return code < 0 ? code : start_granted_jobs(replay, error);
 }
 
-static int let_arrive(struct replay *replay, int64_t now, struct berth_error *error)
+static int admit_arrivals(struct queue_replay *replay, int64_t now, struct berth_error *error)
 {
     int code = 0;
 
     for (size_t i = 0; i < replay->back.count && code == 0; i++)
-        code = arrive(replay, replay->back.items[i], error);
+        code = add_arrival(replay, replay->back.items[i], error);
     replay->back.count = 0;
     while (code == 0 && replay->arrived < replay->job_count &&
            replay->jobs[replay->arrived].job->arrival <= now)
-        code = arrive(replay, &replay->jobs[replay->arrived++], error);
+        code = add_arrival(replay, &replay->jobs[replay->arrived++], error);
     return code;
 }
 
 static void note_promise(void *context, const struct reservation_view *view)
 {
-    replay_promise(context, view->owner.data, view->start);
+    queue_replay_record_promise(context, view->owner.data, view->start);
 }
 
 /* Serves whoever may start, and notes who was promised what. */
-static int serve(struct replay *replay, struct berth_error *error)
+static int serve_queue(struct queue_replay *replay, struct berth_error *error)
 {
     int code;
 
     if (keeps_list(replay))
-        return list_serve(replay, error);
-    code = look_at_grants(replay, error);
+        return queue_orders_serve(replay, error);
+    code = start_granted_jobs(replay, error);
     if (code == 0)
         code = engine_each_reservation(replay->engine, note_promise, replay);
     return code < 0 ? error_set_memory(error) : 0;
 }
 
-static int64_t next_time(const struct replay *replay)
+static int64_t next_time(const struct queue_replay *replay)
 {
     int64_t next = engine_next_time(replay->engine);
 
@@ -250,7 +252,7 @@ static int64_t next_time(const struct replay *replay)
     return next;
 }
 
-static int go_through(struct replay *replay, struct berth_error *error)
+static int run_replay(struct queue_replay *replay, struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
     size_t told = 0;
@@ -260,13 +262,13 @@ static int go_through(struct replay *replay, struct berth_error *error)
         int64_t now = next_time(replay);
 
         engine_advance(replay->engine, now);
-        code = look_at_grants(replay, error);
+        code = start_granted_jobs(replay, error);
         if (code == 0)
             code = end_jobs(replay, now, error);
         if (code == 0)
-            code = let_arrive(replay, now, error);
+            code = admit_arrivals(replay, now, error);
         if (code == 0)
-            code = serve(replay, error);
+            code = serve_queue(replay, error);
         if (settings->progress != NULL && replay->ended >= told) {
             settings->progress(settings->context, replay->ended, replay->job_count);
             told = replay->ended + PROGRESS_STEP;
@@ -279,7 +281,7 @@ static int go_through(struct replay *replay, struct berth_error *error)
 
 /* ---- Beginning and end ---- */
 
-static int make_engine(struct replay *replay, struct berth_error *error)
+static int make_engine(struct queue_replay *replay, struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
     size_t count = (size_t)settings->nodes * settings->gpus_per_node;
@@ -304,15 +306,15 @@ static int make_engine(struct replay *replay, struct berth_error *error)
     machine_finish(&machine);
     if (code < 0)
         return code;
-    engine_listen(replay->engine, &(struct event_sink){.tell = tell,
-                                                       .context = replay,
-                                                       .wanted = EVENT_BIT(EVENT_GRANTED),
-                                                       .waited_only = true});
+    engine_set_sink(replay->engine, &(struct event_sink){.notify = notify,
+                                                         .context = replay,
+                                                         .wanted = EVENT_BIT(EVENT_GRANTED),
+                                                         .waited_only = true});
     return 0;
 }
 
 /* The shape of jobs of so many GPUs, made when it is the first; SIZE_MAX: no memory. */
-static size_t shape_of(struct replay *replay, uint32_t gpus)
+static size_t shape_of(struct queue_replay *replay, uint32_t gpus)
 {
     uint32_t node = replay->settings->gpus_per_node;
     struct queue_shape *shape;
@@ -331,7 +333,7 @@ static size_t shape_of(struct replay *replay, uint32_t gpus)
     return (size_t)(shape - replay->shapes.items);
 }
 
-static int check_size(const struct replay *replay, const struct job *job, size_t shape,
+static int check_size(const struct queue_replay *replay, const struct trace_job *job, size_t shape,
                       struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
@@ -345,7 +347,8 @@ static int check_size(const struct replay *replay, const struct job *job, size_t
                      replay->name, job->line, settings->nodes, settings->gpus_per_node, job->gpus);
 }
 
-static int prepare(struct replay *replay, const struct job_list *jobs, struct berth_error *error)
+static int prepare_jobs(struct queue_replay *replay, const struct job_list *jobs,
+                        struct berth_error *error)
 {
     replay->jobs = calloc(jobs->count, sizeof(*replay->jobs));
     if (replay->jobs == NULL)
@@ -383,8 +386,8 @@ static int64_t percentile(const int64_t *waits, size_t count, size_t percent)
     return waits[rank > 0 ? rank - 1 : 0];
 }
 
-static int sum_up(const struct replay *replay, struct queue_outcome *outcome,
-                  struct berth_error *error)
+static int compute_outcome(const struct queue_replay *replay, struct queue_outcome *outcome,
+                           struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
     size_t count = replay->job_count;
@@ -418,7 +421,7 @@ static int sum_up(const struct replay *replay, struct queue_outcome *outcome,
     return 0;
 }
 
-static void finish(struct replay *replay)
+static void finish_replay(struct queue_replay *replay)
 {
     engine_destroy(replay->engine);
     free(replay->jobs);
@@ -433,13 +436,13 @@ int queue_replay(const char *name, const struct job_list *jobs,
                  const struct queue_settings *settings, struct queue_outcome *ret_outcome,
                  struct berth_error *error)
 {
-    struct replay replay = {.name = name, .settings = settings};
-    int code = prepare(&replay, jobs, error);
+    struct queue_replay replay = {.name = name, .settings = settings};
+    int code = prepare_jobs(&replay, jobs, error);
 
     if (code == 0)
-        code = go_through(&replay, error);
+        code = run_replay(&replay, error);
     if (code == 0)
-        code = sum_up(&replay, ret_outcome, error);
-    finish(&replay);
+        code = compute_outcome(&replay, ret_outcome, error);
+    finish_replay(&replay);
     return code;
 }

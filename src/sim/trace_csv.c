@@ -13,8 +13,8 @@
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 /* A row while it is being taken apart. */
-struct cursor {
-    struct csv *csv;
+struct row_cursor {
+    struct trace_csv *csv;
     char *at;
     char *end;    /* of the content */
     char *limit;  /* where a row is too long */
@@ -23,7 +23,7 @@ struct cursor {
     bool ended;   /* the row */
 };
 
-int csv_fail(const struct csv *csv, struct berth_error *error, const char *format, ...)
+int trace_csv_fail(const struct trace_csv *csv, struct berth_error *error, const char *format, ...)
 {
     struct text message = {0};
     va_list arguments;
@@ -37,15 +37,15 @@ int csv_fail(const struct csv *csv, struct berth_error *error, const char *forma
     return BERTH_ERROR_INVALID;
 }
 
-static int fail_too_long(const struct csv *csv, struct berth_error *error)
+static int fail_too_long(const struct trace_csv *csv, struct berth_error *error)
 {
-    return csv_fail(csv, error, "wanted a row of at most %s, found a longer one",
-                    quantity_format_size(CSV_ROW_MAX).text);
+    return trace_csv_fail(csv, error, "wanted a row of at most %s, found a longer one",
+                          quantity_format_size(TRACE_CSV_ROW_MAX).text);
 }
 
 /* Ends the field that begins at `start` and ends before `end`, and passes over what divides it from
  * the next, or the row from the next row. */
-static void end_field(struct cursor *cursor, char *start, char *end)
+static void end_field(struct row_cursor *cursor, char *start, char *end)
 {
     char *at = cursor->at;
 
@@ -60,14 +60,14 @@ static void end_field(struct cursor *cursor, char *start, char *end)
     cursor->count++;
 }
 
-static bool is_line_end(const struct cursor *cursor, const char *at)
+static bool is_line_end(const struct row_cursor *cursor, const char *at)
 {
     if (at < cursor->end && *at == '\r')
         at++;
     return at == cursor->end || *at == '\n';
 }
 
-static int take_quoted(struct cursor *cursor, struct berth_error *error)
+static int read_quoted(struct row_cursor *cursor, struct berth_error *error)
 {
     char *start = cursor->at + 1;
     char *to = start;
@@ -81,23 +81,23 @@ static int take_quoted(struct cursor *cursor, struct berth_error *error)
         *to++ = *at;
     }
     if (at == cursor->end)
-        return csv_fail(cursor->csv, error,
-                        "wanted the quotation to end, found the end of the "
-                        "file");
+        return trace_csv_fail(cursor->csv, error,
+                              "wanted the quotation to end, found the end of the "
+                              "file");
     if (at >= cursor->limit)
         return fail_too_long(cursor->csv, error);
     at++;
     if (is_line_end(cursor, at))
         at += at < cursor->end && *at == '\r';
     else if (*at != ',')
-        return csv_fail(cursor->csv, error, "wanted a comma behind the quotation, found %s",
-                        quote_bytes(at, 1).text);
+        return trace_csv_fail(cursor->csv, error, "wanted a comma behind the quotation, found %s",
+                              quote_bytes(at, 1).text);
     cursor->at = at;
     end_field(cursor, start, to);
     return 0;
 }
 
-static int take_plain(struct cursor *cursor, struct berth_error *error)
+static int read_plain(struct row_cursor *cursor, struct berth_error *error)
 {
     char *start = cursor->at;
     char *at = start;
@@ -117,9 +117,9 @@ static int take_plain(struct cursor *cursor, struct berth_error *error)
 
 /* Takes the row at csv->next apart into at most `most` fields. Returns how many it has; 0: there is
  * no more row. */
-static int take_row(struct csv *csv, size_t max, struct berth_error *error)
+static int split_row(struct trace_csv *csv, size_t max, struct berth_error *error)
 {
-    struct cursor cursor = {.csv = csv, .max = max};
+    struct row_cursor cursor = {.csv = csv, .max = max};
     int code = 0;
 
     cursor.at = csv->content.bytes + csv->next;
@@ -133,52 +133,54 @@ static int take_row(struct csv *csv, size_t max, struct berth_error *error)
     if (cursor.at == cursor.end)
         return 0;
     cursor.limit = cursor.end;
-    if ((size_t)(cursor.end - cursor.at) > CSV_ROW_MAX + 1)
-        cursor.limit = cursor.at + CSV_ROW_MAX + 1;
+    if ((size_t)(cursor.end - cursor.at) > TRACE_CSV_ROW_MAX + 1)
+        cursor.limit = cursor.at + TRACE_CSV_ROW_MAX + 1;
     while (code == 0 && !cursor.ended)
-        code = cursor.at < cursor.end && *cursor.at == '"' ? take_quoted(&cursor, error)
-                                                           : take_plain(&cursor, error);
+        code = cursor.at < cursor.end && *cursor.at == '"' ? read_quoted(&cursor, error)
+                                                           : read_plain(&cursor, error);
     csv->next = (size_t)(cursor.at - csv->content.bytes);
     return code < 0 ? code : (int)cursor.count;
 }
 
 /* Which field of the header has the column's name. */
-static int find_column(struct csv *csv, size_t column, struct berth_error *error)
+static int find_column(struct trace_csv *csv, size_t column, struct berth_error *error)
 {
-    const struct csv_column *wanted = &csv->columns[column];
+    const struct trace_csv_column *wanted = &csv->columns[column];
 
-    csv->places[column] = SIZE_MAX;
+    csv->field_of_column[column] = SIZE_MAX;
     for (size_t i = 0; i < csv->field_count; i++) {
         if (strcmp(csv->fields[i], wanted->name) != 0)
             continue;
-        if (csv->places[column] != SIZE_MAX)
-            return csv_fail(csv, error, "wanted one column '%s', found two", wanted->name);
-        csv->places[column] = i;
+        if (csv->field_of_column[column] != SIZE_MAX)
+            return trace_csv_fail(csv, error, "wanted one column '%s', found two", wanted->name);
+        csv->field_of_column[column] = i;
     }
-    if (csv->places[column] == SIZE_MAX && !wanted->optional)
-        return csv_fail(csv, error, "wanted a column '%s', found none", wanted->name);
+    if (csv->field_of_column[column] == SIZE_MAX && !wanted->optional)
+        return trace_csv_fail(csv, error, "wanted a column '%s', found none", wanted->name);
     return 0;
 }
 
-static int read_header(struct csv *csv, struct berth_error *error)
+static int read_header(struct trace_csv *csv, struct berth_error *error)
 {
     int count;
 
     csv->next_line = 1;
-    csv->fields = calloc(CSV_COLUMNS_MAX, sizeof(*csv->fields));
-    csv->places = calloc(csv->column_count + 1, sizeof(*csv->places));
-    if (csv->fields == NULL || csv->places == NULL)
+    csv->fields = calloc(TRACE_CSV_COLUMNS_MAX, sizeof(*csv->fields));
+    csv->field_of_column = calloc(csv->column_count + 1, sizeof(*csv->field_of_column));
+    if (csv->fields == NULL || csv->field_of_column == NULL)
         return error_set_memory(error);
     if (strncmp(text_string(&csv->content), byte_order_mark, strlen(byte_order_mark)) == 0)
         csv->next = strlen(byte_order_mark);
-    count = csv->content.length == csv->next ? 0 : take_row(csv, CSV_COLUMNS_MAX, error);
+    count = csv->content.length == csv->next ? 0 : split_row(csv, TRACE_CSV_COLUMNS_MAX, error);
     if (count < 0)
         return count;
     csv->line = csv->line == 0 ? 1 : csv->line;
     if (count == 0)
-        return csv_fail(csv, error, "wanted a line with the names of the columns, found none");
-    if (count > CSV_COLUMNS_MAX)
-        return csv_fail(csv, error, "wanted at most %d columns, found %d", CSV_COLUMNS_MAX, count);
+        return trace_csv_fail(csv, error,
+                              "wanted a line with the names of the columns, found none");
+    if (count > TRACE_CSV_COLUMNS_MAX)
+        return trace_csv_fail(csv, error, "wanted at most %d columns, found %d",
+                              TRACE_CSV_COLUMNS_MAX, count);
     csv->field_count = (size_t)count;
     for (size_t i = 0; i < csv->column_count; i++) {
         int code = find_column(csv, i, error);
@@ -190,7 +192,7 @@ static int read_header(struct csv *csv, struct berth_error *error)
 }
 
 /* Fields are strings, so a zero byte would hide what is behind it. */
-static int refuse_zeros(struct csv *csv, struct berth_error *error)
+static int refuse_zeros(struct trace_csv *csv, struct berth_error *error)
 {
     const char *bytes = text_string(&csv->content);
     const char *zero = memchr(bytes, '\0', csv->content.length);
@@ -200,89 +202,92 @@ static int refuse_zeros(struct csv *csv, struct berth_error *error)
     csv->line = 1;
     for (const char *at = bytes; at < zero; at++)
         csv->line += *at == '\n';
-    return csv_fail(csv, error, "wanted text, found a zero byte");
+    return trace_csv_fail(csv, error, "wanted text, found a zero byte");
 }
 
 /* Begins to read what `csv` has as its content. */
-static int begin(struct csv *csv, struct csv *ret_csv, struct berth_error *error)
+static int begin_reading(struct trace_csv *csv, struct trace_csv *ret_csv,
+                         struct berth_error *error)
 {
     int code = refuse_zeros(csv, error);
 
     if (code == 0)
         code = read_header(csv, error);
     if (code < 0)
-        csv_finish(csv);
+        trace_csv_finish(csv);
     *ret_csv = *csv;
     return code;
 }
 
-int csv_open(const char *path, const struct csv_column *columns, size_t count, struct csv *ret_csv,
-             struct berth_error *error)
+int trace_csv_open(const char *path, const struct trace_csv_column *columns, size_t count,
+                   struct trace_csv *ret_csv, struct berth_error *error)
 {
-    struct csv csv = {.name = path, .columns = columns, .column_count = count};
-    int code = file_read(path, CSV_FILE_MAX, &csv.content, error);
+    struct trace_csv csv = {.name = path, .columns = columns, .column_count = count};
+    int code = file_read(path, TRACE_CSV_FILE_MAX, &csv.content, error);
 
-    *ret_csv = (struct csv){0};
-    return code < 0 ? code : begin(&csv, ret_csv, error);
+    *ret_csv = (struct trace_csv){0};
+    return code < 0 ? code : begin_reading(&csv, ret_csv, error);
 }
 
-int csv_parse(const char *name, const char *bytes, size_t length, const struct csv_column *columns,
-              size_t count, struct csv *ret_csv, struct berth_error *error)
+int trace_csv_parse(const char *name, const char *bytes, size_t length,
+                    const struct trace_csv_column *columns, size_t count, struct trace_csv *ret_csv,
+                    struct berth_error *error)
 {
-    struct csv csv = {.name = name, .columns = columns, .column_count = count};
+    struct trace_csv csv = {.name = name, .columns = columns, .column_count = count};
 
-    *ret_csv = (struct csv){0};
+    *ret_csv = (struct trace_csv){0};
     text_append_bytes(&csv.content, bytes, length);
     if (text_failed(&csv.content)) {
-        csv_finish(&csv);
+        trace_csv_finish(&csv);
         return error_set_memory(error);
     }
-    return begin(&csv, ret_csv, error);
+    return begin_reading(&csv, ret_csv, error);
 }
 
-int csv_next(struct csv *csv, struct berth_error *error)
+int trace_csv_next(struct trace_csv *csv, struct berth_error *error)
 {
-    int count = take_row(csv, csv->field_count, error);
+    int count = split_row(csv, csv->field_count, error);
 
     if (count > 0 && (size_t)count != csv->field_count)
-        return csv_fail(csv, error, "wanted %zu fields, as in the header, found %d",
-                        csv->field_count, count);
+        return trace_csv_fail(csv, error, "wanted %zu fields, as in the header, found %d",
+                              csv->field_count, count);
     return count > 0 ? 1 : count;
 }
 
-const char *csv_text(const struct csv *csv, size_t column)
+const char *trace_csv_text(const struct trace_csv *csv, size_t column)
 {
     assert(column < csv->column_count);
-    return csv->places[column] == SIZE_MAX ? NULL : csv->fields[csv->places[column]];
+    return csv->field_of_column[column] == SIZE_MAX ? NULL
+                                                    : csv->fields[csv->field_of_column[column]];
 }
 
 /* Says where what `error` tells of was found. */
-static int refuse(const struct csv *csv, size_t column, struct berth_error *error)
+static int refuse_field(const struct trace_csv *csv, size_t column, struct berth_error *error)
 {
     return error_wrap(error, BERTH_ERROR_INVALID, "%s:%zu: %s", csv->name, csv->line,
                       csv->columns[column].name);
 }
 
-int csv_number(const struct csv *csv, size_t column, uint64_t min, uint64_t max,
-               uint64_t *ret_number, struct berth_error *error)
+int trace_csv_number(const struct trace_csv *csv, size_t column, uint64_t min, uint64_t max,
+                     uint64_t *ret_number, struct berth_error *error)
 {
-    int code = quantity_parse_number(csv_text(csv, column), min, max, ret_number, error);
+    int code = quantity_parse_number(trace_csv_text(csv, column), min, max, ret_number, error);
 
-    return code < 0 ? refuse(csv, column, error) : 0;
+    return code < 0 ? refuse_field(csv, column, error) : 0;
 }
 
-int csv_decimal(const struct csv *csv, size_t column, unsigned decimals, uint64_t max,
-                uint64_t *ret_value, struct berth_error *error)
+int trace_csv_decimal(const struct trace_csv *csv, size_t column, unsigned decimals, uint64_t max,
+                      uint64_t *ret_value, struct berth_error *error)
 {
-    int code = quantity_parse_decimal(csv_text(csv, column), decimals, max, ret_value, error);
+    int code = quantity_parse_decimal(trace_csv_text(csv, column), decimals, max, ret_value, error);
 
-    return code < 0 ? refuse(csv, column, error) : 0;
+    return code < 0 ? refuse_field(csv, column, error) : 0;
 }
 
-void csv_finish(struct csv *csv)
+void trace_csv_finish(struct trace_csv *csv)
 {
     text_finish(&csv->content);
     free(csv->fields);
-    free(csv->places);
-    *csv = (struct csv){0};
+    free(csv->field_of_column);
+    *csv = (struct trace_csv){0};
 }

@@ -38,7 +38,7 @@ static int compare_frequency(const void *one, const void *other)
 }
 
 /* Kinds that differ in memory alone become one. */
-static void merge(struct typical *typical)
+static void merge_kinds(struct typical_pods *typical)
 {
     size_t merged = 0;
 
@@ -52,9 +52,10 @@ static void merge(struct typical *typical)
     typical->count = merged + 1;
 }
 
-int typical_find(const struct trace *trace, struct typical *ret_typical, struct berth_error *error)
+int typical_pods_find(const struct pod_trace *trace, struct typical_pods *ret_typical,
+                      struct berth_error *error)
 {
-    struct typical typical = {0};
+    struct typical_pods typical = {0};
 
     if (vector_reserve(&typical, trace->kinds.count) < 0)
         return error_set_memory(error);
@@ -63,7 +64,7 @@ int typical_find(const struct trace *trace, struct typical *ret_typical, struct 
         typical.items[i].memory = 0;
     }
     typical.count = trace->kinds.count;
-    merge(&typical);
+    merge_kinds(&typical);
     qsort(typical.items, typical.count, sizeof(*typical.items), compare_frequency);
     for (size_t i = 0; i < typical.count; i++) {
         if (typical.pods * 100 >= trace->pods.count * (uint64_t)COVERED)
@@ -75,8 +76,8 @@ int typical_find(const struct trace *trace, struct typical *ret_typical, struct 
     return 0;
 }
 
-void typical_finish(struct typical *typical)
+void typical_pods_finish(struct typical_pods *typical)
 {
     vector_finish(typical);
-    *typical = (struct typical){0};
+    *typical = (struct typical_pods){0};
 }

@@ -11,14 +11,15 @@
 
 #include "sim/pod_trace.h"
 
-struct typical {
+struct typical_pods {
     VECTOR_OF(struct trace_kind); /* most frequent first; the memory is 0, the strings the trace's
                                    */
     uint64_t pods;                /* of all of them */
 };
 
 /* Fails with BERTH_ERROR_MEMORY; *ret_typical is untouched then. */
-int typical_find(const struct trace *trace, struct typical *ret_typical, struct berth_error *error);
-void typical_finish(struct typical *typical);
+int typical_pods_find(const struct pod_trace *trace, struct typical_pods *ret_typical,
+                      struct berth_error *error);
+void typical_pods_finish(struct typical_pods *typical);
 
 #endif

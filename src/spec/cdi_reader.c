@@ -23,13 +23,13 @@ struct cdi_reading {
     (document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__), (code))
 
 /* Finds the value of a key of a mapping; NULL: it is not there, or null. */
-static int find(const struct cdi_reading *reading, const struct node *mapping, const char *key,
-                const struct node **ret_value)
+static int find_member(const struct cdi_reading *reading, const struct document_node *mapping,
+                       const char *key, const struct document_node **ret_value)
 {
-    const struct node *value = NULL;
+    const struct document_node *value = NULL;
 
     for (size_t i = 0; i + 1 < mapping->count; i += 2) {
-        const struct node *name = mapping->items[i];
+        const struct document_node *name = mapping->items[i];
 
         if (name->kind != NODE_SCALAR || name->length != strlen(key) ||
             memcmp(name->text, key, name->length) != 0)
@@ -38,33 +38,33 @@ static int find(const struct cdi_reading *reading, const struct node *mapping, c
             return fail(reading, name, BERTH_ERROR_SYNTAX, "wanted '%s' once, found it twice", key);
         value = mapping->items[i + 1];
     }
-    *ret_value = value == NULL || node_is_null(value) ? NULL : value;
+    *ret_value = value == NULL || document_node_is_null(value) ? NULL : value;
     return 0;
 }
 
 /* The same for one of a kind; it may be missing all the same. */
-static int find_kind(const struct cdi_reading *reading, const struct node *mapping, const char *key,
-                     enum node_kind kind, const struct node **ret_value)
+static int find_kind(const struct cdi_reading *reading, const struct document_node *mapping,
+                     const char *key, enum node_kind kind, const struct document_node **ret_value)
 {
     static const char *const wanted[] = {
         [NODE_SCALAR] = "a text", [NODE_LIST] = "a list", [NODE_MAPPING] = "a mapping"};
-    const struct node *value = NULL;
-    int code = find(reading, mapping, key, &value);
+    const struct document_node *value = NULL;
+    int code = find_member(reading, mapping, key, &value);
 
     if (code < 0)
         return code;
     if (value != NULL && value->kind != kind)
         return fail(reading, value, BERTH_ERROR_SYNTAX, "%s: wanted %s, found %s", key,
-                    wanted[kind], node_describe(value).text);
+                    wanted[kind], document_node_describe(value).text);
     *ret_value = value;
     return 0;
 }
 
 /* Requires a text without zero bytes. */
-static int need_text(const struct cdi_reading *reading, const struct node *mapping, const char *key,
-                     const struct node **ret_value)
+static int need_text(const struct cdi_reading *reading, const struct document_node *mapping,
+                     const char *key, const struct document_node **ret_value)
 {
-    const struct node *value = NULL;
+    const struct document_node *value = NULL;
     int code = find_kind(reading, mapping, key, NODE_SCALAR, &value);
 
     if (code < 0)
@@ -107,7 +107,7 @@ static bool is_kind(const char *kind)
 
 /* Where a device file is on the host. A driver that is in a directory of its own has a /dev of its
  * own below it, with the same files. */
-static const char *host_path(const struct node *path)
+static const char *host_path(const struct document_node *path)
 {
     const char *below = path->text;
 
@@ -127,34 +127,36 @@ static int keep_path(struct cdi_reading *reading, const char *path, struct strin
     return string_list_append(nodes, path) < 0 ? error_set_memory(reading->error) : 0;
 }
 
-static int add_node(struct cdi_reading *reading, const struct node *node, struct string_list *nodes)
+static int add_node(struct cdi_reading *reading, const struct document_node *node,
+                    struct string_list *nodes)
 {
-    const struct node *path = NULL;
-    const struct node *host = NULL;
+    const struct document_node *path = NULL;
+    const struct document_node *host = NULL;
     int code;
 
     if (node->kind != NODE_MAPPING)
         return fail(reading, node, BERTH_ERROR_SYNTAX,
-                    "deviceNodes: wanted a mapping for each, found %s", node_describe(node).text);
+                    "deviceNodes: wanted a mapping for each, found %s",
+                    document_node_describe(node).text);
     code = need_text(reading, node, "path", &path);
     if (code == 0)
-        code = find(reading, node, "hostPath", &host);
+        code = find_member(reading, node, "hostPath", &host);
     if (code == 0 && host != NULL)
         code = need_text(reading, node, "hostPath", &path);
     if (code < 0)
         return code;
     if (path->text[0] != '/')
         return fail(reading, path, BERTH_ERROR_SYNTAX, "wanted an absolute path, found %s",
-                    node_describe(path).text);
+                    document_node_describe(path).text);
     return keep_path(reading, host_path(path), nodes);
 }
 
 /* Adds the device files that the containerEdits of a mapping bring. */
-static int add_nodes(struct cdi_reading *reading, const struct node *mapping,
+static int add_nodes(struct cdi_reading *reading, const struct document_node *mapping,
                      struct string_list *nodes)
 {
-    const struct node *edits = NULL;
-    const struct node *list = NULL;
+    const struct document_node *edits = NULL;
+    const struct document_node *list = NULL;
     int code = find_kind(reading, mapping, "containerEdits", NODE_MAPPING, &edits);
 
     if (code == 0 && edits != NULL)
@@ -167,9 +169,9 @@ static int add_nodes(struct cdi_reading *reading, const struct node *mapping,
 }
 
 /* An entry that changes nothing is none. */
-static int check_edits(const struct cdi_reading *reading, const struct node *device)
+static int check_edits(const struct cdi_reading *reading, const struct document_node *device)
 {
-    const struct node *edits = NULL;
+    const struct document_node *edits = NULL;
     int code = find_kind(reading, device, "containerEdits", NODE_MAPPING, &edits);
 
     if (code == 0 && (edits == NULL || edits->count == 0))
@@ -179,11 +181,11 @@ static int check_edits(const struct cdi_reading *reading, const struct node *dev
 }
 
 /* The qualified name of an entry, which the file must not have yet. */
-static int name_entry(const struct cdi_reading *reading, const struct node *device,
+static int name_entry(const struct cdi_reading *reading, const struct document_node *device,
                       struct cdi_entry *entry)
 {
     const struct cdi_entry *other;
-    const struct node *name = NULL;
+    const struct document_node *name = NULL;
     struct text qualified = {0};
     int code = need_text(reading, device, "name", &name);
 
@@ -191,7 +193,7 @@ static int name_entry(const struct cdi_reading *reading, const struct node *devi
         return code;
     if (!is_name(name->text, name->length, "_-.:"))
         return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted a CDI name, found %s",
-                    node_describe(name).text);
+                    document_node_describe(name).text);
     text_append_format(&qualified, "%s=%s", reading->kind, name->text);
     entry->name = text_take(&qualified);
     if (entry->name == NULL)
@@ -199,12 +201,12 @@ static int name_entry(const struct cdi_reading *reading, const struct node *devi
     vector_for_each (other, &reading->entries) {
         if (other != entry && strcmp(other->name, entry->name) == 0)
             return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted %s once, found it twice",
-                        node_describe(name).text);
+                        document_node_describe(name).text);
     }
     return 0;
 }
 
-static int add_entry(struct cdi_reading *reading, const struct node *device)
+static int add_entry(struct cdi_reading *reading, const struct document_node *device)
 {
     struct cdi_entry entry = {0};
     struct cdi_entry *place;
@@ -213,7 +215,8 @@ static int add_entry(struct cdi_reading *reading, const struct node *device)
 
     if (device->kind != NODE_MAPPING)
         return fail(reading, device, BERTH_ERROR_SYNTAX,
-                    "devices: wanted a mapping for each, found %s", node_describe(device).text);
+                    "devices: wanted a mapping for each, found %s",
+                    document_node_describe(device).text);
     code = name_entry(reading, device, &entry);
     if (code == 0)
         code = check_edits(reading, device);
@@ -233,9 +236,9 @@ static int add_entry(struct cdi_reading *reading, const struct node *device)
     return code;
 }
 
-static int add_entries(struct cdi_reading *reading, const struct node *root)
+static int add_entries(struct cdi_reading *reading, const struct document_node *root)
 {
-    const struct node *devices = NULL;
+    const struct document_node *devices = NULL;
     int code = find_kind(reading, root, "devices", NODE_LIST, &devices);
 
     if (code < 0)
@@ -252,8 +255,8 @@ static int add_entries(struct cdi_reading *reading, const struct node *root)
 
 static int read_root(struct cdi_reading *reading)
 {
-    const struct node *root = reading->document->root;
-    const struct node *value = NULL;
+    const struct document_node *root = reading->document->root;
+    const struct document_node *value = NULL;
     int code;
 
     if (root == NULL || root->kind != NODE_MAPPING)
@@ -261,7 +264,7 @@ static int read_root(struct cdi_reading *reading)
                          "%s:1:1: wanted a CDI file with 'cdiVersion', 'kind' and 'devices', found "
                          "%s",
                          reading->document->file,
-                         root == NULL ? "nothing" : node_describe(root).text);
+                         root == NULL ? "nothing" : document_node_describe(root).text);
     code = need_text(reading, root, "cdiVersion", &value);
     if (code == 0)
         code = need_text(reading, root, "kind", &value);
@@ -269,14 +272,15 @@ static int read_root(struct cdi_reading *reading)
         return code;
     if (!is_kind(value->text))
         return fail(reading, value, BERTH_ERROR_SYNTAX,
-                    "kind: wanted one such as nvidia.com/gpu, found %s", node_describe(value).text);
+                    "kind: wanted one such as nvidia.com/gpu, found %s",
+                    document_node_describe(value).text);
     reading->kind = value->text;
     code = add_nodes(reading, root, &reading->shared);
     return code < 0 ? code : add_entries(reading, root);
 }
 
-int cdi_parse(const char *file, const char *text, size_t length, struct cdi_registry *ret_entries,
-              struct berth_error *error)
+int cdi_reader_parse(const char *file, const char *text, size_t length,
+                     struct cdi_registry *ret_entries, struct berth_error *error)
 {
     struct document document;
     struct cdi_reading reading = {.document = &document, .error = error};

@@ -21,7 +21,7 @@
  * whole or nothing, as it is for container runtimes: a wrong entry spoils the others. `file` is the
  * name for messages. Fails with BERTH_ERROR_SYNTAX, _LIMIT or _MEMORY and a message "file:...".
  * The caller finishes the entries, which are untouched on failure. Pure. */
-int cdi_parse(const char *file, const char *text, size_t length, struct cdi_registry *ret_entries,
-              struct berth_error *error);
+int cdi_reader_parse(const char *file, const char *text, size_t length,
+                     struct cdi_registry *ret_entries, struct berth_error *error);
 
 #endif

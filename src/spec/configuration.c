@@ -16,8 +16,8 @@ enum { TENANTS_MAX = 1024, PATH_LENGTH_MAX = 4000 };
 #define DEFAULT_CHECK_DEADLINE (30 * DURATION_SECOND)
 #define DEFAULT_HISTORY_KEEP   (90 * DURATION_DAY)
 
-static int read_policy(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_policy(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
     struct configured_policy *policy = target;
 
@@ -48,11 +48,11 @@ static const struct record bounds_record = {
     .field_count = COUNT(bounds_fields),
 };
 
-static int read_bounds(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_bounds(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
     (void)field;
-    return record_read(reading, &bounds_record, node, target);
+    return field_read_record(reading, &bounds_record, node, target);
 }
 
 static const struct field_type type_bounds = {.read = read_bounds};
@@ -109,7 +109,7 @@ static const struct field configuration_fields[] = {
 };
 
 /* Who asks for no time would be refused for the one that is put in its place. */
-static int check_default_time(const struct reading *reading, const struct node *node,
+static int check_default_time(const struct field_reading *reading, const struct document_node *node,
                               const struct configuration *configuration)
 {
     bool is_each = configuration->each_user.longest_time != 0;
@@ -117,28 +117,30 @@ static int check_default_time(const struct reading *reading, const struct node *
 
     if (longest == 0 || configuration->default_time <= longest)
         return 0;
-    return document_error(reading->document, record_value(node, "default_time"), reading->error,
-                          BERTH_ERROR_INVALID, "default_time: wanted at most %s (%s), found %s",
+    return document_error(reading->document, field_record_value(node, "default_time"),
+                          reading->error, BERTH_ERROR_INVALID,
+                          "default_time: wanted at most %s (%s), found %s",
                           is_each ? "the longest_time of each_user" : "longest_time",
                           quantity_format_duration(longest).text,
                           quantity_format_duration(configuration->default_time).text);
 }
 
 /* Nothing is taken back before its owner was told. */
-static int check_idle_times(const struct reading *reading, const struct node *node,
+static int check_idle_times(const struct field_reading *reading, const struct document_node *node,
                             const struct configuration *configuration)
 {
     if (configuration->idle_reclaim == 0 ||
         configuration->idle_reclaim >= configuration->idle_warning)
         return 0;
-    return document_error(reading->document, record_value(node, "idle_reclaim"), reading->error,
-                          BERTH_ERROR_INVALID,
+    return document_error(reading->document, field_record_value(node, "idle_reclaim"),
+                          reading->error, BERTH_ERROR_INVALID,
                           "idle_reclaim: wanted at least idle_warning (%s), found %s",
                           quantity_format_duration(configuration->idle_warning).text,
                           quantity_format_duration(configuration->idle_reclaim).text);
 }
 
-static int check_times(const struct reading *reading, const struct node *node, void *target)
+static int check_times(const struct field_reading *reading, const struct document_node *node,
+                       void *target)
 {
     int code = check_default_time(reading, node, target);
 
@@ -165,15 +167,15 @@ static const struct configuration defaults = {
     .history_keep = DEFAULT_HISTORY_KEEP,
 };
 
-static int build(const struct document *document, struct configuration *ret_configuration,
-                 struct berth_error *error)
+static int build_configuration(const struct document *document,
+                               struct configuration *ret_configuration, struct berth_error *error)
 {
     struct configuration configuration = defaults;
     int code = 0;
 
-    if (document->root != NULL && !node_is_null(document->root))
-        code = record_read(&(struct reading){document, error}, &configuration_record,
-                           document->root, &configuration);
+    if (document->root != NULL && !document_node_is_null(document->root))
+        code = field_read_record(&(struct field_reading){document, error}, &configuration_record,
+                                 document->root, &configuration);
     if (code < 0)
         configuration_finish(&configuration);
     else
@@ -189,7 +191,7 @@ int configuration_parse(const char *file, const char *text, size_t length,
 
     if (code < 0)
         return code;
-    code = build(&document, ret_configuration, error);
+    code = build_configuration(&document, ret_configuration, error);
     document_finish(&document);
     return code;
 }
@@ -207,12 +209,12 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     }
     if (code < 0)
         return error_set(error, code, "%s", reason.message);
-    code = build(&document, ret_configuration, error);
+    code = build_configuration(&document, ret_configuration, error);
     document_finish(&document);
     return code;
 }
 
-static void people_finish(struct people *people)
+static void reserved_devices_finish(struct people *people)
 {
     vector_finish(&people->users);
     vector_finish(&people->groups);
@@ -224,12 +226,12 @@ void configuration_finish(struct configuration *configuration)
 
     free(configuration->policy.name);
     free(configuration->mps_control);
-    people_finish(&configuration->admins);
-    people_finish(&configuration->high);
+    reserved_devices_finish(&configuration->admins);
+    reserved_devices_finish(&configuration->high);
     vector_finish(&configuration->limits);
     vector_finish(&configuration->preferred);
     vector_for_each (reserved, &configuration->reserved)
-        people_finish(&reserved->people);
+        reserved_devices_finish(&reserved->people);
     vector_finish(&configuration->reserved);
     string_list_finish(&configuration->squatters_except);
     string_list_finish(&configuration->prolog.words);

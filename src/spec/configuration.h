@@ -64,8 +64,8 @@ struct people {
 enum {
     CONFIGURED_PEOPLE_MAX = 10000, /* in a list of users or of groups */
     CONFIGURED_LIMITS_MAX = 10000,
-    CONFIGURED_PROGRAMS_MAX = 1000, /* in squatters_except */
-    CONFIGURED_WORDS_MAX = 1000,    /* in a command */
+    CONFIGURED_PROGRAMS_MAX = 1000,  /* in squatters_except */
+    CONFIGURED_ARGUMENTS_MAX = 1000, /* in a command */
 };
 
 /* How much of `bounds` there may be. */
@@ -165,7 +165,7 @@ struct configuration {
 };
 
 /* Whether the number is in the list. */
-bool number_list_has(const struct number_list *list, uint32_t number);
+bool configuration_number_list_has(const struct number_list *list, uint32_t number);
 
 /* Reads `length` bytes of text; `file` is the name for messages. Names of users and groups are
  * looked up. Fails with BERTH_ERROR_SYNTAX, _INVALID, _RANGE (file:line:column: message, the

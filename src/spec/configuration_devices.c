@@ -19,18 +19,18 @@ static const struct field_type type_id = {
     .parse = parse_id,
 };
 
-static int fail_twice(const struct reading *reading, const struct field *field,
-                      const struct node *node)
+static int fail_twice(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node)
 {
     return document_error(reading->document, node, reading->error, BERTH_ERROR_INVALID,
-                          "%s: %s is given twice", field->name, node_describe(node).text);
+                          "%s: %s is given twice", field->name, document_node_describe(node).text);
 }
 
-static int read_ids(const struct reading *reading, const struct field *field,
-                    const struct node *node, void *target)
+static int read_ids(const struct field_reading *reading, const struct field *field,
+                    const struct document_node *node, void *target)
 {
     struct device_id_list *list = target;
-    int code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
+    int code = field_require_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         struct device_id id;
@@ -63,14 +63,15 @@ static bool is_reserved(const struct reserved_list *list, struct device_id id)
 }
 
 /* For nobody at all, in a word; the user of this name stands in a list. */
-static bool is_nobody(const struct node *node)
+static bool is_nobody(const struct document_node *node)
 {
     return node->kind == NODE_SCALAR && strcmp(node->text, "nobody") == 0 &&
            node->length == strlen("nobody");
 }
 
-static int read_device(const struct reading *reading, const struct field *field,
-                       const struct node *key, const struct node *value, struct reserved_list *list)
+static int read_device(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *key, const struct document_node *value,
+                       struct reserved_list *list)
 {
     struct device_id id;
     struct reserved_device *added;
@@ -90,19 +91,19 @@ static int read_device(const struct reading *reading, const struct field *field,
         return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of users, a mapping of users and groups, or "
                               "nobody, found %s",
-                              field->name, node_describe(value).text);
+                              field->name, document_node_describe(value).text);
     return field_read(reading, &configuration_people, field, value, &added->people);
 }
 
-static int read_reserved(const struct reading *reading, const struct field *field,
-                         const struct node *node, void *target)
+static int read_reserved(const struct field_reading *reading, const struct field *field,
+                         const struct document_node *node, void *target)
 {
     int code = 0;
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a mapping of device ids to people, found %s", field->name,
-                              node_describe(node).text);
+                              document_node_describe(node).text);
     if (node->count / 2 > DEVICE_ID_LIST_MAX)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
                               "%s: wanted at most %d device ids, found %zu", field->name,

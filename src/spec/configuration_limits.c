@@ -37,12 +37,12 @@ static const struct record allowance_record = {
 };
 
 /* A number of devices, or a mapping that says at least one of the two. */
-static int read_allowance(const struct reading *reading, const struct field *field,
-                          const struct node *node, void *target)
+static int read_allowance(const struct field_reading *reading, const struct field *field,
+                          const struct document_node *node, void *target)
 {
     struct allowance allowance = {.devices = DEVICES_UNLIMITED};
     int code = node->kind == NODE_MAPPING
-                   ? record_read(reading, &allowance_record, node, &allowance)
+                   ? field_read_record(reading, &allowance_record, node, &allowance)
                    : field_read(reading, &type_devices, field, node, &allowance.devices);
 
     if (code < 0)
@@ -68,9 +68,9 @@ static bool is_limited(const struct limit_list *list, uint32_t key, bool is_grou
     return false;
 }
 
-static int read_limit(const struct reading *reading, const struct field *field,
-                      const struct node *key, const struct node *value, bool is_group,
-                      struct limit_list *list)
+static int read_limit(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *key, const struct document_node *value,
+                      bool is_group, struct limit_list *list)
 {
     struct device_limit limit = {.is_group = is_group};
     struct device_limit *added;
@@ -83,7 +83,8 @@ static int read_limit(const struct reading *reading, const struct field *field,
         return code;
     if (is_limited(list, limit.key, is_group))
         return document_error(reading->document, key, reading->error, BERTH_ERROR_INVALID,
-                              "%s: %s is given twice", field->name, node_describe(key).text);
+                              "%s: %s is given twice", field->name,
+                              document_node_describe(key).text);
     if (list->count == CONFIGURED_LIMITS_MAX)
         return document_error(reading->document, key, reading->error, BERTH_ERROR_LIMIT,
                               "%s: wanted at most %d limits, found more", field->name,
@@ -96,28 +97,28 @@ static int read_limit(const struct reading *reading, const struct field *field,
 }
 
 /* A mapping of names to limits. */
-static int read_limits(const struct reading *reading, const struct field *field,
-                       const struct node *node, bool is_group, struct limit_list *list)
+static int read_limits(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, bool is_group, struct limit_list *list)
 {
     int code = 0;
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a mapping of names to numbers of devices, found %s",
-                              field->name, node_describe(node).text);
+                              field->name, document_node_describe(node).text);
     for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
         code = read_limit(reading, field, node->items[i], node->items[i + 1], is_group, list);
     return code;
 }
 
-static int read_user_limits(const struct reading *reading, const struct field *field,
-                            const struct node *node, void *target)
+static int read_user_limits(const struct field_reading *reading, const struct field *field,
+                            const struct document_node *node, void *target)
 {
     return read_limits(reading, field, node, false, target);
 }
 
-static int read_group_limits(const struct reading *reading, const struct field *field,
-                             const struct node *node, void *target)
+static int read_group_limits(const struct field_reading *reading, const struct field *field,
+                             const struct document_node *node, void *target)
 {
     return read_limits(reading, field, node, true, target);
 }
@@ -137,11 +138,11 @@ static const struct record limits_record = {
     .field_count = COUNT(limits_fields),
 };
 
-static int read_limits_record(const struct reading *reading, const struct field *field,
-                              const struct node *node, void *target)
+static int read_limits_record(const struct field_reading *reading, const struct field *field,
+                              const struct document_node *node, void *target)
 {
     (void)field;
-    return record_read(reading, &limits_record, node, target);
+    return field_read_record(reading, &limits_record, node, target);
 }
 
 const struct field_type configuration_limits = {.read = read_limits_record};

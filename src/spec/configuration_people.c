@@ -128,11 +128,11 @@ static int parse_group(const struct field *field, const char *text, void *target
 const struct field_type configuration_user = {.wanted = "a user", .parse = parse_user};
 const struct field_type configuration_group = {.wanted = "a group", .parse = parse_group};
 
-static int read_numbers(const struct reading *reading, const struct field *field,
-                        const struct node *node, const struct field_type *type, const char *of,
-                        struct number_list *list)
+static int read_numbers(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, const struct field_type *type,
+                        const char *of, struct number_list *list)
 {
-    int code = field_want_list(reading, field, node, of, CONFIGURED_PEOPLE_MAX);
+    int code = field_require_list(reading, field, node, of, CONFIGURED_PEOPLE_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         uint32_t *number = vector_append(list);
@@ -143,14 +143,14 @@ static int read_numbers(const struct reading *reading, const struct field *field
     return code;
 }
 
-static int read_users(const struct reading *reading, const struct field *field,
-                      const struct node *node, void *target)
+static int read_users(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, void *target)
 {
     return read_numbers(reading, field, node, &configuration_user, "users", target);
 }
 
-static int read_groups(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_groups(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
     return read_numbers(reading, field, node, &configuration_group, "groups", target);
 }
@@ -169,23 +169,23 @@ static const struct record people_record = {
     .field_count = COUNT(people_fields),
 };
 
-static int read_people(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_people(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
     struct people *people = target;
 
     if (node->kind == NODE_MAPPING)
-        return record_read(reading, &people_record, node, people);
+        return field_read_record(reading, &people_record, node, people);
     if (node->kind == NODE_LIST)
         return read_users(reading, field, node, &people->users);
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                           "%s: wanted a list of users, or a mapping of users and groups, found %s",
-                          field->name, node_describe(node).text);
+                          field->name, document_node_describe(node).text);
 }
 
 const struct field_type configuration_people = {.read = read_people};
 
-bool number_list_has(const struct number_list *list, uint32_t number)
+bool configuration_number_list_has(const struct number_list *list, uint32_t number)
 {
     const uint32_t *item;
 

@@ -28,11 +28,12 @@ static int parse_name(const struct field *field, const char *text, void *target,
 
 static const struct field_type type_name = {.wanted = "the name of a program", .parse = parse_name};
 
-static int read_names(const struct reading *reading, const struct field *field,
-                      const struct node *node, void *target)
+static int read_names(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, void *target)
 {
     struct string_list *list = target;
-    int code = field_want_list(reading, field, node, "names of programs", CONFIGURED_PROGRAMS_MAX);
+    int code =
+        field_require_list(reading, field, node, "names of programs", CONFIGURED_PROGRAMS_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         char **name = vector_append(list);
@@ -61,8 +62,8 @@ static const struct field_type type_program = {
     .parse = parse_program,
 };
 
-static int read_word(const struct reading *reading, const struct field *field,
-                     const struct node *node, struct string_list *list)
+static int read_word(const struct field_reading *reading, const struct field *field,
+                     const struct document_node *node, struct string_list *list)
 {
     struct field row = {.name = field->name, .max = WORD_MAX};
     char **word = vector_append(list);
@@ -72,8 +73,8 @@ static int read_word(const struct reading *reading, const struct field *field,
     return field_read(reading, list->count == 1 ? &type_program : &field_text, &row, node, word);
 }
 
-static int read_program(const struct reading *reading, const struct field *field,
-                        const struct node *node, void *target)
+static int read_program(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, void *target)
 {
     struct field row = {.name = field->name, .max = WORD_MAX};
 
@@ -82,8 +83,8 @@ static int read_program(const struct reading *reading, const struct field *field
 
 const struct field_type configuration_program = {.read = read_program};
 
-static int read_command(const struct reading *reading, const struct field *field,
-                        const struct node *node, void *target)
+static int read_command(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, void *target)
 {
     int code;
 
@@ -92,8 +93,8 @@ static int read_command(const struct reading *reading, const struct field *field
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a program or a list of words, found %s", field->name,
-                              node_describe(node).text);
-    code = field_want_list(reading, field, node, "words", CONFIGURED_WORDS_MAX);
+                              document_node_describe(node).text);
+    code = field_require_list(reading, field, node, "words", CONFIGURED_ARGUMENTS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = read_word(reading, field, node->items[i], target);
     return code;
@@ -138,14 +139,14 @@ const char *configuration_program_fault(const char *path)
 }
 
 /* The word that names the program, in a configuration that was accepted; NULL: none. */
-static const struct node *find_program(const struct node *root, const char *key)
+static const struct document_node *find_program(const struct document_node *root, const char *key)
 {
-    const struct node *value = record_value(root, key);
+    const struct document_node *value = field_record_value(root, key);
 
-    if (value == root || node_is_null(value))
+    if (value == root || document_node_is_null(value))
         return NULL;
     if (value->kind == NODE_MAPPING)
-        value = record_value(value, "command");
+        value = field_record_value(value, "command");
     return value->kind == NODE_LIST ? value->items[0] : value;
 }
 
@@ -156,7 +157,7 @@ static int check_programs(const struct document *document, struct berth_error *e
     if (document->root == NULL || document->root->kind != NODE_MAPPING)
         return 0;
     for (size_t i = 0; i < COUNT(keys); i++) {
-        const struct node *program = find_program(document->root, keys[i]);
+        const struct document_node *program = find_program(document->root, keys[i]);
         const char *fault = program == NULL ? NULL : configuration_program_fault(program->text);
 
         if (fault != NULL)

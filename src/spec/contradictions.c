@@ -4,12 +4,13 @@
 #include <string.h>
 
 /* The value of the field whose name is the first `length` bytes of `name`. */
-static const struct node *value_of(const struct node *mapping, const char *name, size_t length)
+static const struct document_node *value_of(const struct document_node *mapping, const char *name,
+                                            size_t length)
 {
     if (mapping->kind != NODE_MAPPING)
         return NULL;
     for (size_t i = 0; i + 1 < mapping->count; i += 2) {
-        const struct node *key = mapping->items[i];
+        const struct document_node *key = mapping->items[i];
 
         if (key->length == length && memcmp(key->text, name, length) == 0)
             return mapping->items[i + 1];
@@ -17,7 +18,7 @@ static const struct node *value_of(const struct node *mapping, const char *name,
     return NULL;
 }
 
-static const struct node *walk(const struct node *node, const char *path)
+static const struct document_node *walk_path(const struct document_node *node, const char *path)
 {
     while (node != NULL && *path != '\0') {
         size_t length = strcspn(path, ".");
@@ -28,7 +29,7 @@ static const struct node *walk(const struct node *node, const char *path)
     return node;
 }
 
-const char *path_within(const struct movable *movable, const char *path)
+const char *contradictions_path_within(const struct movable *movable, const char *path)
 {
     size_t length = strlen(movable->path);
 
@@ -36,22 +37,26 @@ const char *path_within(const struct movable *movable, const char *path)
                                                                             : NULL;
 }
 
-const struct node *movable_value(const struct node *root, const struct movable *movable)
+const struct document_node *contradictions_movable_value(const struct document_node *root,
+                                                         const struct movable *movable)
 {
-    const struct node *node = walk(root, movable->path);
+    const struct document_node *node = walk_path(root, movable->path);
 
-    return node != NULL && !node_is_null(node) ? node : walk(root, movable->elsewhere);
+    return node != NULL && !document_node_is_null(node) ? node
+                                                        : walk_path(root, movable->elsewhere);
 }
 
-const struct node *path_value(const struct node *root, const struct movable *movable,
-                              const char *path)
+const struct document_node *contradictions_path_value(const struct document_node *root,
+                                                      const struct movable *movable,
+                                                      const char *path)
 {
-    const char *rest = path_within(movable, path);
+    const char *rest = contradictions_path_within(movable, path);
 
-    return rest == NULL ? walk(root, path) : walk(movable_value(root, movable), rest);
+    return rest == NULL ? walk_path(root, path)
+                        : walk_path(contradictions_movable_value(root, movable), rest);
 }
 
-static bool has_one_of(const struct node *node, const char *const *values)
+static bool has_one_of(const struct document_node *node, const char *const *values)
 {
     if (node->kind != NODE_SCALAR)
         return false;
@@ -62,11 +67,11 @@ static bool has_one_of(const struct node *node, const char *const *values)
     return false;
 }
 
-bool condition_holds(const struct node *root, const struct movable *movable,
-                     const struct condition *condition)
+bool contradictions_condition_holds(const struct document_node *root, const struct movable *movable,
+                                    const struct condition *condition)
 {
-    const struct node *node = path_value(root, movable, condition->path);
-    bool given = node != NULL && !node_is_null(node);
+    const struct document_node *node = contradictions_path_value(root, movable, condition->path);
+    bool given = node != NULL && !document_node_is_null(node);
 
     switch (condition->test) {
     case CONDITION_NONE:
@@ -87,33 +92,33 @@ bool condition_holds(const struct node *root, const struct movable *movable,
     return false;
 }
 
-static bool all_hold(const struct node *root, const struct movable *movable,
+static bool all_hold(const struct document_node *root, const struct movable *movable,
                      const struct contradiction *row)
 {
     for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
-        if (!condition_holds(root, movable, &row->conditions[i]))
+        if (!contradictions_condition_holds(root, movable, &row->conditions[i]))
             return false;
     }
     return true;
 }
 
 /* The place of the field, or of the nearest record above it. */
-static const struct node *place_of(const struct node *root, const struct movable *movable,
-                                   const char *path)
+static const struct document_node *position_of(const struct document_node *root,
+                                               const struct movable *movable, const char *path)
 {
-    const struct node *node = path_value(root, movable, path);
+    const struct document_node *node = contradictions_path_value(root, movable, path);
 
-    if (node == NULL && path_within(movable, path) != NULL)
-        node = movable_value(root, movable);
+    if (node == NULL && contradictions_path_within(movable, path) != NULL)
+        node = contradictions_movable_value(root, movable);
     return node == NULL ? root : node;
 }
 
-int contradictions_check(const struct reading *reading, const struct contradiction *rows,
-                         const struct movable *movable, const struct node *root)
+int contradictions_check(const struct field_reading *reading, const struct contradiction *rows,
+                         const struct movable *movable, const struct document_node *root)
 {
     for (const struct contradiction *row = rows; row->sentence != NULL; row++) {
         if (all_hold(root, movable, row))
-            return document_error(reading->document, place_of(root, movable, row->at),
+            return document_error(reading->document, position_of(root, movable, row->at),
                                   reading->error, BERTH_ERROR_INVALID, "%s", row->sentence);
     }
     return 0;

@@ -44,24 +44,26 @@ struct movable {
     const char *elsewhere;
 };
 
-/* Whether the condition holds for `root`, a mapping that record_read has accepted. Pure. */
-bool condition_holds(const struct node *root, const struct movable *movable,
-                     const struct condition *condition);
+/* Whether the condition holds for `root`, a mapping that field_read_record has accepted. Pure. */
+bool contradictions_condition_holds(const struct document_node *root, const struct movable *movable,
+                                    const struct condition *condition);
 
 /* The record, wherever it stands; NULL when it is not written down. Pure. */
-const struct node *movable_value(const struct node *root, const struct movable *movable);
+const struct document_node *contradictions_movable_value(const struct document_node *root,
+                                                         const struct movable *movable);
 
 /* The value of the field, also when that is null; NULL when it is not written down. Pure. */
-const struct node *path_value(const struct node *root, const struct movable *movable,
-                              const char *path);
+const struct document_node *contradictions_path_value(const struct document_node *root,
+                                                      const struct movable *movable,
+                                                      const char *path);
 
 /* The rest of a path that leads into the movable record: "count" of "gpu.count"; NULL for any
  * other. Pure. */
-const char *path_within(const struct movable *movable, const char *path);
+const char *contradictions_path_within(const struct movable *movable, const char *path);
 
 /* Fails with BERTH_ERROR_INVALID for the first of the rows, which end with one that has no
  * sentence, whose conditions all hold. */
-int contradictions_check(const struct reading *reading, const struct contradiction *rows,
-                         const struct movable *movable, const struct node *root);
+int contradictions_check(const struct field_reading *reading, const struct contradiction *rows,
+                         const struct movable *movable, const struct document_node *root);
 
 #endif

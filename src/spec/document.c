@@ -16,15 +16,15 @@
 
 /* What YAML has beside values. */
 struct yaml_builder {
-    struct builder to;
+    struct document_builder to;
     size_t aliases;
     bool ended; /* the one document is complete */
     struct string_list anchors;
-    struct node_list anchored; /* what each of them names */
+    struct document_node_list anchored; /* what each of them names */
 };
 
 /* What the parser reads from. */
-struct source {
+struct yaml_source {
     const yaml_parser_t *parser;
     const char *text;
     size_t length;
@@ -32,24 +32,25 @@ struct source {
     bool stopped; /* for its directives */
 };
 
-static struct place place_of(yaml_mark_t mark)
+static struct text_position position_of(yaml_mark_t mark)
 {
-    return (struct place){.line = mark.line + 1, .column = mark.column + 1};
+    return (struct text_position){.line = mark.line + 1, .column = mark.column + 1};
 }
 
-#define fail_at(builder, mark, ...) builder_fail(&(builder)->to, place_of(mark), __VA_ARGS__)
+#define fail_at(builder, mark, ...) \
+    document_builder_fail(&(builder)->to, position_of(mark), __VA_ARGS__)
 
 static int fail_directives(const struct yaml_builder *builder, yaml_mark_t mark)
 {
     return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d %%TAG lines, found more",
-                   DOCUMENT_DIRECTIVES);
+                   DOCUMENT_DIRECTIVES_MAX);
 }
 
 /* Keeps the anchor's name and refuses tags, which nothing here gives a meaning to. */
-static int take_properties(struct yaml_builder *builder, struct node *node,
+static int read_properties(struct yaml_builder *builder, struct document_node *node,
                            const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
-    struct node **place;
+    struct document_node **place;
 
     if (tag != NULL && strcmp((const char *)tag, "!") != 0)
         return fail_at(builder, mark, BERTH_ERROR_SYNTAX,
@@ -57,9 +58,9 @@ static int take_properties(struct yaml_builder *builder, struct node *node,
                        quote((const char *)tag).text);
     if (anchor == NULL)
         return 0;
-    if (builder->anchors.count == DOCUMENT_ANCHORS)
+    if (builder->anchors.count == DOCUMENT_ANCHORS_MAX)
         return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d anchors, found more",
-                       DOCUMENT_ANCHORS);
+                       DOCUMENT_ANCHORS_MAX);
     if (string_list_append(&builder->anchors, (const char *)anchor) < 0)
         return error_set_memory(builder->to.error);
     place = vector_append(&builder->anchored);
@@ -71,37 +72,40 @@ static int take_properties(struct yaml_builder *builder, struct node *node,
 
 static int add_scalar(struct yaml_builder *builder, const yaml_event_t *event)
 {
-    struct node *node = builder_scalar(
-        &builder->to, place_of(event->start_mark), (const char *)event->data.scalar.value,
+    struct document_node *node = document_builder_create_scalar(
+        &builder->to, position_of(event->start_mark), (const char *)event->data.scalar.value,
         event->data.scalar.length, event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
     int code;
 
     if (node == NULL)
         return error_set_memory(builder->to.error);
-    code = take_properties(builder, node, event->data.scalar.anchor, event->data.scalar.tag,
+    code = read_properties(builder, node, event->data.scalar.anchor, event->data.scalar.tag,
                            event->start_mark);
-    return code < 0 ? code : builder_attach(&builder->to, node, place_of(event->start_mark));
+    return code < 0 ? code
+                    : document_builder_attach(&builder->to, node, position_of(event->start_mark));
 }
 
 static int open_collection(struct yaml_builder *builder, enum node_kind kind,
                            const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
-    struct node *node = builder_node(&builder->to, kind, place_of(mark));
+    struct document_node *node =
+        document_builder_create_node(&builder->to, kind, position_of(mark));
     int code;
 
     if (node == NULL)
         return error_set_memory(builder->to.error);
-    code = take_properties(builder, node, anchor, tag, mark);
+    code = read_properties(builder, node, anchor, tag, mark);
     if (code == 0)
-        code = builder_attach(&builder->to, node, place_of(mark));
+        code = document_builder_attach(&builder->to, node, position_of(mark));
     if (code == 0)
-        builder_open(&builder->to, node);
+        document_builder_open(&builder->to, node);
     return code;
 }
 
 /* What an alias of this name stands for. An anchor may be given anew; the latest before the alias
  * counts. */
-static const struct node *find_anchored(const struct yaml_builder *builder, const char *name)
+static const struct document_node *find_anchored(const struct yaml_builder *builder,
+                                                 const char *name)
 {
     for (size_t i = builder->anchors.count; i > 0; i--) {
         if (strcmp(builder->anchors.items[i - 1], name) == 0)
@@ -113,12 +117,12 @@ static const struct node *find_anchored(const struct yaml_builder *builder, cons
 static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
 {
     const char *name = (const char *)event->data.alias.anchor;
-    const struct node *target = find_anchored(builder, name);
-    struct node *node;
+    const struct document_node *target = find_anchored(builder, name);
+    struct document_node *node;
 
-    if (++builder->aliases > DOCUMENT_ALIASES)
+    if (++builder->aliases > DOCUMENT_ALIASES_MAX)
         return fail_at(builder, event->start_mark, BERTH_ERROR_LIMIT,
-                       "wanted at most %d aliases, found more", DOCUMENT_ALIASES);
+                       "wanted at most %d aliases, found more", DOCUMENT_ALIASES_MAX);
     if (target == NULL)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
                        "wanted an anchor before its alias, found none for %s", quote(name).text);
@@ -126,10 +130,10 @@ static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
                        "wanted an alias to something complete, found %s within itself",
                        quote(name).text);
-    node = builder_node(&builder->to, target->kind, place_of(event->start_mark));
+    node = document_builder_create_node(&builder->to, target->kind, position_of(event->start_mark));
     if (node == NULL)
         return error_set_memory(builder->to.error);
-    *node = (struct node){
+    *node = (struct document_node){
         .kind = target->kind,
         .quoted = target->quoted,
         .is_alias = true,
@@ -143,7 +147,7 @@ static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
         .items = target->items,
         .count = target->count,
     };
-    return builder_attach(&builder->to, node, place_of(event->start_mark));
+    return document_builder_attach(&builder->to, node, position_of(event->start_mark));
 }
 
 /* One document only, and not too many directives before it. */
@@ -154,12 +158,12 @@ static int start_document(const struct yaml_builder *builder, const yaml_event_t
                        "wanted one document, found another");
     if (event->data.document_start.tag_directives.end -
             event->data.document_start.tag_directives.start >
-        DOCUMENT_DIRECTIVES)
+        DOCUMENT_DIRECTIVES_MAX)
         return fail_directives(builder, event->start_mark);
     return 0;
 }
 
-static int take_event(struct yaml_builder *builder, const yaml_event_t *event)
+static int handle_event(struct yaml_builder *builder, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -179,7 +183,7 @@ static int take_event(struct yaml_builder *builder, const yaml_event_t *event)
                                event->data.mapping_start.tag, event->start_mark);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        builder_close(&builder->to);
+        document_builder_close(&builder->to);
         return 0;
     default:
         return 0;
@@ -191,14 +195,14 @@ enum { OWN_DIRECTIVES = 2 };
 
 /* Gives the parser more text. libyaml compares each %TAG directive with all before it, so that many
  * take for ever; it asks for text every few KiB, and so can be stopped here. */
-static int give_text(void *context, unsigned char *buffer, size_t size, size_t *ret_given)
+static int supply_text(void *context, unsigned char *buffer, size_t size, size_t *ret_given)
 {
-    struct source *source = context;
+    struct yaml_source *source = context;
     const yaml_parser_t *parser = source->parser;
     size_t left = source->length - source->given;
 
     source->stopped = parser->tag_directives.top - parser->tag_directives.start >
-                      DOCUMENT_DIRECTIVES + OWN_DIRECTIVES;
+                      DOCUMENT_DIRECTIVES_MAX + OWN_DIRECTIVES;
     *ret_given = left < size ? left : size;
     if (*ret_given > 0)
         memcpy(buffer, source->text + source->given, *ret_given);
@@ -207,7 +211,7 @@ static int give_text(void *context, unsigned char *buffer, size_t size, size_t *
 }
 
 /* The reader of libyaml knows the byte that it stumbled over, but not the line. */
-static yaml_mark_t mark_of_byte(const struct source *source, size_t offset)
+static yaml_mark_t mark_of_byte(const struct yaml_source *source, size_t offset)
 {
     yaml_mark_t mark = {0};
     size_t i = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
@@ -227,7 +231,7 @@ static yaml_mark_t mark_of_byte(const struct source *source, size_t offset)
 }
 
 /* Text that is not UTF-8 or UTF-16, or a character that may not stand in YAML. */
-static int fail_reader(const struct yaml_builder *builder, const struct source *source)
+static int fail_reader(const struct yaml_builder *builder, const struct yaml_source *source)
 {
     const yaml_parser_t *parser = source->parser;
     char found[32] = "";
@@ -242,7 +246,7 @@ static int fail_reader(const struct yaml_builder *builder, const struct source *
                    "wanted YAML or JSON in UTF-8: %s%s", parser->problem, found);
 }
 
-static int fail_parser(const struct yaml_builder *builder, const struct source *source)
+static int fail_parser(const struct yaml_builder *builder, const struct yaml_source *source)
 {
     const yaml_parser_t *parser = source->parser;
     const char *problem = parser->problem == NULL ? "text that is not YAML" : parser->problem;
@@ -265,8 +269,8 @@ static int fail_parser(const struct yaml_builder *builder, const struct source *
                    problem);
 }
 
-static int take_events(struct yaml_builder *builder, yaml_parser_t *parser,
-                       const struct source *source)
+static int handle_events(struct yaml_builder *builder, yaml_parser_t *parser,
+                         const struct yaml_source *source)
 {
     bool done = false;
     int code = 0;
@@ -277,7 +281,7 @@ static int take_events(struct yaml_builder *builder, yaml_parser_t *parser,
         if (!yaml_parser_parse(parser, &event))
             return fail_parser(builder, source);
         done = event.type == YAML_STREAM_END_EVENT;
-        code = take_event(builder, &event);
+        code = handle_event(builder, &event);
         yaml_event_delete(&event);
     }
     return code;
@@ -288,13 +292,13 @@ static int read_yaml(struct document *document, const char *text, size_t length,
 {
     struct yaml_builder builder = {.to = {.document = document, .error = error}};
     yaml_parser_t parser;
-    struct source source = {.parser = &parser, .text = text, .length = length};
+    struct yaml_source source = {.parser = &parser, .text = text, .length = length};
     int code;
 
     if (!yaml_parser_initialize(&parser))
         return error_set_memory(error);
-    yaml_parser_set_input(&parser, give_text, &source);
-    code = take_events(&builder, &parser, &source);
+    yaml_parser_set_input(&parser, supply_text, &source);
+    code = handle_events(&builder, &parser, &source);
     yaml_parser_delete(&parser);
     string_list_finish(&builder.anchors);
     vector_finish(&builder.anchored);
@@ -305,13 +309,13 @@ int document_parse(struct document *ret_document, const char *file, const char *
                    struct berth_error *error)
 {
     struct document document = {.file = file};
-    struct builder builder = {.document = &document, .error = error};
+    struct document_builder builder = {.document = &document, .error = error};
     int code;
 
-    if (length > DOCUMENT_LARGEST)
+    if (length > DOCUMENT_BYTES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
-                         quantity_format_size(DOCUMENT_LARGEST).text);
-    code = builder_read_json(&builder, text, length);
+                         quantity_format_size(DOCUMENT_BYTES_MAX).text);
+    code = document_json_read(&builder, text, length);
     if (code == 0) { /* What is no JSON is YAML, or wrong. */
         document_finish(&document);
         code = read_yaml(&document, text, length, error);
@@ -327,7 +331,7 @@ int document_parse(struct document *ret_document, const char *file, const char *
 int document_read(struct document *ret_document, const char *path, struct berth_error *error)
 {
     struct text text = {0};
-    int code = file_read(path, DOCUMENT_LARGEST, &text, error);
+    int code = file_read(path, DOCUMENT_BYTES_MAX, &text, error);
 
     if (code == 0)
         code = document_parse(ret_document, path, text_string(&text), text.length, error);
@@ -337,7 +341,7 @@ int document_read(struct document *ret_document, const char *path, struct berth_
 
 void document_finish(struct document *document)
 {
-    struct node **node;
+    struct document_node **node;
 
     vector_for_each (node, &document->nodes) {
         if (!(*node)->is_alias) {
@@ -350,13 +354,13 @@ void document_finish(struct document *document)
     document->root = NULL;
 }
 
-int document_wrap(const struct document *document, const struct node *node,
+int document_wrap(const struct document *document, const struct document_node *node,
                   struct berth_error *error, int code)
 {
     return error_wrap(error, code, "%s:%u:%u", document->file, node->line, node->column);
 }
 
-int document_error(const struct document *document, const struct node *node,
+int document_error(const struct document *document, const struct document_node *node,
                    struct berth_error *error, int code, const char *format, ...)
 {
     char sentence[BERTH_ERROR_MESSAGE_SIZE];
@@ -369,7 +373,7 @@ int document_error(const struct document *document, const struct node *node,
     return document_wrap(document, node, error, code);
 }
 
-bool node_is_null(const struct node *node)
+bool document_node_is_null(const struct document_node *node)
 {
     return node->kind == NODE_SCALAR && !node->quoted &&
            (strcmp(node->text, "") == 0 || strcmp(node->text, "~") == 0 ||
@@ -377,15 +381,15 @@ bool node_is_null(const struct node *node)
             strcmp(node->text, "NULL") == 0);
 }
 
-struct node_words node_describe(const struct node *node)
+struct document_node_text document_node_describe(const struct document_node *node)
 {
-    struct node_words words;
+    struct document_node_text words;
 
     if (node->kind == NODE_LIST)
         snprintf(words.text, sizeof(words.text), "a list of %zu", node->count);
     else if (node->kind == NODE_MAPPING)
         snprintf(words.text, sizeof(words.text), "a mapping");
-    else if (node_is_null(node))
+    else if (document_node_is_null(node))
         snprintf(words.text, sizeof(words.text), "nothing");
     else
         snprintf(words.text, sizeof(words.text), "%s", quote_bytes(node->text, node->length).text);

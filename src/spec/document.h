@@ -14,14 +14,14 @@
 
 #include "base/vector.h"
 
-#define DOCUMENT_LARGEST                                                                        \
-    (64U << 20)                     /* bytes, of the file and of texts with aliases written out \
-                                     */
-#define DOCUMENT_DEEPEST    32      /* levels of lists and mappings */
-#define DOCUMENT_MAX        4000000 /* values, with aliases written out */
-#define DOCUMENT_ANCHORS    256
-#define DOCUMENT_ALIASES    100000
-#define DOCUMENT_DIRECTIVES 64 /* %TAG lines */
+#define DOCUMENT_BYTES_MAX                                                                     \
+    (64U << 20)                    /* bytes, of the file and of texts with aliases written out \
+                                    */
+#define DOCUMENT_DEPTH_MAX      32 /* levels of lists and mappings */
+#define DOCUMENT_VALUES_MAX     4000000 /* values, with aliases written out */
+#define DOCUMENT_ANCHORS_MAX    256
+#define DOCUMENT_ALIASES_MAX    100000
+#define DOCUMENT_DIRECTIVES_MAX 64 /* %TAG lines */
 
 enum node_kind {
     NODE_SCALAR,
@@ -29,7 +29,7 @@ enum node_kind {
     NODE_MAPPING,
 };
 
-struct node {
+struct document_node {
     enum node_kind kind;
     bool quoted;     /* a scalar in quotes, which is text whatever it looks like */
     bool open;       /* still being read */
@@ -41,17 +41,18 @@ struct node {
     size_t bytes;    /* text in it, the same */
     char *text;      /* of a scalar; may hold zero bytes only if `length` says so */
     size_t length;
-    VECTOR_OF(struct node *); /* of a list: its values; of a mapping: key, value, key, value … */
+    VECTOR_OF(struct document_node
+                  *); /* of a list: its values; of a mapping: key, value, key, value … */
 };
 
-struct node_list {
-    VECTOR_OF(struct node *);
+struct document_node_list {
+    VECTOR_OF(struct document_node *);
 };
 
 struct document {
-    const char *file;       /* the name for messages, the caller's */
-    struct node *root;      /* NULL: nothing in it */
-    struct node_list nodes; /* all of them, the owner */
+    const char *file;                /* the name for messages, the caller's */
+    struct document_node *root;      /* NULL: nothing in it */
+    struct document_node_list nodes; /* all of them, the owner */
 };
 
 /* Reads `length` bytes of text. `file` is the name used in messages and must live as long as the
@@ -67,22 +68,22 @@ int document_read(struct document *ret_document, const char *path, struct berth_
 void document_finish(struct document *document);
 
 /* error_set with "file:line:column: " in front. Returns `code`. */
-int document_error(const struct document *document, const struct node *node,
+int document_error(const struct document *document, const struct document_node *node,
                    struct berth_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* Puts "file:line:column: " before the message that is there. Returns `code`. */
-int document_wrap(const struct document *document, const struct node *node,
+int document_wrap(const struct document *document, const struct document_node *node,
                   struct berth_error *error, int code);
 
 /* Whether the node says "nothing", as YAML 1.2 knows it: null, Null, NULL, ~ or an empty plain
  * scalar. */
-bool node_is_null(const struct node *node);
+bool document_node_is_null(const struct document_node *node);
 
 /* What the node is, for messages: "a list of 3", "a mapping", "nothing" or its quoted text. */
-struct node_words {
+struct document_node_text {
     char text[80];
 };
-struct node_words node_describe(const struct node *node);
+struct document_node_text document_node_describe(const struct document_node *node);
 
 #endif

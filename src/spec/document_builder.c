@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/text/quantity.h"
 
-int builder_fail(const struct builder *builder, struct place place, int code, const char *format,
-                 ...)
+int document_builder_fail(const struct document_builder *builder, struct text_position place,
+                          int code, const char *format, ...)
 {
     char sentence[BERTH_ERROR_MESSAGE_SIZE];
     va_list arguments;
@@ -23,10 +23,11 @@ int builder_fail(const struct builder *builder, struct place place, int code, co
                      place.column, sentence);
 }
 
-struct node *builder_node(struct builder *builder, enum node_kind kind, struct place place)
+struct document_node *document_builder_create_node(struct document_builder *builder,
+                                                   enum node_kind kind, struct text_position place)
 {
-    struct node *node = calloc(1, sizeof(*node));
-    struct node **owner = node == NULL ? NULL : vector_append(&builder->document->nodes);
+    struct document_node *node = calloc(1, sizeof(*node));
+    struct document_node **owner = node == NULL ? NULL : vector_append(&builder->document->nodes);
 
     if (owner == NULL) {
         free(node);
@@ -41,10 +42,11 @@ struct node *builder_node(struct builder *builder, enum node_kind kind, struct p
     return node;
 }
 
-struct node *builder_scalar(struct builder *builder, struct place place, const char *text,
-                            size_t length, bool quoted)
+struct document_node *document_builder_create_scalar(struct document_builder *builder,
+                                                     struct text_position place, const char *text,
+                                                     size_t length, bool quoted)
 {
-    struct node *node = builder_node(builder, NODE_SCALAR, place);
+    struct document_node *node = document_builder_create_node(builder, NODE_SCALAR, place);
 
     if (node == NULL)
         return NULL;
@@ -59,25 +61,27 @@ struct node *builder_scalar(struct builder *builder, struct place place, const c
     return node;
 }
 
-int builder_attach(struct builder *builder, struct node *node, struct place place)
+int document_builder_attach(struct document_builder *builder, struct document_node *node,
+                            struct text_position place)
 {
-    struct node *parent = builder->depth > 0 ? builder->path[builder->depth - 1] : NULL;
-    struct node **added;
+    struct document_node *parent = builder->depth > 0 ? builder->path[builder->depth - 1] : NULL;
+    struct document_node **added;
 
-    if (node->weight > DOCUMENT_MAX - builder->total)
-        return builder_fail(builder, place, BERTH_ERROR_LIMIT,
-                            "wanted at most %d values, with aliases written out, found more",
-                            DOCUMENT_MAX);
+    if (node->weight > DOCUMENT_VALUES_MAX - builder->total)
+        return document_builder_fail(
+            builder, place, BERTH_ERROR_LIMIT,
+            "wanted at most %d values, with aliases written out, found more", DOCUMENT_VALUES_MAX);
     builder->total += node->weight;
-    if (node->bytes > DOCUMENT_LARGEST - builder->bytes)
-        return builder_fail(builder, place, BERTH_ERROR_LIMIT,
-                            "wanted at most %s of text, with aliases written out, found more",
-                            quantity_format_size(DOCUMENT_LARGEST).text);
+    if (node->bytes > DOCUMENT_BYTES_MAX - builder->bytes)
+        return document_builder_fail(
+            builder, place, BERTH_ERROR_LIMIT,
+            "wanted at most %s of text, with aliases written out, found more",
+            quantity_format_size(DOCUMENT_BYTES_MAX).text);
     builder->bytes += node->bytes;
-    if (builder->depth + node->height > DOCUMENT_DEEPEST)
-        return builder_fail(builder, place, BERTH_ERROR_LIMIT,
-                            "wanted at most %d levels of lists and mappings, found more",
-                            DOCUMENT_DEEPEST);
+    if (builder->depth + node->height > DOCUMENT_DEPTH_MAX)
+        return document_builder_fail(builder, place, BERTH_ERROR_LIMIT,
+                                     "wanted at most %d levels of lists and mappings, found more",
+                                     DOCUMENT_DEPTH_MAX);
     if (parent == NULL) {
         builder->document->root = node;
         return 0;
@@ -89,17 +93,17 @@ int builder_attach(struct builder *builder, struct node *node, struct place plac
     return 0;
 }
 
-void builder_open(struct builder *builder, struct node *node)
+void document_builder_open(struct document_builder *builder, struct document_node *node)
 {
     node->open = true;
     builder->path[builder->depth++] = node;
 }
 
 /* Only now is it known how heavy and how deep the collection is. */
-void builder_close(struct builder *builder)
+void document_builder_close(struct document_builder *builder)
 {
-    struct node *node = builder->path[--builder->depth];
-    struct node **child;
+    struct document_node *node = builder->path[--builder->depth];
+    struct document_node **child;
 
     assert(node != NULL);
     vector_for_each (child, node) {

@@ -15,38 +15,38 @@ enum {
     NOT_JSON = 0, /* and negative codes for what failed */
 };
 
-struct reader {
-    struct builder *builder;
+struct json_reader {
+    struct document_builder *builder;
     const char *at;
     const char *end;
-    struct place place; /* of `at` */
-    struct text text;   /* of the string that is being read */
+    struct text_position place; /* of `at` */
+    struct text text;           /* of the string that is being read */
 };
 
-static char next(const struct reader *reader)
+static char peek_byte(const struct json_reader *reader)
 {
     return reader->at < reader->end ? *reader->at : '\0';
 }
 
 /* Goes on by `length` bytes of one line. */
-static void pass(struct reader *reader, size_t length)
+static void skip_bytes(struct json_reader *reader, size_t length)
 {
     for (; length > 0; length--, reader->at++)
         reader->place.column += ((unsigned char)*reader->at & 0xC0) != 0x80;
 }
 
-static bool take(struct reader *reader, char wanted)
+static bool take_byte(struct json_reader *reader, char wanted)
 {
-    if (next(reader) != wanted || reader->at == reader->end)
+    if (peek_byte(reader) != wanted || reader->at == reader->end)
         return false;
-    pass(reader, 1);
+    skip_bytes(reader, 1);
     return true;
 }
 
-static void pass_blanks(struct reader *reader)
+static void skip_blanks(struct json_reader *reader)
 {
     for (;;) {
-        char found = next(reader);
+        char found = peek_byte(reader);
 
         if (found == '\n' || found == '\r') {
             bool both = found == '\r' && reader->end - reader->at > 1 && reader->at[1] == '\n';
@@ -55,7 +55,7 @@ static void pass_blanks(struct reader *reader)
             reader->place.line++;
             reader->place.column = 1;
         } else if (found == ' ' || found == '\t') {
-            pass(reader, 1);
+            skip_bytes(reader, 1);
         } else {
             return;
         }
@@ -65,14 +65,14 @@ static void pass_blanks(struct reader *reader)
 /* ---- Strings ---- */
 
 /* Reads four hexadecimal digits. */
-static bool read_unit(struct reader *reader, uint32_t *ret_unit)
+static bool read_unit(struct json_reader *reader, uint32_t *ret_unit)
 {
     uint32_t unit = 0;
 
     for (unsigned i = 0; i < 4; i++) {
         static const char small[] = "0123456789abcdef";
         static const char large[] = "0123456789ABCDEF";
-        char found = next(reader);
+        char found = peek_byte(reader);
         const char *digit = found == '\0' ? NULL : strchr(small, found);
 
         if (found != '\0' && digit == NULL && strchr(large, found) != NULL)
@@ -80,22 +80,22 @@ static bool read_unit(struct reader *reader, uint32_t *ret_unit)
         if (digit == NULL)
             return false;
         unit = unit * 16 + (uint32_t)(digit - small);
-        pass(reader, 1);
+        skip_bytes(reader, 1);
     }
     *ret_unit = unit;
     return true;
 }
 
 /* Reads what follows \u; characters beyond 16 bits are written as a pair. */
-static bool read_escaped_character(struct reader *reader)
+static bool read_escaped_character(struct json_reader *reader)
 {
     uint32_t unit, low;
 
     if (!read_unit(reader, &unit) || (unit >= 0xDC00 && unit <= 0xDFFF))
         return false;
     if (unit >= 0xD800 && unit <= 0xDBFF) {
-        if (!take(reader, '\\') || !take(reader, 'u') || !read_unit(reader, &low) || low < 0xDC00 ||
-            low > 0xDFFF)
+        if (!take_byte(reader, '\\') || !take_byte(reader, 'u') || !read_unit(reader, &low) ||
+            low < 0xDC00 || low > 0xDFFF)
             return false;
         unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
     }
@@ -103,31 +103,31 @@ static bool read_escaped_character(struct reader *reader)
     return true;
 }
 
-static bool read_escape(struct reader *reader)
+static bool read_escape(struct json_reader *reader)
 {
     static const char letters[] = "\"\\/bfnrt";
     static const char meanings[] = "\"\\/\b\f\n\r\t";
-    char found = next(reader);
+    char found = peek_byte(reader);
     const char *letter = found == '\0' ? NULL : strchr(letters, found);
 
-    if (take(reader, 'u'))
+    if (take_byte(reader, 'u'))
         return read_escaped_character(reader);
     if (letter == NULL)
         return false;
-    pass(reader, 1);
+    skip_bytes(reader, 1);
     text_append_char(&reader->text, meanings[letter - letters]);
     return true;
 }
 
 /* Reads to the closing quote into the reader's text. */
-static bool read_string(struct reader *reader)
+static bool read_string(struct json_reader *reader)
 {
     text_clear(&reader->text);
-    while (!take(reader, '"')) {
+    while (!take_byte(reader, '"')) {
         const char *start = reader->at;
         size_t length = 0;
 
-        if (take(reader, '\\')) {
+        if (take_byte(reader, '\\')) {
             if (!read_escape(reader))
                 return false;
             continue;
@@ -138,28 +138,29 @@ static bool read_string(struct reader *reader)
         if (length == 0 || !utf8_is_valid(start, length))
             return false;
         text_append_bytes(&reader->text, start, length);
-        pass(reader, length);
+        skip_bytes(reader, length);
     }
     return true;
 }
 
 /* ---- Values ---- */
 
-static int add_scalar(struct reader *reader, struct place place, const char *text, size_t length,
-                      bool quoted)
+static int add_scalar(struct json_reader *reader, struct text_position place, const char *text,
+                      size_t length, bool quoted)
 {
-    struct node *node = builder_scalar(reader->builder, place, text, length, quoted);
+    struct document_node *node =
+        document_builder_create_scalar(reader->builder, place, text, length, quoted);
     int code = node == NULL ? error_set_memory(reader->builder->error)
-                            : builder_attach(reader->builder, node, place);
+                            : document_builder_attach(reader->builder, node, place);
 
     return code < 0 ? code : FOUND;
 }
 
-static int take_string(struct reader *reader)
+static int take_string(struct json_reader *reader)
 {
-    struct place place = reader->place;
+    struct text_position place = reader->place;
 
-    if (!take(reader, '"') || !read_string(reader))
+    if (!take_byte(reader, '"') || !read_string(reader))
         return NOT_JSON;
     if (text_failed(&reader->text))
         return error_set_memory(reader->builder->error);
@@ -200,12 +201,12 @@ static size_t number_length(const char *start, const char *end)
     return (size_t)(at - start);
 }
 
-static int take_word(struct reader *reader)
+static int take_word(struct json_reader *reader)
 {
     static const char *const words[] = {"true", "false", "null", NULL};
     size_t left = (size_t)(reader->end - reader->at);
     size_t length = number_length(reader->at, reader->end);
-    struct place place = reader->place;
+    struct text_position place = reader->place;
     const char *start = reader->at;
 
     for (const char *const *word = words; *word != NULL && length == 0; word++) {
@@ -214,66 +215,66 @@ static int take_word(struct reader *reader)
     }
     if (length == 0)
         return NOT_JSON;
-    pass(reader, length);
+    skip_bytes(reader, length);
     return add_scalar(reader, place, start, length, false);
 }
 
-static int take_value(struct reader *reader);
+static int take_value(struct json_reader *reader);
 
-static int take_pair(struct reader *reader)
+static int take_pair(struct json_reader *reader)
 {
     int code = take_string(reader);
 
     if (code != FOUND)
         return code;
-    pass_blanks(reader);
-    if (!take(reader, ':'))
+    skip_blanks(reader);
+    if (!take_byte(reader, ':'))
         return NOT_JSON;
-    pass_blanks(reader);
+    skip_blanks(reader);
     return take_value(reader);
 }
 
 /* The depth of calls is that of the document, which is limited. */
-static int take_items(struct reader *reader, enum node_kind kind)
+static int take_items(struct json_reader *reader, enum node_kind kind)
 {
     char closing = kind == NODE_LIST ? ']' : '}';
     int code = FOUND;
 
-    pass_blanks(reader);
-    if (take(reader, closing))
+    skip_blanks(reader);
+    if (take_byte(reader, closing))
         return FOUND;
     for (;;) {
         code = kind == NODE_LIST ? take_value(reader) : take_pair(reader);
         if (code != FOUND)
             return code;
-        pass_blanks(reader);
-        if (take(reader, closing))
+        skip_blanks(reader);
+        if (take_byte(reader, closing))
             return FOUND;
-        if (!take(reader, ','))
+        if (!take_byte(reader, ','))
             return NOT_JSON;
-        pass_blanks(reader);
+        skip_blanks(reader);
     }
 }
 
-static int take_collection(struct reader *reader, enum node_kind kind)
+static int take_collection(struct json_reader *reader, enum node_kind kind)
 {
-    struct place place = reader->place;
-    struct node *node = builder_node(reader->builder, kind, place);
+    struct text_position place = reader->place;
+    struct document_node *node = document_builder_create_node(reader->builder, kind, place);
     int code = node == NULL ? error_set_memory(reader->builder->error)
-                            : builder_attach(reader->builder, node, place);
+                            : document_builder_attach(reader->builder, node, place);
 
     if (code < 0)
         return code;
-    pass(reader, 1);
-    builder_open(reader->builder, node);
+    skip_bytes(reader, 1);
+    document_builder_open(reader->builder, node);
     code = take_items(reader, kind);
-    builder_close(reader->builder);
+    document_builder_close(reader->builder);
     return code;
 }
 
-static int take_value(struct reader *reader)
+static int take_value(struct json_reader *reader)
 {
-    switch (next(reader)) {
+    switch (peek_byte(reader)) {
     case '{':
         return take_collection(reader, NODE_MAPPING);
     case '[':
@@ -285,9 +286,9 @@ static int take_value(struct reader *reader)
     }
 }
 
-int builder_read_json(struct builder *builder, const char *text, size_t length)
+int document_json_read(struct document_builder *builder, const char *text, size_t length)
 {
-    struct reader reader = {
+    struct json_reader reader = {
         .builder = builder,
         .at = text,
         .end = text + length,
@@ -297,11 +298,11 @@ int builder_read_json(struct builder *builder, const char *text, size_t length)
 
     if (length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
         reader.at += 3;
-    pass_blanks(&reader);
-    if (next(&reader) != '{' && next(&reader) != '[')
+    skip_blanks(&reader);
+    if (peek_byte(&reader) != '{' && peek_byte(&reader) != '[')
         return NOT_JSON;
     code = take_value(&reader);
-    pass_blanks(&reader);
+    skip_blanks(&reader);
     if (code == FOUND && reader.at != reader.end)
         code = NOT_JSON;
     text_finish(&reader.text);

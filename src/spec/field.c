@@ -9,7 +9,7 @@
 #include "base/text/suggest.h"
 #include "base/text/text.h"
 
-static const struct field *find_field(const struct record *record, const struct node *key)
+static const struct field *find_field(const struct record *record, const struct document_node *key)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const struct field *field = &record->fields[i];
@@ -20,8 +20,8 @@ static const struct field *find_field(const struct record *record, const struct 
     return NULL;
 }
 
-static int fail_unknown(const struct reading *reading, const struct record *record,
-                        const struct node *key)
+static int fail_unknown(const struct field_reading *reading, const struct record *record,
+                        const struct document_node *key)
 {
     struct nearest nearest = {.wanted = key->text};
     struct text names = {0};
@@ -45,16 +45,16 @@ static int fail_unknown(const struct reading *reading, const struct record *reco
     return code;
 }
 
-static int read_pair(const struct reading *reading, const struct record *record,
-                     const struct node *key, const struct node *value, struct bitset *seen,
-                     void *target)
+static int read_pair(const struct field_reading *reading, const struct record *record,
+                     const struct document_node *key, const struct document_node *value,
+                     struct bitset *seen, void *target)
 {
     const struct field *field;
 
     if (key->kind != NODE_SCALAR)
         return document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
                               "wanted the name of a field of %s, found %s", record->what,
-                              node_describe(key).text);
+                              document_node_describe(key).text);
     field = find_field(record, key);
     if (field == NULL)
         return fail_unknown(reading, record, key);
@@ -62,7 +62,7 @@ static int read_pair(const struct reading *reading, const struct record *record,
         return document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: given twice", field->name);
     bitset_add(seen, (size_t)(field - record->fields));
-    if (!node_is_null(value))
+    if (!document_node_is_null(value))
         return field_read(reading, field->type, field, value, (char *)target + field->offset);
     if (field->required)
         return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
@@ -70,8 +70,8 @@ static int read_pair(const struct reading *reading, const struct record *record,
     return 0;
 }
 
-static int read_pairs(const struct reading *reading, const struct record *record,
-                      const struct node *node, struct bitset *seen, void *target)
+static int read_pairs(const struct field_reading *reading, const struct record *record,
+                      const struct document_node *node, struct bitset *seen, void *target)
 {
     int code = 0;
 
@@ -87,8 +87,8 @@ static int read_pairs(const struct reading *reading, const struct record *record
     return code;
 }
 
-int record_read(const struct reading *reading, const struct record *record, const struct node *node,
-                void *target)
+int field_read_record(const struct field_reading *reading, const struct record *record,
+                      const struct document_node *node, void *target)
 {
     struct bitset seen;
     int code;
@@ -96,7 +96,7 @@ int record_read(const struct reading *reading, const struct record *record, cons
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "wanted %s with fields such as '%s', found %s", record->what,
-                              record->fields[0].name, node_describe(node).text);
+                              record->fields[0].name, document_node_describe(node).text);
     if (bitset_init(&seen, record->field_count) < 0)
         return error_set_memory(reading->error);
     code = read_pairs(reading, record, node, &seen, target);
@@ -104,7 +104,7 @@ int record_read(const struct reading *reading, const struct record *record, cons
     return code;
 }
 
-const struct node *record_value(const struct node *record, const char *name)
+const struct document_node *field_record_value(const struct document_node *record, const char *name)
 {
     for (size_t i = 0; i + 1 < record->count; i += 2) {
         if (strcmp(record->items[i]->text, name) == 0)
@@ -114,8 +114,8 @@ const struct node *record_value(const struct node *record, const char *name)
 }
 
 /* Puts the field's name and position before what the parser said. */
-static int wrap(const struct reading *reading, const struct field *field, const struct node *node,
-                int code)
+static int wrap_error(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, int code)
 {
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(reading->error);
@@ -123,13 +123,13 @@ static int wrap(const struct reading *reading, const struct field *field, const 
     return document_wrap(reading->document, node, reading->error, code);
 }
 
-static int read_scalar(const struct reading *reading, const struct field_type *type,
-                       const struct field *field, const struct node *node, void *target)
+static int read_scalar(const struct field_reading *reading, const struct field_type *type,
+                       const struct field *field, const struct document_node *node, void *target)
 {
     const char *found = "";
     int code;
 
-    if (node->kind == NODE_SCALAR && !node_is_null(node)) {
+    if (node->kind == NODE_SCALAR && !document_node_is_null(node)) {
         if (strlen(node->text) != node->length)
             found = " with a zero byte";
         else if (type->bare && node->quoted)
@@ -139,15 +139,15 @@ static int read_scalar(const struct reading *reading, const struct field_type *t
     }
     if (found == NULL) {
         code = type->parse(field, node->text, target, reading->error);
-        return code < 0 ? wrap(reading, field, node, code) : 0;
+        return code < 0 ? wrap_error(reading, field, node, code) : 0;
     }
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                           "%s: wanted %s, found %s%s", field->name, type->wanted,
-                          node_describe(node).text, found);
+                          document_node_describe(node).text, found);
 }
 
-int field_read(const struct reading *reading, const struct field_type *type,
-               const struct field *field, const struct node *node, void *target)
+int field_read(const struct field_reading *reading, const struct field_type *type,
+               const struct field *field, const struct document_node *node, void *target)
 {
     if (type->parse != NULL)
         return read_scalar(reading, type, field, node, target);

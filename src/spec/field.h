@@ -19,7 +19,7 @@
 struct field;
 
 /* What is being read from and where a failure is told. */
-struct reading {
+struct field_reading {
     const struct document *document;
     struct berth_error *error;
 };
@@ -40,8 +40,8 @@ struct field_type {
 
     /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
      * reading->error set, name and position included. */
-    int (*read)(const struct reading *reading, const struct field *field, const struct node *node,
-                void *target);
+    int (*read)(const struct field_reading *reading, const struct field *field,
+                const struct document_node *node, void *target);
 };
 
 struct record {
@@ -50,7 +50,8 @@ struct record {
     size_t field_count;
 
     /* Optional: what one field alone cannot tell, after all fields are read. */
-    int (*check)(const struct reading *reading, const struct node *node, void *target);
+    int (*check)(const struct field_reading *reading, const struct document_node *node,
+                 void *target);
 };
 
 struct field {
@@ -107,21 +108,22 @@ extern const struct field_type field_records;
 /* Reads a mapping into `target`, an initialised struct that its owner finishes, also on failure.
  * A null value counts as left out. Fails with BERTH_ERROR_SYNTAX for an unknown, missing or
  * doubled field, and as the types do. */
-int record_read(const struct reading *reading, const struct record *record, const struct node *node,
-                void *target);
+int field_read_record(const struct field_reading *reading, const struct record *record,
+                      const struct document_node *node, void *target);
 
-/* For checks: the value of the field `name` of a mapping whose keys record_read has accepted, to
- * tell its position; the mapping itself when the field was left out. */
-const struct node *record_value(const struct node *record, const char *name);
+/* For checks: the value of the field `name` of a mapping whose keys field_read_record has accepted,
+ * to tell its position; the mapping itself when the field was left out. */
+const struct document_node *field_record_value(const struct document_node *record,
+                                               const char *name);
 
 /* For types of lists: fails unless the node is one of at most `most`. `of` says what it holds, for
  * messages: "users". */
-int field_want_list(const struct reading *reading, const struct field *field,
-                    const struct node *node, const char *of, size_t max);
+int field_require_list(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, const char *of, size_t max);
 
 /* For types that read parts of their value as another type: reads `node` as `type` into `target`,
  * under the name of `field`. */
-int field_read(const struct reading *reading, const struct field_type *type,
-               const struct field *field, const struct node *node, void *target);
+int field_read(const struct field_reading *reading, const struct field_type *type,
+               const struct field *field, const struct document_node *node, void *target);
 
 #endif

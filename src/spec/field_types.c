@@ -100,8 +100,8 @@ static int parse_choice(const struct field *field, const char *text, void *targe
 }
 
 /* A scalar, but one whose message names the choices of the field when it is not. */
-static int read_choice(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_choice(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
     struct text wanted = {0};
     struct field_type scalar = {.parse = parse_choice};
@@ -139,22 +139,23 @@ static int parse_boolean(const struct field *field, const char *text, void *targ
     return error_set(error, BERTH_ERROR_SYNTAX, "wanted true or false, found %s", quote(text).text);
 }
 
-static int wanted_list(const struct reading *reading, const struct field *field,
-                       const struct node *node)
+static int wanted_list(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node)
 {
     if (node->kind == NODE_LIST)
         return 0;
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                          "%s: wanted a list, found %s", field->name, node_describe(node).text);
+                          "%s: wanted a list, found %s", field->name,
+                          document_node_describe(node).text);
 }
 
-int field_want_list(const struct reading *reading, const struct field *field,
-                    const struct node *node, const char *of, size_t max)
+int field_require_list(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, const char *of, size_t max)
 {
     if (node->kind != NODE_LIST)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of %s, found %s", field->name, of,
-                              node_describe(node).text);
+                              document_node_describe(node).text);
     if (node->count > max)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
                               "%s: wanted at most %zu %s, found %zu", field->name, max, of,
@@ -162,8 +163,8 @@ int field_want_list(const struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_texts(const struct reading *reading, const struct field *field,
-                      const struct node *node, void *target)
+static int read_texts(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, void *target)
 {
     struct string_list *list = target;
     int code = wanted_list(reading, field, node);
@@ -177,14 +178,14 @@ static int read_texts(const struct reading *reading, const struct field *field,
     return code;
 }
 
-static int read_record(const struct reading *reading, const struct field *field,
-                       const struct node *node, void *target)
+static int read_record(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
 {
-    return record_read(reading, field->record, node, target);
+    return field_read_record(reading, field->record, node, target);
 }
 
-static int read_records(const struct reading *reading, const struct field *field,
-                        const struct node *node, void *target)
+static int read_records(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, void *target)
 {
     int code = wanted_list(reading, field, node);
 
@@ -192,25 +193,27 @@ static int read_records(const struct reading *reading, const struct field *field
         void *item = field->append(target);
 
         code = item == NULL ? error_set_memory(reading->error)
-                            : record_read(reading, field->record, node->items[i], item);
+                            : field_read_record(reading, field->record, node->items[i], item);
     }
     return code;
 }
 
 const struct field_type field_text = {
-    .wanted = "a text", .schema = schema_of_text, .parse = parse_text};
+    .wanted = "a text", .schema = schema_type_text, .parse = parse_text};
 const struct field_type field_number = {
-    .wanted = "a whole number", .bare = true, .schema = schema_of_number, .parse = parse_number};
-const struct field_type field_number32 = {
-    .wanted = "a whole number", .bare = true, .schema = schema_of_number, .parse = parse_number32};
+    .wanted = "a whole number", .bare = true, .schema = schema_type_number, .parse = parse_number};
+const struct field_type field_number32 = {.wanted = "a whole number",
+                                          .bare = true,
+                                          .schema = schema_type_number,
+                                          .parse = parse_number32};
 const struct field_type field_size = {.wanted = "a size such as 8GiB", .parse = parse_size};
 const struct field_type field_duration = {
     .wanted = "a duration such as 90s or 1h30m",
     .parse = parse_duration,
 };
-const struct field_type field_choice = {.schema = schema_of_choice, .read = read_choice};
+const struct field_type field_choice = {.schema = schema_type_choice, .read = read_choice};
 const struct field_type field_boolean = {
-    .wanted = "true or false", .bare = true, .schema = schema_of_boolean, .parse = parse_boolean};
+    .wanted = "true or false", .bare = true, .schema = schema_type_boolean, .parse = parse_boolean};
 const struct field_type field_texts = {.read = read_texts};
 const struct field_type field_record = {.read = read_record};
 const struct field_type field_records = {.read = read_records};

@@ -103,8 +103,8 @@ static const struct field_type type_cpus = {
 static const struct field_type type_free = {.wanted = "a size such as 8GiB", .parse = parse_free};
 static const struct field_type type_figure = {.wanted = "a number", .parse = parse_figure};
 
-static int read_between(const struct reading *reading, const struct field *field,
-                        const struct node *node, void *target)
+static int read_between(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, void *target)
 {
     struct described_link *link = target;
     int code = 0;
@@ -112,7 +112,7 @@ static int read_between(const struct reading *reading, const struct field *field
     if (node->kind != NODE_LIST || node->count != 2)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a list of 2 device ids, found %s", field->name,
-                              node_describe(node).text);
+                              document_node_describe(node).text);
     for (size_t i = 0; i < 2 && code == 0; i++) {
         link->nodes[i] = node->items[i];
         code = field_read(reading, &type_device_id, field, node->items[i], &link->between[i]);
@@ -153,7 +153,7 @@ static const struct record device_record = {
     .what = "a device",
     .fields = device_fields,
     .field_count = COUNT(device_fields),
-    .check = check_device,
+    .check = inventory_check_device,
 };
 
 static const struct field link_fields[] = {
@@ -168,7 +168,7 @@ static const struct record link_record = {
     .what = "a link",
     .fields = link_fields,
     .field_count = COUNT(link_fields),
-    .check = check_link,
+    .check = inventory_check_link,
 };
 
 static void *append_device(void *list)
@@ -196,13 +196,13 @@ static const struct record inventory_record = {
     .what = "an inventory",
     .fields = inventory_fields,
     .field_count = COUNT(inventory_fields),
-    .check = check_machine,
+    .check = inventory_check_machine,
 };
 
-static int build(const struct document *document, struct machine *ret_machine,
-                 struct berth_error *error)
+static int build_machine(const struct document *document, struct machine *ret_machine,
+                         struct berth_error *error)
 {
-    const struct reading reading = {.document = document, .error = error};
+    const struct field_reading reading = {.document = document, .error = error};
     struct described_machine described = {0};
     struct machine machine = {0};
     int code;
@@ -211,10 +211,10 @@ static int build(const struct document *document, struct machine *ret_machine,
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "%s:1:1: wanted an inventory with the field 'devices', found nothing",
                          document->file);
-    code = record_read(&reading, &inventory_record, document->root, &described);
+    code = field_read_record(&reading, &inventory_record, document->root, &described);
     machine.devices = described.devices;
     if (code == 0)
-        code = resolve_links(&reading, &described, &machine);
+        code = inventory_checks_resolve_links(&reading, &described, &machine);
     vector_finish(&described.links);
     if (code < 0) {
         machine_finish(&machine);
@@ -232,7 +232,7 @@ int inventory_parse(const char *file, const char *text, size_t length, struct ma
 
     if (code < 0)
         return code;
-    code = build(&document, ret_machine, error);
+    code = build_machine(&document, ret_machine, error);
     document_finish(&document);
     return code;
 }
@@ -244,7 +244,7 @@ int inventory_read(const char *path, struct machine *ret_machine, struct berth_e
 
     if (code < 0)
         return code;
-    code = build(&document, ret_machine, error);
+    code = build_machine(&document, ret_machine, error);
     document_finish(&document);
     return code;
 }

@@ -7,12 +7,12 @@
 #include "base/error.h"
 
 /* Slots in the order of something about their devices. */
-struct order {
+struct slot_order_list {
     size_t *slots;
     size_t count;
 };
 
-struct ordering {
+struct device_ordering {
     const struct device *devices;
     int (*compare)(const struct device *one, const struct device *other);
 };
@@ -68,7 +68,7 @@ static bool has_own_pci(const struct device *device)
 /* Equal devices stay in the order of their slots, so that the later one is the double. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
-    const struct ordering *ordering = context;
+    const struct device_ordering *ordering = context;
     size_t a = *(const size_t *)one;
     size_t b = *(const size_t *)other;
     int order = ordering->compare(&ordering->devices[a], &ordering->devices[b]);
@@ -79,10 +79,10 @@ static int compare_slots(const void *one, const void *other, void *context)
 /* The slots of the devices that have something, in its order; the caller frees ret_order->slots. */
 static int sort_slots(const struct device_list *devices, bool (*has)(const struct device *),
                       int (*compare)(const struct device *, const struct device *),
-                      struct order *ret_order)
+                      struct slot_order_list *ret_order)
 {
-    struct ordering ordering = {.devices = devices->items, .compare = compare};
-    struct order order = {.slots = calloc(devices->count + 1, sizeof(size_t))};
+    struct device_ordering ordering = {.devices = devices->items, .compare = compare};
+    struct slot_order_list order = {.slots = calloc(devices->count + 1, sizeof(size_t))};
 
     if (order.slots == NULL)
         return BERTH_ERROR_MEMORY;
@@ -96,7 +96,7 @@ static int sort_slots(const struct device_list *devices, bool (*has)(const struc
 }
 
 /* The first slot whose device compares equal to `wanted`; the device count when there is none. */
-static size_t find_slot(const struct device_list *devices, const struct order *order,
+static size_t find_slot(const struct device_list *devices, const struct slot_order_list *order,
                         int (*compare)(const struct device *, const struct device *),
                         const struct device *wanted)
 {
@@ -128,29 +128,29 @@ static const struct unique unique_uuid = {"uuid", "uuid", by_uuid};
 static const struct unique unique_pci = {"pci", "PCI address", by_pci};
 
 /* Refuses a second device with the same id, uuid or address. */
-static int check_unique(const struct reading *reading, const struct node *root,
-                        const struct device_list *devices, const struct order *order,
+static int check_unique(const struct field_reading *reading, const struct document_node *root,
+                        const struct device_list *devices, const struct slot_order_list *order,
                         const struct unique *unique)
 {
-    const struct node *list = record_value(root, "devices");
+    const struct document_node *list = field_record_value(root, "devices");
 
     for (size_t i = 1; i < order->count; i++) {
         const struct device *earlier = &devices->items[order->slots[i - 1]];
-        const struct node *later = list->items[order->slots[i]];
+        const struct document_node *later = list->items[order->slots[i]];
 
         if (unique->compare(earlier, &devices->items[order->slots[i]]) == 0)
             /* A device that is an alias shares its fields with another, so the place is its own. */
-            return document_error(reading->document,
-                                  later->is_alias ? later : record_value(later, unique->field),
-                                  reading->error, BERTH_ERROR_SYNTAX,
-                                  "%s: wanted each %s once, found that of %s again", unique->field,
-                                  unique->what, device_id_format(earlier->id).text);
+            return document_error(
+                reading->document,
+                later->is_alias ? later : field_record_value(later, unique->field), reading->error,
+                BERTH_ERROR_SYNTAX, "%s: wanted each %s once, found that of %s again",
+                unique->field, unique->what, device_id_format(earlier->id).text);
     }
     return 0;
 }
 
-static void mark_parents(struct device_list *devices, const struct order *ids,
-                         const struct order *uuids)
+static void mark_parents(struct device_list *devices, const struct slot_order_list *ids,
+                         const struct slot_order_list *uuids)
 {
     struct device *device;
 
@@ -169,13 +169,14 @@ static void mark_parents(struct device_list *devices, const struct order *ids,
     }
 }
 
-int check_machine(const struct reading *reading, const struct node *node, void *target)
+int inventory_check_machine(const struct field_reading *reading, const struct document_node *node,
+                            void *target)
 {
     struct described_machine *described = target;
     struct device_list *devices = &described->devices;
-    struct order ids = {0};
-    struct order uuids = {0};
-    struct order addresses = {0};
+    struct slot_order_list ids = {0};
+    struct slot_order_list uuids = {0};
+    struct slot_order_list addresses = {0};
     int code = 0;
 
     if (sort_slots(devices, has_id, by_id, &ids) < 0 ||
@@ -196,25 +197,26 @@ int check_machine(const struct reading *reading, const struct node *node, void *
     return code;
 }
 
-int check_device(const struct reading *reading, const struct node *node, void *target)
+int inventory_check_device(const struct field_reading *reading, const struct document_node *node,
+                           void *target)
 {
     struct device *device = target;
     struct device_id whole = device->id;
 
     if (device->load.memory_free.known && device->memory_total.known &&
         (uint64_t)device->load.memory_free.value > device->memory_total.value)
-        return document_error(reading->document, record_value(node, "free"), reading->error,
+        return document_error(reading->document, field_record_value(node, "free"), reading->error,
                               BERTH_ERROR_SYNTAX, "free: wanted at most the memory, %s, found %s",
-                              node_describe(record_value(node, "memory")).text,
-                              node_describe(record_value(node, "free")).text);
+                              document_node_describe(field_record_value(node, "memory")).text,
+                              document_node_describe(field_record_value(node, "free")).text);
     if (device->tiles.known && device->id.vendor != VENDOR_INTEL)
-        return document_error(reading->document, record_value(node, "tiles"), reading->error,
+        return document_error(reading->document, field_record_value(node, "tiles"), reading->error,
                               BERTH_ERROR_SYNTAX, "tiles: go with vendor intel, found vendor %s",
                               vendor_name(device->id.vendor));
     if (device->id.mig == DEVICE_NO_MIG)
         return 0;
     if (device->id.vendor != VENDOR_NVIDIA)
-        return document_error(reading->document, record_value(node, "mig"), reading->error,
+        return document_error(reading->document, field_record_value(node, "mig"), reading->error,
                               BERTH_ERROR_SYNTAX, "mig: goes with vendor nvidia, found vendor %s",
                               vendor_name(device->id.vendor));
     whole.mig = DEVICE_NO_MIG;
@@ -223,7 +225,8 @@ int check_device(const struct reading *reading, const struct node *node, void *t
     return device->parent == NULL ? error_set_memory(reading->error) : 0;
 }
 
-int check_link(const struct reading *reading, const struct node *node, void *target)
+int inventory_check_link(const struct field_reading *reading, const struct document_node *node,
+                         void *target)
 {
     const struct described_link *link = target;
     enum vendor maker = link->kind == LINK_XGMI ? VENDOR_AMD : VENDOR_NVIDIA;
@@ -235,8 +238,8 @@ int check_link(const struct reading *reading, const struct node *node, void *tar
     if (!link_is_fabric(link->kind))
         return link->lanes == 0
                    ? 0
-                   : document_error(reading->document, record_value(node, "lanes"), reading->error,
-                                    BERTH_ERROR_SYNTAX,
+                   : document_error(reading->document, field_record_value(node, "lanes"),
+                                    reading->error, BERTH_ERROR_SYNTAX,
                                     "lanes: goes with kind nvlink or xgmi, found kind %s",
                                     choice_name(link_kind_names, (int)link->kind));
     for (size_t i = 0; i < 2; i++) {
@@ -249,8 +252,8 @@ int check_link(const struct reading *reading, const struct node *node, void *tar
     return 0;
 }
 
-static int resolve_link(const struct reading *reading, const struct described_link *described,
-                        const struct order *ids, struct machine *machine)
+static int resolve_link(const struct field_reading *reading, const struct described_link *described,
+                        const struct slot_order_list *ids, struct machine *machine)
 {
     const struct device_list *devices = &machine->devices;
     struct link *link = vector_append(&machine->links);
@@ -297,8 +300,8 @@ static int compare_link_positions(const void *one, const void *other, void *cont
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-static int check_pairs(const struct reading *reading, const struct described_machine *described,
-                       const struct machine *machine)
+static int check_pairs(const struct field_reading *reading,
+                       const struct described_machine *described, const struct machine *machine)
 {
     size_t count = machine->links.count;
     size_t *positions = calloc(count + 1, sizeof(*positions));
@@ -324,11 +327,12 @@ static int check_pairs(const struct reading *reading, const struct described_mac
     return code;
 }
 
-int resolve_links(const struct reading *reading, const struct described_machine *described,
-                  struct machine *machine)
+int inventory_checks_resolve_links(const struct field_reading *reading,
+                                   const struct described_machine *described,
+                                   struct machine *machine)
 {
     const struct described_link *link;
-    struct order ids;
+    struct slot_order_list ids;
     int code = 0;
 
     if (sort_slots(&machine->devices, has_id, by_id, &ids) < 0)

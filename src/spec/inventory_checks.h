@@ -11,7 +11,7 @@
 
 struct described_link {
     struct device_id between[2];
-    const struct node *nodes[2]; /* where the ids stand */
+    const struct document_node *nodes[2]; /* where the ids stand */
     enum link_kind kind;
     uint32_t lanes;
 };
@@ -27,14 +27,18 @@ struct described_machine {
 };
 
 /* Checks of records, as struct record asks for. */
-int check_device(const struct reading *reading, const struct node *node, void *target);
-int check_link(const struct reading *reading, const struct node *node, void *target);
+int inventory_check_device(const struct field_reading *reading, const struct document_node *node,
+                           void *target);
+int inventory_check_link(const struct field_reading *reading, const struct document_node *node,
+                         void *target);
 /* Also marks the devices that others name as their parent. */
-int check_machine(const struct reading *reading, const struct node *node, void *target);
+int inventory_check_machine(const struct field_reading *reading, const struct document_node *node,
+                            void *target);
 
 /* Fills machine->links; machine->devices is already there. Fails with BERTH_ERROR_SYNTAX for an
  * unknown device or a pair given twice, or with BERTH_ERROR_MEMORY. */
-int resolve_links(const struct reading *reading, const struct described_machine *described,
-                  struct machine *machine);
+int inventory_checks_resolve_links(const struct field_reading *reading,
+                                   const struct described_machine *described,
+                                   struct machine *machine);
 
 #endif

@@ -18,13 +18,13 @@ const struct option *option_find(const struct option_set *set, const char *name,
     return NULL;
 }
 
-int option_give(const struct option *option, void *target, const char *value,
-                struct berth_error *error)
+int option_apply(const struct option *option, void *target, const char *value,
+                 struct berth_error *error)
 {
     if (option->argument == NULL && value != NULL)
         return error_set(error, BERTH_ERROR_INVALID, "takes no value, found %s", quote(value).text);
     if (option->argument != NULL && value == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "wanted %s, found nothing", option->argument);
-    assert(option->take != NULL);
-    return option->take(option, (char *)target + option->offset, value, error);
+    assert(option->parse != NULL);
+    return option->parse(option, (char *)target + option->offset, value, error);
 }

@@ -24,8 +24,8 @@ struct option {
 
     /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
      * code with a message that does not repeat the option's name; the member is as before then. */
-    int (*take)(const struct option *option, void *member, const char *value,
-                struct berth_error *error);
+    int (*parse)(const struct option *option, void *member, const char *value,
+                 struct berth_error *error);
 };
 
 /* Rows that belong together under one heading. */
@@ -41,7 +41,7 @@ const struct option *option_find(const struct option_set *set, const char *name,
 /* Gives the option its value in the set's target. Fails with BERTH_ERROR_INVALID when there is a
  * value and none is taken, or the other way round, or as the option's `take`; the message does not
  * repeat the option's name. */
-int option_give(const struct option *option, void *target, const char *value,
-                struct berth_error *error);
+int option_apply(const struct option *option, void *target, const char *value,
+                 struct berth_error *error);
 
 #endif

@@ -9,8 +9,8 @@
 #include "model/device_id.h"
 #include "model/optional.h"
 
-int option_flag(const struct option *option, void *member, const char *value,
-                struct berth_error *error)
+int option_type_flag(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
 {
     (void)option;
     (void)value;
@@ -19,8 +19,8 @@ int option_flag(const struct option *option, void *member, const char *value,
     return 0;
 }
 
-int option_string(const struct option *option, void *member, const char *value,
-                  struct berth_error *error)
+int option_type_string(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     (void)option;
     (void)error;
@@ -28,8 +28,8 @@ int option_string(const struct option *option, void *member, const char *value,
     return 0;
 }
 
-int option_text(const struct option *option, void *member, const char *value,
-                struct berth_error *error)
+int option_type_text(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
 {
     char *copy = strdup(value);
 
@@ -41,8 +41,8 @@ int option_text(const struct option *option, void *member, const char *value,
     return 0;
 }
 
-int option_size(const struct option *option, void *member, const char *value,
-                struct berth_error *error)
+int option_type_size(const struct option *option, void *member, const char *value,
+                     struct berth_error *error)
 {
     uint64_t size;
     int code = quantity_parse_size(value, &size, error);
@@ -53,8 +53,8 @@ int option_size(const struct option *option, void *member, const char *value,
     return code;
 }
 
-int option_duration(const struct option *option, void *member, const char *value,
-                    struct berth_error *error)
+int option_type_duration(const struct option *option, void *member, const char *value,
+                         struct berth_error *error)
 {
     int64_t duration;
     int code = quantity_parse_duration(value, &duration, error);
@@ -65,14 +65,14 @@ int option_duration(const struct option *option, void *member, const char *value
     return code;
 }
 
-int option_choice(const struct option *option, void *member, const char *value,
-                  struct berth_error *error)
+int option_type_choice(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     return choice_parse(option->choices, value, member, error);
 }
 
-int option_ids(const struct option *option, void *member, const char *value,
-               struct berth_error *error)
+int option_type_ids(const struct option *option, void *member, const char *value,
+                    struct berth_error *error)
 {
     struct device_id_list *list = member;
     size_t before = list->count;

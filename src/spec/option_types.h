@@ -9,31 +9,31 @@
 #include "spec/option.h"
 
 /* bool: true; the option has no argument. */
-int option_flag(const struct option *option, void *member, const char *value,
-                struct berth_error *error);
+int option_type_flag(const struct option *option, void *member, const char *value,
+                     struct berth_error *error);
 
 /* const char *: the argument itself. */
-int option_string(const struct option *option, void *member, const char *value,
-                  struct berth_error *error);
+int option_type_string(const struct option *option, void *member, const char *value,
+                       struct berth_error *error);
 
 /* char *: an allocated copy, in place of an earlier one. */
-int option_text(const struct option *option, void *member, const char *value,
-                struct berth_error *error);
+int option_type_text(const struct option *option, void *member, const char *value,
+                     struct berth_error *error);
 
 /* struct optional_number: bytes. */
-int option_size(const struct option *option, void *member, const char *value,
-                struct berth_error *error);
+int option_type_size(const struct option *option, void *member, const char *value,
+                     struct berth_error *error);
 
 /* struct optional_number: nanoseconds. */
-int option_duration(const struct option *option, void *member, const char *value,
-                    struct berth_error *error);
+int option_type_duration(const struct option *option, void *member, const char *value,
+                         struct berth_error *error);
 
 /* int or an enum: one of the option's choices. */
-int option_choice(const struct option *option, void *member, const char *value,
-                  struct berth_error *error);
+int option_type_choice(const struct option *option, void *member, const char *value,
+                       struct berth_error *error);
 
 /* struct device_id_list: added to what is there. */
-int option_ids(const struct option *option, void *member, const char *value,
-               struct berth_error *error);
+int option_type_ids(const struct option *option, void *member, const char *value,
+                    struct berth_error *error);
 
 #endif

@@ -47,8 +47,8 @@ static bool is_model_alone(const char *value)
 
 /* Reads [MODEL:]N or MODEL, which means one. Sets two members, so `member` is the whole of the
  * options. */
-static int take_gpus(const struct option *option, void *member, const char *value,
-                     struct berth_error *error)
+static int parse_gpus(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
     struct request_options *options = member;
     bool alone = is_model_alone(value);
@@ -73,8 +73,8 @@ static int take_gpus(const struct option *option, void *member, const char *valu
     return 0;
 }
 
-static int take_replicas(const struct option *option, void *member, const char *value,
-                         struct berth_error *error)
+static int parse_replicas(const struct option *option, void *member, const char *value,
+                          struct berth_error *error)
 {
     uint64_t replicas;
     int code = quantity_parse_number(value, 1, REQUEST_COUNT_MAX, &replicas, error);
@@ -85,8 +85,8 @@ static int take_replicas(const struct option *option, void *member, const char *
     return code;
 }
 
-static int take_port(const struct option *option, void *member, const char *value,
-                     struct berth_error *error)
+static int parse_port(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
     uint64_t port;
     int code = quantity_parse_number(value, 1, UINT16_MAX, &port, error);
@@ -97,18 +97,18 @@ static int take_port(const struct option *option, void *member, const char *valu
     return code;
 }
 
-static int take_interface(const struct option *option, void *member, const char *value,
-                          struct berth_error *error)
+static int parse_interface(const struct option *option, void *member, const char *value,
+                           struct berth_error *error)
 {
     if (*value == '\0' || strlen(value) > INTERFACE_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
                          "wanted the name of a network interface of 1 to %d bytes, found %s",
                          INTERFACE_MAX, quote(value).text);
-    return option_text(option, member, value, error);
+    return option_type_text(option, member, value, error);
 }
 
-static int take_vendor(const struct option *option, void *member, const char *value,
-                       struct berth_error *error)
+static int parse_vendor(const struct option *option, void *member, const char *value,
+                        struct berth_error *error)
 {
     struct request *request = member;
     int vendor;
@@ -122,8 +122,8 @@ static int take_vendor(const struct option *option, void *member, const char *va
     return 0;
 }
 
-static int take_share(const struct option *option, void *member, const char *value,
-                      struct berth_error *error)
+static int parse_share(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     uint64_t share;
     int code = quantity_parse_decimal(value, SHARE_DECIMALS, SHARE_WHOLE, &share, error);
@@ -134,8 +134,8 @@ static int take_share(const struct option *option, void *member, const char *val
     return code;
 }
 
-static int take_capability(const struct option *option, void *member, const char *value,
-                           struct berth_error *error)
+static int parse_capability(const struct option *option, void *member, const char *value,
+                            struct berth_error *error)
 {
     (void)option;
     return capability_parse(value, member, error);
@@ -149,82 +149,82 @@ static const struct option request_rows[] = {
      .letter = 'n',
      .argument = "[MODEL:]N",
      .help = "devices for each replica: a number, a range such as 2-4, or all (default 1)",
-     .take = take_gpus},
+     .parse = parse_gpus},
     {.name = "replicas",
      .argument = "R",
      .help = "how many copies, each with its own devices (default 1)",
      REQUEST(replicas),
-     .take = take_replicas},
+     .parse = parse_replicas},
     {.name = "device",
      .argument = "ID,...",
      .help = "only these devices",
      REQUEST(wanted),
-     .take = option_ids},
+     .parse = option_type_ids},
     {.name = "avoid",
      .argument = "ID,...",
      .help = "not these devices if another will do",
      REQUEST(avoided),
-     .take = option_ids},
+     .parse = option_type_ids},
     {.name = "vendor",
      .argument = "VENDOR",
      .choices = vendor_choices,
      .help = "nvidia, amd, intel, apple or dri; any lets one replica mix vendors",
      OPTIONS(request),
-     .take = take_vendor},
+     .parse = parse_vendor},
     {.name = "model",
      .argument = "TEXT",
      .help = "devices whose model name contains this, in any case; A|B: one of these",
      REQUEST(model),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "min-free",
      .argument = "SIZE",
      .help = "at least this much free memory, such as 20GiB",
      REQUEST(min_free),
-     .take = option_size},
+     .parse = option_type_size},
     {.name = "min-memory",
      .argument = "SIZE",
      .help = "at least this much memory in all",
      REQUEST(min_memory),
-     .take = option_size},
+     .parse = option_type_size},
     {.name = "min-cap",
      .argument = "X.Y",
      .help = "at least this compute capability",
      REQUEST(min_cap),
-     .take = take_capability},
+     .parse = parse_capability},
     {.name = "sharing",
      .argument = "MODE",
      .choices = sharing_names,
      .help = "exclusive (default), mps or time-slice",
      REQUEST(sharing),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "share",
      .argument = "FRACTION",
      .help = "how much of a shared device, such as 0.25",
      REQUEST(share),
-     .take = take_share},
+     .parse = parse_share},
     {.name = "memory",
      .argument = "SIZE",
      .help = "memory to reserve on a shared device",
      REQUEST(memory),
-     .take = option_size},
+     .parse = option_type_size},
     {.name = "mps-pipe-dir",
      .command_only = true,
      .argument = "DIR",
      .help = "where MPS has its pipes, instead of a directory of the pool's own",
      REQUEST(mps_pipe_dir),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "mps-log-dir",
      .command_only = true,
      .argument = "DIR",
      .help = "where MPS has its logs",
      REQUEST(mps_log_dir),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "scheduling",
      .argument = "HOW",
      .choices = scheduling_names,
      .help = "how replicas are granted: gang (all at once, default), spread or best-effort",
      REQUEST(scheduling),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "policy",
      .argument = "NAME",
      .help = "which of the devices that would do are taken: first, round-robin, least-loaded, "
@@ -232,76 +232,76 @@ static const struct option request_rows[] = {
              "comparison random, dotprod, clustering, packing, bestfit or fgd (default: topology "
              "for several devices, frag for shares, else first)",
      REQUEST(policy),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "affinity",
      .argument = "KEY",
      .help = "among equals, prefer the devices that last served this key",
      REQUEST(affinity),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "priority",
      .argument = "CLASS",
      .choices = priority_names,
      .help = "low, normal (default) or high",
      REQUEST(priority),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "opportunistic",
      .help = "take only what nobody waits for, and give way",
      REQUEST(opportunistic),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "wait",
      .command_only = true,
      .argument = "DURATION",
      .help = "give up after this time, such as 90s, 5m or 1h30m",
      REQUEST(wait),
-     .take = option_duration},
+     .parse = option_type_duration},
     {.name = "nonblock",
      .command_only = true,
      .help = "give up at once",
      REQUEST(nonblock),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "time",
      .argument = "DURATION",
      .help = "the longest that the devices will be held",
      REQUEST(time),
-     .take = option_duration},
+     .parse = option_type_duration},
     {.name = "or-cpu",
      .command_only = true,
      .help = "where no device could ever do, go on without",
      REQUEST(or_cpu),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "spec",
      .command_only = true,
      .argument = "FILE",
      .help = "take the request, and the command, from this file; other options win over it",
      OPTIONS(spec),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "name",
      .argument = "TEXT",
      .help = "a name for people",
      REQUEST(name),
-     .take = option_text},
+     .parse = option_type_text},
     {.name = "uuid",
      .command_only = true,
      .help = "name devices by UUID in the masks",
      OPTIONS(uuid),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "pin",
      .command_only = true,
      .help = "keep the command on the CPUs near its devices, where they are known",
      OPTIONS(pin),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "ranks",
      .command_only = true,
      .help = "one copy of the command for each device",
      REQUEST(ranks),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "rank-mask",
      .command_only = true,
      .argument = "WHICH",
      .choices = rank_mask_names,
      .help = "what a rank sees: all of its replica, or one",
      OPTIONS(rank_mask),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "backend",
      .command_only = true,
      .argument = "NAME",
@@ -309,30 +309,30 @@ static const struct option request_rows[] = {
      .help = "what ranks talk to each other with: nccl (default), gloo or mpi; told as "
              "BERTH_BACKEND",
      OPTIONS(backend),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "master-port",
      .command_only = true,
      .argument = "PORT",
      .help = "where ranks meet (default 29500, or a free one when that is taken)",
      OPTIONS(master_port),
-     .take = take_port},
+     .parse = parse_port},
     {.name = "interface",
      .command_only = true,
      .argument = "NAME",
      .help = "the network interface that NCCL and Gloo are told to use (default: neither is told)",
      OPTIONS(interface),
-     .take = take_interface},
+     .parse = parse_interface},
     {.name = "label",
      .command_only = true,
      .help = "begin each line of output with its rank, or with its replica",
      OPTIONS(label),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "inventory",
      .command_only = true,
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
      OPTIONS(inventory),
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 const struct option_set request_option_set = {

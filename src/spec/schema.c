@@ -31,7 +31,7 @@ static void write_plain(struct json *json, const char *text)
         json_string(json, text);
 }
 
-static void write_node(struct json *json, const struct node *node)
+static void write_node(struct json *json, const struct document_node *node)
 {
     if (node->kind == NODE_LIST) {
         json_array_begin(json);
@@ -70,7 +70,7 @@ void schema_write_value(struct json *json, const char *text)
 /* ---- Conditions ---- */
 
 /* Whether the value is a truth value, in any of YAML's spellings; which one then. */
-static bool is_truth(const char *value, bool *ret_truth)
+static bool is_boolean(const char *value, bool *ret_truth)
 {
     *ret_truth = strcasecmp(value, "true") == 0;
     return *ret_truth || strcasecmp(value, "false") == 0;
@@ -90,7 +90,7 @@ static void write_enum(struct json *json, const struct condition *condition, boo
         uint64_t number;
         bool truth;
 
-        if (is_truth(*value, &truth)) {
+        if (is_boolean(*value, &truth)) {
             if (!written[truth])
                 json_bool(json, truth);
             written[truth] = true;
@@ -115,7 +115,7 @@ static void write_test(struct json *json, const struct condition *condition)
     if (condition->test == CONDITION_ANOTHER)
         write_enum(json, condition, true);
     else
-        schema_write_types(json, false, (const char *const[]){"null", NULL});
+        schema_types_write(json, false, (const char *const[]){"null", NULL});
     json_object_end(json);
 }
 
@@ -149,7 +149,7 @@ static void write_path(struct json *json, const char *path, const struct conditi
 static void write_places(struct json *json, const struct movable *movable,
                          const struct condition *condition)
 {
-    const char *rest = path_within(movable, condition->path);
+    const char *rest = contradictions_path_within(movable, condition->path);
     const char *places[] = {movable->path, movable->elsewhere};
 
     if (rest == NULL) {
@@ -184,7 +184,7 @@ static void write_condition(struct json *json, const struct movable *movable, bo
         json_object_begin(json);
     }
     if (inside)
-        write_path(json, path_within(movable, condition->path), condition);
+        write_path(json, contradictions_path_within(movable, condition->path), condition);
     else
         write_places(json, movable, condition);
     if (turned)
@@ -196,7 +196,7 @@ static void write_condition(struct json *json, const struct movable *movable, bo
 static bool is_inside(const struct contradiction *row, const struct movable *movable)
 {
     for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
-        if (path_within(movable, row->conditions[i].path) == NULL)
+        if (contradictions_path_within(movable, row->conditions[i].path) == NULL)
             return false;
     }
     return true;
@@ -308,7 +308,7 @@ static void write_required(struct json *json, const struct record *record)
 
 static void write_record(struct json *json, const struct record *record, bool or_null)
 {
-    schema_write_types(json, or_null, (const char *const[]){"object", NULL});
+    schema_types_write(json, or_null, (const char *const[]){"object", NULL});
     write_required(json, record);
     json_key(json, "additionalProperties");
     json_bool(json, false);
@@ -340,7 +340,7 @@ static bool is_defined(const struct definitions *definitions, const struct field
     return false;
 }
 
-static void collect(struct definitions *definitions, const struct record *record)
+static void collect_definitions(struct definitions *definitions, const struct record *record)
 {
     for (size_t i = 0; i < record->field_count && !definitions->failed; i++) {
         const struct field *field = &record->fields[i];
@@ -353,7 +353,7 @@ static void collect(struct definitions *definitions, const struct record *record
         if (place == NULL)
             return;
         *place = field;
-        collect(definitions, field->record);
+        collect_definitions(definitions, field->record);
     }
 }
 
@@ -362,7 +362,7 @@ static void write_definitions(struct json *json, const struct schema_source *sou
     struct definitions definitions = {0};
     const struct field **field;
 
-    collect(&definitions, source->record);
+    collect_definitions(&definitions, source->record);
     json_key(json, "$defs");
     json_object_begin(json);
     vector_for_each (field, &definitions) {

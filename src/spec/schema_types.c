@@ -24,7 +24,7 @@ enum {
     NUMBER_DIGITS = 18, /* that int64_t always holds */
 };
 
-void schema_write_types(struct json *json, bool or_null, const char *const *names)
+void schema_types_write(struct json *json, bool or_null, const char *const *names)
 {
     bool only_one = names[1] == NULL && !or_null;
 
@@ -80,11 +80,11 @@ static uint64_t largest_of(unsigned digits)
     return number;
 }
 
-void schema_of_text(const struct field *field, bool or_null, struct json *json)
+void schema_type_text(const struct field *field, bool or_null, struct json *json)
 {
     uint64_t longest = field->max == 0 ? TEXT_MAX : field->max;
 
-    schema_write_types(json, or_null, NAMES(SCALARS));
+    schema_types_write(json, or_null, NAMES(SCALARS));
     write_length(json, 1, longest);
     write_without_zero_bytes(json);
     /* A short text may be too short for a number that nobody would wonder about. */
@@ -95,13 +95,13 @@ void schema_of_text(const struct field *field, bool or_null, struct json *json)
     }
 }
 
-void schema_of_number(const struct field *field, bool or_null, struct json *json)
+void schema_type_number(const struct field *field, bool or_null, struct json *json)
 {
-    schema_write_types(json, or_null, NAMES("integer"));
+    schema_types_write(json, or_null, NAMES("integer"));
     write_bounds(json, field->min, field->max);
 }
 
-void schema_of_choice(const struct field *field, bool or_null, struct json *json)
+void schema_type_choice(const struct field *field, bool or_null, struct json *json)
 {
     json_key(json, "enum");
     json_array_begin(json);
@@ -112,18 +112,18 @@ void schema_of_choice(const struct field *field, bool or_null, struct json *json
     json_array_end(json);
 }
 
-void schema_of_boolean(const struct field *field, bool or_null, struct json *json)
+void schema_type_boolean(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
-    schema_write_types(json, or_null, NAMES("boolean"));
+    schema_types_write(json, or_null, NAMES("boolean"));
 }
 
-void schema_of_count(const struct field *field, bool or_null, struct json *json)
+void schema_type_count(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
     (void)field;
-    schema_write_types(json, or_null, NAMES("integer", "string"));
+    schema_types_write(json, or_null, NAMES("integer", "string"));
     write_bounds(json, 1, REQUEST_COUNT_MAX);
     text_append(&pattern, "(?:all|");
     pattern_append_whole(&pattern, 1, REQUEST_COUNT_MAX);
@@ -133,20 +133,20 @@ void schema_of_count(const struct field *field, bool or_null, struct json *json)
     write_pattern(json, &pattern);
 }
 
-void schema_of_capability(const struct field *field, bool or_null, struct json *json)
+void schema_type_capability(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
     (void)field;
-    schema_write_types(json, or_null, NAMES("string"));
+    schema_types_write(json, or_null, NAMES("string"));
     text_append(&pattern, "[0-9]{1,3}(?:\\.[0-9]{1,3})?");
     write_pattern(json, &pattern);
 }
 
-void schema_of_share(const struct field *field, bool or_null, struct json *json)
+void schema_type_share(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
-    schema_write_types(json, or_null, NAMES("number"));
+    schema_types_write(json, or_null, NAMES("number"));
     json_number_member(json, "exclusiveMinimum", true, 0);
     json_number_member(json, "maximum", true, 1);
 }
@@ -158,13 +158,13 @@ static void append_min(struct text *pattern, uint64_t min)
         text_append(pattern, "(?=.*[1-9])");
 }
 
-void schema_of_size(const struct field *field, bool or_null, struct json *json)
+void schema_type_size(const struct field *field, bool or_null, struct json *json)
 {
     static const char prefixes[] = "KkMmGgTt";
     unsigned digits = WORKLOAD_SIZE_DIGITS;
     struct text pattern = {0};
 
-    schema_write_types(json, or_null, NAMES("integer", "string"));
+    schema_types_write(json, or_null, NAMES("integer", "string"));
     write_bounds(json, field->min, largest_of(digits));
     append_min(&pattern, field->min);
     text_append(&pattern, "(?:");
@@ -188,11 +188,11 @@ static void append_parts(struct text *pattern)
                            part->digits, WORKLOAD_FRACTION_DIGITS, part->unit);
 }
 
-void schema_of_duration(const struct field *field, bool or_null, struct json *json)
+void schema_type_duration(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
-    schema_write_types(json, or_null, NAMES("integer", "string"));
+    schema_types_write(json, or_null, NAMES("integer", "string"));
     write_bounds(json, field->min, WORKLOAD_SECONDS_MAX);
     append_min(&pattern, field->min);
     text_append(&pattern, "(?:");
@@ -222,7 +222,7 @@ static void append_id(struct text *pattern)
     text_finish(&index);
 }
 
-void schema_of_device_ids(const struct field *field, bool or_null, struct json *json)
+void schema_type_device_ids(const struct field *field, bool or_null, struct json *json)
 {
     struct text one = {0};
     struct text several = {0};
@@ -230,21 +230,21 @@ void schema_of_device_ids(const struct field *field, bool or_null, struct json *
     (void)field;
     append_id(&one);
     text_append_format(&several, "%s(?:,%s)*", text_string(&one), text_string(&one));
-    schema_write_types(json, or_null, NAMES("string", "array"));
+    schema_types_write(json, or_null, NAMES("string", "array"));
     write_length(json, 0, WORKLOAD_IDS_MAX);
     write_pattern(json, &several);
     json_number_member(json, "minItems", true, 1);
     json_number_member(json, "maxItems", true, DEVICE_ID_LIST_MAX);
     json_key(json, "items");
     json_object_begin(json);
-    schema_write_types(json, false, NAMES("string"));
+    schema_types_write(json, false, NAMES("string"));
     write_pattern(json, &one);
     json_object_end(json);
 }
 
-void schema_of_directory(const struct field *field, bool or_null, struct json *json)
+void schema_type_directory(const struct field *field, bool or_null, struct json *json)
 {
-    schema_write_types(json, or_null, NAMES("string"));
+    schema_types_write(json, or_null, NAMES("string"));
     write_length(json, 0, field->max);
     json_string_member(json, "pattern", "^/[^\\u0000]*$");
 }
@@ -253,24 +253,24 @@ void schema_of_directory(const struct field *field, bool or_null, struct json *j
 static void write_word(struct json *json, bool first)
 {
     json_object_begin(json);
-    schema_write_types(json, false, NAMES(SCALARS));
-    write_length(json, first ? 1 : 0, WORKLOAD_WORD_MAX);
+    schema_types_write(json, false, NAMES(SCALARS));
+    write_length(json, first ? 1 : 0, WORKLOAD_ARGUMENT_MAX);
     write_without_zero_bytes(json);
     json_object_end(json);
 }
 
-void schema_of_command(const struct field *field, bool or_null, struct json *json)
+void schema_type_command(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
-    schema_write_types(json, or_null, NAMES("array", SCALARS));
+    schema_types_write(json, or_null, NAMES("array", SCALARS));
     json_number_member(json, "minItems", true, 1);
-    json_number_member(json, "maxItems", true, WORKLOAD_WORDS_MAX);
+    json_number_member(json, "maxItems", true, WORKLOAD_ARGUMENTS_MAX);
     json_key(json, "prefixItems");
     json_array_begin(json);
     write_word(json, true);
     json_array_end(json);
     json_key(json, "items");
     write_word(json, false);
-    write_length(json, 1, WORKLOAD_WORD_MAX);
+    write_length(json, 1, WORKLOAD_ARGUMENT_MAX);
     write_without_zero_bytes(json);
 }

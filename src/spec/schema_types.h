@@ -10,22 +10,22 @@
 #include "spec/field.h"
 
 /* Of the types in field.h. */
-void schema_of_text(const struct field *field, bool or_null, struct json *json);
-void schema_of_number(const struct field *field, bool or_null, struct json *json);
-void schema_of_choice(const struct field *field, bool or_null, struct json *json);
-void schema_of_boolean(const struct field *field, bool or_null, struct json *json);
+void schema_type_text(const struct field *field, bool or_null, struct json *json);
+void schema_type_number(const struct field *field, bool or_null, struct json *json);
+void schema_type_choice(const struct field *field, bool or_null, struct json *json);
+void schema_type_boolean(const struct field *field, bool or_null, struct json *json);
 
 /* Of the types in workload_types.h. */
-void schema_of_count(const struct field *field, bool or_null, struct json *json);
-void schema_of_capability(const struct field *field, bool or_null, struct json *json);
-void schema_of_share(const struct field *field, bool or_null, struct json *json);
-void schema_of_size(const struct field *field, bool or_null, struct json *json);
-void schema_of_duration(const struct field *field, bool or_null, struct json *json);
-void schema_of_device_ids(const struct field *field, bool or_null, struct json *json);
-void schema_of_directory(const struct field *field, bool or_null, struct json *json);
-void schema_of_command(const struct field *field, bool or_null, struct json *json);
+void schema_type_count(const struct field *field, bool or_null, struct json *json);
+void schema_type_capability(const struct field *field, bool or_null, struct json *json);
+void schema_type_share(const struct field *field, bool or_null, struct json *json);
+void schema_type_size(const struct field *field, bool or_null, struct json *json);
+void schema_type_duration(const struct field *field, bool or_null, struct json *json);
+void schema_type_device_ids(const struct field *field, bool or_null, struct json *json);
+void schema_type_directory(const struct field *field, bool or_null, struct json *json);
+void schema_type_command(const struct field *field, bool or_null, struct json *json);
 
 /* The member "type": the names, ended by NULL, and null. A single one stands by itself. */
-void schema_write_types(struct json *json, bool or_null, const char *const *names);
+void schema_types_write(struct json *json, bool or_null, const char *const *names);
 
 #endif

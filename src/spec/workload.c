@@ -15,7 +15,7 @@
 /* What is said of the vendor in a file, beside its name. */
 static const char any_vendor[] = "any";
 
-static void finish(struct workload *workload)
+static void finish_workload(struct workload *workload)
 {
     request_options_finish(&workload->options);
     free(workload->vendor);
@@ -23,7 +23,7 @@ static void finish(struct workload *workload)
 }
 
 /* Turns the vendor's name into what is wanted. */
-static void take_vendor(struct workload *workload)
+static void apply_vendor(struct workload *workload)
 {
     const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
     struct request *request = &workload->options.request;
@@ -40,7 +40,7 @@ static void take_vendor(struct workload *workload)
     }
 }
 
-/* Whether take_vendor fell back to what all other names mean. */
+/* Whether apply_vendor fell back to what all other names mean. */
 static bool is_unknown_vendor(const struct workload *workload)
 {
     const struct request *request = &workload->options.request;
@@ -50,8 +50,8 @@ static bool is_unknown_vendor(const struct workload *workload)
 }
 
 /* Adds a note about a place in the file. */
-static int add_note(const struct reading *reading, const struct node *node, const char *sentence,
-                    struct string_list *notes)
+static int add_note(const struct field_reading *reading, const struct document_node *node,
+                    const char *sentence, struct string_list *notes)
 {
     struct text note = {0};
     int code;
@@ -63,8 +63,8 @@ static int add_note(const struct reading *reading, const struct node *node, cons
     return code < 0 ? error_set_memory(reading->error) : 0;
 }
 
-static int note_unknown_vendor(const struct reading *reading, const struct node *node,
-                               struct workload *workload)
+static int note_unknown_vendor(const struct field_reading *reading,
+                               const struct document_node *node, struct workload *workload)
 {
     struct nearest nearest = {.wanted = workload->vendor};
     struct text sentence = {0};
@@ -87,7 +87,7 @@ static int note_unknown_vendor(const struct reading *reading, const struct node 
 }
 
 /* Notes the first device that is wanted in vain, as the vendor is another one. */
-static int note_other_vendor(const struct reading *reading, const struct node *node,
+static int note_other_vendor(const struct field_reading *reading, const struct document_node *node,
                              struct workload *workload)
 {
     const struct request *request = &workload->options.request;
@@ -108,29 +108,30 @@ static int note_other_vendor(const struct reading *reading, const struct node *n
 }
 
 /* Adds the notes about the value of one field. */
-static int add_notes_about(const struct reading *reading, const struct node *root,
-                           const struct node *node, struct workload *workload)
+static int add_notes_about(const struct field_reading *reading, const struct document_node *root,
+                           const struct document_node *node, struct workload *workload)
 {
     int code = 0;
 
-    if (node == path_value(root, &workload_gpu, "gpu.vendor") && is_unknown_vendor(workload))
+    if (node == contradictions_path_value(root, &workload_gpu, "gpu.vendor") &&
+        is_unknown_vendor(workload))
         code = note_unknown_vendor(reading, node, workload);
-    if (node == path_value(root, &workload_gpu, "gpu.device"))
+    if (node == contradictions_path_value(root, &workload_gpu, "gpu.device"))
         code = note_other_vendor(reading, node, workload);
     for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
          note++) {
-        if (node == path_value(root, &workload_gpu, note->when.path) &&
-            condition_holds(root, &workload_gpu, &note->when))
+        if (node == contradictions_path_value(root, &workload_gpu, note->when.path) &&
+            contradictions_condition_holds(root, &workload_gpu, &note->when))
             code = add_note(reading, node, note->sentence, &workload->options.notes);
     }
     return code;
 }
 
 /* All of them are about fields of the block `gpu`; they are told in their order there. */
-static int add_notes(const struct reading *reading, const struct node *root,
+static int add_notes(const struct field_reading *reading, const struct document_node *root,
                      struct workload *workload)
 {
-    const struct node *gpu = movable_value(root, &workload_gpu);
+    const struct document_node *gpu = contradictions_movable_value(root, &workload_gpu);
     int code = 0;
 
     for (size_t i = 1; i < gpu->count && code == 0; i += 2)
@@ -139,23 +140,23 @@ static int add_notes(const struct reading *reading, const struct node *root,
 }
 
 /* Reads the root of the document, which is there. */
-static int read_root(const struct reading *reading, const struct node *root,
+static int read_root(const struct field_reading *reading, const struct document_node *root,
                      struct workload *workload)
 {
-    int code = record_read(reading, &workload_record, root, workload);
+    int code = field_read_record(reading, &workload_record, root, workload);
 
     if (code == 0)
         code = contradictions_check(reading, workload_contradictions, &workload_gpu, root);
     if (code < 0)
         return code;
-    take_vendor(workload);
+    apply_vendor(workload);
     return add_notes(reading, root, workload);
 }
 
-static int build(const struct document *document, struct request_options *ret_options,
-                 struct berth_error *error)
+static int build_options(const struct document *document, struct request_options *ret_options,
+                         struct berth_error *error)
 {
-    const struct reading reading = {.document = document, .error = error};
+    const struct field_reading reading = {.document = document, .error = error};
     struct workload workload = {0};
     int code;
 
@@ -170,7 +171,7 @@ static int build(const struct document *document, struct request_options *ret_op
         *ret_options = workload.options;
         request_options_init(&workload.options);
     }
-    finish(&workload);
+    finish_workload(&workload);
     return code;
 }
 
@@ -182,7 +183,7 @@ int workload_parse(const char *file, const char *text, size_t length,
 
     if (code < 0)
         return code;
-    code = build(&document, ret_options, error);
+    code = build_options(&document, ret_options, error);
     document_finish(&document);
     return code;
 }
@@ -196,8 +197,9 @@ int workload_read(const char *path, struct request_options *ret_options, struct 
 {
     const char *name = workload_file_name(path);
     struct text content = {0};
-    int code = name != path ? file_read_open(STDIN_FILENO, name, DOCUMENT_LARGEST, &content, error)
-                            : file_read(path, DOCUMENT_LARGEST, &content, error);
+    int code = name != path
+                   ? file_read_open(STDIN_FILENO, name, DOCUMENT_BYTES_MAX, &content, error)
+                   : file_read(path, DOCUMENT_BYTES_MAX, &content, error);
 
     if (code == 0)
         code = workload_parse(name, text_string(&content), content.length, ret_options, error);

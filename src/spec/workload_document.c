@@ -151,7 +151,7 @@ static const char schema[] =
 
 /* ---- Cells ---- */
 
-enum column { COLUMN_FIELD, COLUMN_VALUE, COLUMN_DEFAULT, COLUMN_MEANING, COLUMNS };
+enum field_column { COLUMN_FIELD, COLUMN_VALUE, COLUMN_DEFAULT, COLUMN_MEANING, COLUMNS };
 
 struct row {
     struct text cells[COLUMNS];
@@ -240,14 +240,14 @@ static void add_field(struct rows *rows, const struct field *field)
 
 /* ---- Tables ---- */
 
-static size_t width_of(const struct rows *rows, size_t column)
+static size_t width_of(const struct rows *rows, size_t field_column)
 {
     const struct row *row;
     size_t widest = 0;
 
     vector_for_each (row, rows) {
-        if (row->cells[column].length > widest)
-            widest = row->cells[column].length;
+        if (row->cells[field_column].length > widest)
+            widest = row->cells[field_column].length;
     }
     return widest;
 }
@@ -255,20 +255,21 @@ static size_t width_of(const struct rows *rows, size_t column)
 /* The last column is as wide as each of its cells, so that lines do not end in blanks. */
 static void append_line(struct text *out, const struct rows *rows, const struct row *row)
 {
-    for (size_t column = 0; column < COLUMNS; column++) {
-        const struct text *cell = &row->cells[column];
+    for (size_t field_column = 0; field_column < COLUMNS; field_column++) {
+        const struct text *cell = &row->cells[field_column];
 
         text_append_format(out, "| %s ", text_string(cell));
-        if (column + 1 < COLUMNS)
-            text_append_repeated(out, ' ', width_of(rows, column) - cell->length);
+        if (field_column + 1 < COLUMNS)
+            text_append_repeated(out, ' ', width_of(rows, field_column) - cell->length);
     }
     text_append(out, "|\n");
 }
 
 static void append_rule(struct text *out, const struct rows *rows)
 {
-    for (size_t column = 0; column < COLUMNS; column++) {
-        size_t width = column + 1 < COLUMNS ? width_of(rows, column) : strlen("meaning");
+    for (size_t field_column = 0; field_column < COLUMNS; field_column++) {
+        size_t width =
+            field_column + 1 < COLUMNS ? width_of(rows, field_column) : strlen("meaning");
 
         text_append_char(out, '|');
         text_append_repeated(out, '-', width + 2);
@@ -282,8 +283,8 @@ static void append_table(struct text *out, const struct record *record)
     struct rows rows = {0};
     struct row *row = new_row(&rows);
 
-    for (size_t column = 0; column < COLUMNS && row != NULL; column++)
-        text_append(&row->cells[column], headings[column]);
+    for (size_t field_column = 0; field_column < COLUMNS && row != NULL; field_column++)
+        text_append(&row->cells[field_column], headings[field_column]);
     for (size_t i = 0; i < record->field_count && !rows.failed; i++)
         add_field(&rows, &record->fields[i]);
     vector_for_each (row, &rows) {
@@ -292,9 +293,9 @@ static void append_table(struct text *out, const struct record *record)
             append_rule(out, &rows);
     }
     vector_for_each (row, &rows) {
-        for (size_t column = 0; column < COLUMNS; column++) {
-            out->failed = out->failed || text_failed(&row->cells[column]);
-            text_finish(&row->cells[column]);
+        for (size_t field_column = 0; field_column < COLUMNS; field_column++) {
+            out->failed = out->failed || text_failed(&row->cells[field_column]);
+            text_finish(&row->cells[field_column]);
         }
     }
     out->failed = out->failed || rows.failed;

@@ -51,7 +51,8 @@ static const struct field distributed_fields[] = {
 };
 
 /* That it is there, even empty, asks for ranks. */
-static int take_distributed(const struct reading *reading, const struct node *node, void *target)
+static int apply_distributed(const struct field_reading *reading, const struct document_node *node,
+                             void *target)
 {
     struct workload *workload = target;
 
@@ -65,7 +66,7 @@ static const struct record distributed_record = {
     .what = "distributed",
     .fields = distributed_fields,
     .field_count = COUNT(distributed_fields),
-    .check = take_distributed,
+    .check = apply_distributed,
 };
 
 static const struct field gpu_fields[] = {

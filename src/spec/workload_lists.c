@@ -55,8 +55,8 @@ static const struct field_type type_id = {
     .parse = parse_id,
 };
 
-static int read_ids(const struct reading *reading, const struct field *field,
-                    const struct node *node, void *target)
+static int read_ids(const struct field_reading *reading, const struct field *field,
+                    const struct document_node *node, void *target)
 {
     int code;
 
@@ -65,8 +65,8 @@ static int read_ids(const struct reading *reading, const struct field *field,
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted %s, found %s", field->name, type_ids.wanted,
-                              node_describe(node).text);
-    code = field_want_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
+                              document_node_describe(node).text);
+    code = field_require_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = field_read(reading, &type_id, field, node->items[i], target);
     return code;
@@ -74,7 +74,7 @@ static int read_ids(const struct reading *reading, const struct field *field,
 
 const struct field_type workload_device_ids = {
     .wanted = ids_wanted,
-    .schema = schema_of_device_ids,
+    .schema = schema_type_device_ids,
     .read = read_ids,
 };
 
@@ -92,7 +92,7 @@ static int parse_directory(const struct field *field, const char *text, void *ta
 
 const struct field_type workload_directory = {
     .wanted = "an absolute path",
-    .schema = schema_of_directory,
+    .schema = schema_type_directory,
     .parse = parse_directory,
 };
 
@@ -107,17 +107,17 @@ static int parse_word(const struct field *field, const char *text, void *target,
     (void)field;
     if (words->count == 0 && length == 0)
         return error_set(error, BERTH_ERROR_RANGE, "wanted a program, found an empty text");
-    if (length > WORKLOAD_WORD_MAX)
+    if (length > WORKLOAD_ARGUMENT_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted words of at most %d bytes, found one of %zu", WORKLOAD_WORD_MAX,
-                         length);
+                         "wanted words of at most %d bytes, found one of %zu",
+                         WORKLOAD_ARGUMENT_MAX, length);
     return string_list_append(words, text) < 0 ? error_set_memory(error) : 0;
 }
 
 static const struct field_type type_word = {.wanted = "a word", .parse = parse_word};
 
-static int read_command(const struct reading *reading, const struct field *field,
-                        const struct node *node, void *target)
+static int read_command(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, void *target)
 {
     int code;
 
@@ -126,8 +126,8 @@ static int read_command(const struct reading *reading, const struct field *field
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a program or a list of words, found %s", field->name,
-                              node_describe(node).text);
-    code = field_want_list(reading, field, node, "words", WORKLOAD_WORDS_MAX);
+                              document_node_describe(node).text);
+    code = field_require_list(reading, field, node, "words", WORKLOAD_ARGUMENTS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
         code = field_read(reading, &type_word, field, node->items[i], target);
     return code;
@@ -135,6 +135,6 @@ static int read_command(const struct reading *reading, const struct field *field
 
 const struct field_type workload_command = {
     .wanted = "a program or a list of words",
-    .schema = schema_of_command,
+    .schema = schema_type_command,
     .read = read_command,
 };

@@ -50,7 +50,7 @@ static int parse_count(const struct field *field, const char *text, void *target
 
 const struct field_type workload_count = {
     .wanted = "a number of devices, a range such as 2-4, or all",
-    .schema = schema_of_count,
+    .schema = schema_type_count,
     .parse = parse_count,
 };
 
@@ -69,20 +69,20 @@ static const struct field_type capability_in_quotes = {
 };
 
 /* To a reader of YAML, 8.10 without quotes is the number 8.1. */
-static int read_capability(const struct reading *reading, const struct field *field,
-                           const struct node *node, void *target)
+static int read_capability(const struct field_reading *reading, const struct field *field,
+                           const struct document_node *node, void *target)
 {
     if (node->kind == NODE_SCALAR && !node->quoted)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                               "%s: wanted a compute capability in quotes such as \"8.0\", found "
                               "%s without them (8.10 and 8.1 are one number, but two capabilities)",
-                              field->name, node_describe(node).text);
+                              field->name, document_node_describe(node).text);
     return field_read(reading, &capability_in_quotes, field, node, target);
 }
 
 const struct field_type workload_capability = {
     .wanted = capability_wanted,
-    .schema = schema_of_capability,
+    .schema = schema_type_capability,
     .read = read_capability,
 };
 
@@ -119,7 +119,7 @@ static int parse_share(const struct field *field, const char *text, void *target
 const struct field_type workload_share = {
     .wanted = "a number above 0 and up to 1, such as 0.25",
     .bare = true,
-    .schema = schema_of_share,
+    .schema = schema_type_share,
     .parse = parse_share,
 };
 
@@ -179,7 +179,7 @@ static int parse_size(const struct field *field, const char *text, void *target,
 
 const struct field_type workload_size = {
     .wanted = "a size such as 8GiB",
-    .schema = schema_of_size,
+    .schema = schema_type_size,
     .parse = parse_size,
 };
 
@@ -276,6 +276,6 @@ static int parse_duration(const struct field *field, const char *text, void *tar
 
 const struct field_type workload_duration = {
     .wanted = "a duration such as 90s or 1h30m",
-    .schema = schema_of_duration,
+    .schema = schema_type_duration,
     .parse = parse_duration,
 };

@@ -27,8 +27,8 @@ extern const struct workload_part workload_parts[];
 /* The longest text with device ids, in bytes: it has fewer than DEVICE_ID_LIST_MAX. */
 #define WORKLOAD_IDS_MAX 4095
 /* The most words of a command, and the bytes of one: Linux takes no longer ones. */
-#define WORKLOAD_WORDS_MAX 4096
-#define WORKLOAD_WORD_MAX  131071
+#define WORKLOAD_ARGUMENTS_MAX 4096
+#define WORKLOAD_ARGUMENT_MAX  131071
 
 /* struct device_count: a whole number from 1 to REQUEST_COUNT_MAX, `all`, or a range of them from
  * the smaller to the larger; numbers without leading zeros; quotes do not matter. */
@@ -61,8 +61,8 @@ extern const struct field_type workload_device_ids;
 /* char *: an absolute path of up to `most` bytes. */
 extern const struct field_type workload_directory;
 
-/* struct string_list: a list of 1 to WORKLOAD_WORDS_MAX words, any scalars but null, of up to
- * WORKLOAD_WORD_MAX bytes without zero bytes, the first of at least one; or that one alone. */
+/* struct string_list: a list of 1 to WORKLOAD_ARGUMENTS_MAX words, any scalars but null, of up to
+ * WORKLOAD_ARGUMENT_MAX bytes without zero bytes, the first of at least one; or that one alone. */
 extern const struct field_type workload_command;
 
 #endif

@@ -70,7 +70,7 @@ static struct cdi_registry parse(const uint8_t *data, size_t size)
 {
     struct cdi_registry entries = {0};
 
-    require(cdi_parse(file_name, (const char *)data, size, &entries, NULL) == 0);
+    require(cdi_reader_parse(file_name, (const char *)data, size, &entries, NULL) == 0);
     return entries;
 }
 
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct berth_error error = BERTH_ERROR_INIT;
     struct cdi_registry registry = {0};
     struct cdi_registry entries = {0};
-    int code = cdi_parse(file_name, (const char *)data, size, &entries, &error);
+    int code = cdi_reader_parse(file_name, (const char *)data, size, &entries, &error);
 
     if (code < 0) {
         require_message(&error, code);

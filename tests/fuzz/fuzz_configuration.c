@@ -46,9 +46,9 @@ static void walk_numbers(const struct number_list *list)
     require(list->count <= CONFIGURED_PEOPLE_MAX);
     vector_for_each (number, list) {
         require(*number != UINT32_MAX);
-        require(number_list_has(list, *number));
+        require(configuration_number_list_has(list, *number));
     }
-    require(!number_list_has(list, UINT32_MAX));
+    require(!configuration_number_list_has(list, UINT32_MAX));
 }
 
 static void walk_people(const struct people *people)
@@ -117,7 +117,7 @@ static void walk_command(const struct string_list *words)
 {
     char **word;
 
-    require(words->count <= CONFIGURED_WORDS_MAX);
+    require(words->count <= CONFIGURED_ARGUMENTS_MAX);
     require(words->count == 0 || words->items[0][0] == '/');
     vector_for_each (word, words)
         require(is_text(*word, 4095));

@@ -17,7 +17,7 @@ static const char file_name[] = "fuzz.csv";
 
 enum { NAME, COUNTED, FRACTION, KIND, LIMIT = 1000000 };
 
-static const struct csv_column columns[] = {
+static const struct trace_csv_column columns[] = {
     [NAME] = {.name = "name"},
     [COUNTED] = {.name = "count"},
     [FRACTION] = {.name = "fraction", .optional = true},
@@ -37,7 +37,7 @@ static void check_refusal(const struct berth_error *error, int code, size_t line
     require(line >= 1 && line <= lines && *end == ':');
 }
 
-static void check_row(const struct csv *csv, size_t size, size_t lines)
+static void check_row(const struct trace_csv *csv, size_t size, size_t lines)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t value = LIMIT + 1;
@@ -45,20 +45,20 @@ static void check_row(const struct csv *csv, size_t size, size_t lines)
 
     require(csv->line >= 1 && csv->line <= lines);
     for (size_t i = 0; i < COUNT(columns); i++) {
-        const char *field = csv_text(csv, i);
+        const char *field = trace_csv_text(csv, i);
 
         require(field != NULL || columns[i].optional);
         require(field == NULL || strlen(field) <= size);
     }
-    code = csv_number(csv, COUNTED, 1, LIMIT, &value, &error);
+    code = trace_csv_number(csv, COUNTED, 1, LIMIT, &value, &error);
     if (code < 0)
         check_refusal(&error, code, lines);
     require(code < 0 ? value == LIMIT + 1 : value >= 1 && value <= LIMIT);
-    if (csv_text(csv, FRACTION) == NULL)
+    if (trace_csv_text(csv, FRACTION) == NULL)
         return;
     error = (struct berth_error)BERTH_ERROR_INIT;
     value = LIMIT + 1;
-    code = csv_decimal(csv, FRACTION, 3, LIMIT, &value, &error);
+    code = trace_csv_decimal(csv, FRACTION, 3, LIMIT, &value, &error);
     if (code < 0)
         check_refusal(&error, code, lines);
     require(code < 0 ? value == LIMIT + 1 : value <= LIMIT);
@@ -67,20 +67,21 @@ static void check_row(const struct csv *csv, size_t size, size_t lines)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct csv csv;
+    struct trace_csv csv;
     size_t lines = 1;
     int code;
 
     for (size_t i = 0; i < size; i++)
         lines += data[i] == '\n';
     lines += size > 0 && data[size - 1] == '\r';
-    code = csv_parse(file_name, (const char *)data, size, columns, COUNT(columns), &csv, &error);
-    while (code == 0 && (code = csv_next(&csv, &error)) > 0) {
+    code =
+        trace_csv_parse(file_name, (const char *)data, size, columns, COUNT(columns), &csv, &error);
+    while (code == 0 && (code = trace_csv_next(&csv, &error)) > 0) {
         check_row(&csv, size, lines);
         code = 0;
     }
     if (code < 0)
         check_refusal(&error, code, lines);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
     return 0;
 }

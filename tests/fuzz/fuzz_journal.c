@@ -33,7 +33,8 @@ static void try_again(const struct journal_record *record, size_t used)
     size_t used_again;
 
     require(journal_encode(&record->event, &bytes) == 0 && bytes.length <= used);
-    require(journal_decode(bytes.bytes, bytes.length, &again, &used_again, NULL) == JOURNAL_WHOLE);
+    require(journal_decode(bytes.bytes, bytes.length, &again, &used_again, NULL) ==
+            JOURNAL_COMPLETE);
     require(used_again == bytes.length && !again.unknown);
     require(event_equals(&record->event, &again.event));
     journal_record_finish(&again);
@@ -54,7 +55,7 @@ static size_t try_decode(const uint8_t *data, size_t size)
         return 0;
     }
     require(error.message[0] == '\0');
-    if (code == JOURNAL_MORE)
+    if (code == JOURNAL_INCOMPLETE)
         return 0;
     require(used >= JOURNAL_HEADER_SIZE + JOURNAL_TIME_SIZE && used <= size);
     require(record.unknown == (record.event.type >= EVENT_TYPES));

@@ -20,7 +20,7 @@ static void check_number(struct optional_number number)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char nowhere[] = "/nonexistent";
-    const struct root root = {.prefix = nowhere, .recorded = true};
+    const struct sysroot root = {.prefix = nowhere, .recorded = true};
     struct kfd_node node = {0};
     struct kfd_link link;
     struct pci_address pci;

@@ -60,7 +60,7 @@ static void check(const struct string_list *masks, bool has_nvidia)
     size_t last = 0;
     bool has_mask;
 
-    require(mask_resolve(masks, &machine, &ids, &has_mask, NULL) == 0);
+    require(inherited_masks_resolve(masks, &machine, &ids, &has_mask, NULL) == 0);
     require(has_mask || ids.count == 0);
     /* Each once, in the machine's order. */
     for (size_t i = 0; i < ids.count; i++) {
@@ -78,8 +78,8 @@ static void check(const struct string_list *masks, bool has_nvidia)
 static const char *value_of(char *const *environment, const char *name)
 {
     for (; *environment != NULL; environment++) {
-        if (mask_value(*environment, name) != NULL)
-            return mask_value(*environment, name);
+        if (mask_entry_value(*environment, name) != NULL)
+            return mask_entry_value(*environment, name);
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static uint32_t tiles_left(char *const *environment, const struct device *device
     struct tiles_place place = {(uint32_t)device->ordinal.value,
                                 (uint32_t)device->first_tile.value};
 
-    return tile_mask_left(&mask, place, tiles_of(device));
+    return tile_mask_visible(&mask, place, tiles_of(device));
 }
 
 /* Within a lease of one device nothing else of its vendor is seen, and of its tiles those that were
@@ -108,8 +108,8 @@ static void check_lease(const struct machine *machine, const struct device *leas
     bool has_mask;
 
     require(launch_environment(&facts, inherited, &environment, NULL) == 0);
-    require(mask_collect(environment.items, &masks, NULL) == 0);
-    require(mask_resolve(&masks, machine, &ids, &has_mask, NULL) == 0);
+    require(inherited_masks_collect(environment.items, &masks, NULL) == 0);
+    require(inherited_masks_resolve(&masks, machine, &ids, &has_mask, NULL) == 0);
     require(device_id_list_has(&ids, leased->id));
     vector_for_each (id, &ids)
         require(id->vendor != leased->id.vendor || device_id_equals(*id, leased->id));
@@ -153,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(&given, true);
     check(&given, false);
     require(vector_append(&given) != NULL);
-    require(mask_collect(given.items, &masks, NULL) == 0);
+    require(inherited_masks_collect(given.items, &masks, NULL) == 0);
     check(&masks, true);
     check_leases(given.items);
     string_list_finish(&masks);

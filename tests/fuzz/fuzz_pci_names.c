@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A vendor with a short name, and those of the sample. */
 static const uint32_t vendors[] = {0x1002, 0x8086, 0xabcd, 0};
 
-static void try_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
+static void try_name(const struct pci_name_table *ids, uint32_t vendor, uint32_t device)
 {
-    char *name = pci_ids_name(ids, vendor, device);
+    char *name = pci_name_table_find(ids, vendor, device);
 
     require(name != NULL);
     require(name[0] != '\0' && strlen(name) < 1000);
@@ -28,7 +28,7 @@ static void try_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct text content = {0};
-    struct pci_ids ids;
+    struct pci_name_table ids;
     uint32_t vendor;
     uint32_t device;
 
@@ -38,10 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     device = (uint32_t)data[2] << 8 | data[3];
     text_append_bytes(&content, data + 4, size - 4);
     require(!text_failed(&content));
-    require(pci_ids_init(&ids, &content) == 0);
+    require(pci_name_table_init(&ids, &content) == 0);
     try_name(&ids, vendor, device);
     for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
         try_name(&ids, vendors[i], device);
-    pci_ids_finish(&ids);
+    pci_name_table_finish(&ids);
     return 0;
 }

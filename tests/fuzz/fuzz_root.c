@@ -27,10 +27,11 @@ static void require_written(const char *digits, bool hexadecimal, uint64_t numbe
     require(number == 0 ? *digits == '\0' : strcasecmp(digits, again) == 0);
 }
 
-static void try_numbers(const struct root *root, const char *path, const struct root_value *value)
+static void try_numbers(const struct sysroot *root, const char *path,
+                        const struct sysroot_value *value)
 {
-    struct optional_number number = root_number(root, "%s", path);
-    struct optional_number bare = root_hexadecimal(root, "%s", path);
+    struct optional_number number = sysroot_number(root, "%s", path);
+    struct optional_number bare = sysroot_hexadecimal(root, "%s", path);
     const char *text = value->text;
     int64_t with_sign = 0;
 
@@ -41,7 +42,7 @@ static void try_numbers(const struct root *root, const char *path, const struct 
         require_written(text, false, number.value);
     if (bare.known)
         require_written(text, true, bare.value);
-    if (!root_signed(root, &with_sign, "%s", path))
+    if (!sysroot_signed(root, &with_sign, "%s", path))
         require(with_sign == 0 && (!number.known || number.value > INT64_MAX));
     else if (text[0] == '-')
         require_written(text + 1, false, (uint64_t)-with_sign);
@@ -52,16 +53,16 @@ static void try_numbers(const struct root *root, const char *path, const struct 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char nothing[] = "";
-    struct root root = {.prefix = nothing};
-    struct root_value value;
+    struct sysroot root = {.prefix = nothing};
+    struct sysroot_value value;
     char path[64];
     int file = memfd_create("sysfs", MFD_CLOEXEC);
 
     require(file >= 0);
     require(write(file, data, size) == (ssize_t)size);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-    require(root_read(&root, &value, "%s", path) == 0);
-    require(value.length < ROOT_VALUE_SIZE && value.length <= size);
+    require(sysroot_read(&root, &value, "%s", path) == 0);
+    require(value.length < SYSROOT_VALUE_SIZE && value.length <= size);
     require(value.text[value.length] == '\0' && memcmp(value.text, data, value.length) == 0);
     try_numbers(&root, path, &value);
     close(file);

@@ -69,10 +69,11 @@ static void walk_options(const struct request_options *options)
 
     require(options->master_port <= UINT16_MAX);
     walk_text(options->interface, INTERFACE_MAX);
-    require(options->command.count <= WORKLOAD_WORDS_MAX);
+    require(options->command.count <= WORKLOAD_ARGUMENTS_MAX);
     require(options->command.count == 0 || options->command.items[0][0] != '\0');
     vector_for_each (string, &options->command)
-        require(strlen(*string) <= WORKLOAD_WORD_MAX && utf8_is_valid(*string, strlen(*string)));
+        require(strlen(*string) <= WORKLOAD_ARGUMENT_MAX &&
+                utf8_is_valid(*string, strlen(*string)));
     vector_for_each (string, &options->notes) {
         require_inert(*string, strlen(*string));
         require_place(*string);

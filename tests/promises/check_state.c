@@ -207,7 +207,7 @@ static void look_at_slot(struct run *run, uint32_t slot, const struct occupancy 
     const struct model_device *device = &run->model.devices[slot];
     struct slot_view view;
 
-    engine_slot(run->engine, slot, &view);
+    engine_get_slot(run->engine, slot, &view);
     if (view.present != device->present || view.blocks != device->blocks)
         run_blame(run, 9, "slot %" PRIu32 " is shown present %d with blocks %" PRIu32, slot,
                   view.present, view.blocks);
@@ -245,7 +245,7 @@ void check_views(struct run *run)
         run_blame(run, 9, "%zu leases are shown, wanted %zu", looking.next, run->model.lease_count);
     looking.next = 0;
     looking.count = model_order(&run->model, 0, looking.order);
-    engine_each_waiting(run->engine, look_at_claim, &looking);
+    engine_each_claim(run->engine, look_at_claim, &looking);
     if (looking.next != run->model.claim_count)
         run_blame(run, 6, "%zu claims are shown to wait, wanted %zu", looking.next,
                   run->model.claim_count);

@@ -40,7 +40,7 @@ static struct model_lease *lease_of(struct run *run, const struct engine_event *
     return lease;
 }
 
-static void tell_request(struct run *run, const struct engine_event *event)
+static void engine_notify_request(struct run *run, const struct engine_event *event)
 {
     static const char lead[] = "operation ";
     unsigned long operation = 0;
@@ -135,7 +135,7 @@ static void excuse_after(struct model *model, const struct model_claim *granted)
     }
 }
 
-static void tell_granted(struct run *run, const struct engine_event *event)
+static void engine_notify_granted(struct run *run, const struct engine_event *event)
 {
     const struct run_request *request = run_request_of(run, event->request);
     struct model_claim *waiting = model_claim(&run->model, event->claim);
@@ -353,13 +353,20 @@ static void check_time(struct run *run, const struct engine_event *event)
 static void take_event(struct run *run, const struct engine_event *event)
 {
     static void (*const tellers[])(struct run *, const struct engine_event *) = {
-        [EVENT_REQUEST] = tell_request,   [EVENT_FORGOTTEN] = tell_forgotten,
-        [EVENT_QUEUED] = tell_queued,     [EVENT_GRANTED] = tell_granted,
-        [EVENT_REFUSED] = tell_refused,   [EVENT_NOTICE] = tell_notice,
-        [EVENT_REVOKED] = tell_revoked,   [EVENT_EXPIRED] = tell_expired,
-        [EVENT_DRAINING] = tell_ended,    [EVENT_RELEASED] = tell_ended,
-        [EVENT_EXTENDED] = tell_extended, [EVENT_DEVICE] = tell_device,
-        [EVENT_RETURNED] = tell_returned, [EVENT_TYPES] = NULL,
+        [EVENT_REQUEST] = engine_notify_request,
+        [EVENT_FORGOTTEN] = tell_forgotten,
+        [EVENT_QUEUED] = tell_queued,
+        [EVENT_GRANTED] = engine_notify_granted,
+        [EVENT_REFUSED] = tell_refused,
+        [EVENT_NOTICE] = tell_notice,
+        [EVENT_REVOKED] = tell_revoked,
+        [EVENT_EXPIRED] = tell_expired,
+        [EVENT_DRAINING] = tell_ended,
+        [EVENT_RELEASED] = tell_ended,
+        [EVENT_EXTENDED] = tell_extended,
+        [EVENT_DEVICE] = tell_device,
+        [EVENT_RETURNED] = tell_returned,
+        [EVENT_TYPES] = NULL,
     };
 
     run_log(run, event);
@@ -398,7 +405,7 @@ static void make_up_grant(struct run *run, uint64_t lease)
 {
     struct lease_view view;
 
-    if (!engine_lease(run->engine, lease, &view)) {
+    if (!engine_get_lease(run->engine, lease, &view)) {
         run_blame(run, 6, "lease %" PRIu64 " was granted, but there is none", lease);
         return;
     }
@@ -430,7 +437,7 @@ void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
         size_t used = 0;
 
         if (journal_decode(run->held_back.bytes + at, run->held_back.length - at, &record, &used,
-                           NULL) != JOURNAL_WHOLE) {
+                           NULL) != JOURNAL_COMPLETE) {
             run_blame(run, 9, "an event cannot be read again");
             return;
         }

@@ -109,7 +109,7 @@ static bool device_fits(const struct device_plan *device, const struct asking *a
 }
 
 /* Whether a device is reserved, and not for whoever asks. */
-static bool is_for_others(const struct model_device *device, const struct asking *asking)
+static bool reserved_device_excludes(const struct model_device *device, const struct asking *asking)
 {
     bool mine = (device->people.users >> (asking->uid - FIRST_UID) & 1) != 0;
 
@@ -140,7 +140,7 @@ static slot_set accepts_each(const struct model *model, uint64_t scope, const st
         if (asking->min_free.known && part.memory.known &&
             part.memory.value < asking->min_free.value)
             continue;
-        if (scope == 0 && is_for_others(&model->devices[slot], asking))
+        if (scope == 0 && reserved_device_excludes(&model->devices[slot], asking))
             continue;
         if (asking_share(model, scope, asking) > part.share ||
             !is_at_least(part.memory, asking->memory) || (asking->memory.known && !part.has_memory))

@@ -55,7 +55,7 @@ MUTATIONS = (
     (
         "memory-is-given-out-twice",
         "ledger.c",
-        "return filter_fitting(&request->what, beyond(bound.value, usage->memory));",
+        "return filter_fitting(&request->what, subtract_to_zero(bound.value, usage->memory));",
         "return filter_fitting(&request->what, bound.value);",
         (2, 4, 5, 14),
     ),
@@ -167,21 +167,21 @@ MUTATIONS = (
     (
         "who-is-late-stays",
         "queue/reservation.c",
-        "    return lease_overstays(held);",
+        "    return lifecycle_lease_overstays(held);",
         "    return true;",
         (4, 5),
     ),
     (
         "who-overstays-goes",
         "queue/reservation.c",
-        "    return lease_overstays(held);",
+        "    return lifecycle_lease_overstays(held);",
         "    return false;",
         (4, 5),
     ),
     (
         "a-new-limit-is-overlooked",
         "lifecycle.c",
-        "    endings_forget(held->request->scope);",
+        "    reservation_forget_endings(held->request->scope);",
         "",
         (4, 5),
     ),
@@ -202,7 +202,7 @@ MUTATIONS = (
     (
         "a-family-fails-whatever-it-takes",
         "internal.h",
-        "return family != NULL && family->failed && family->failed_time <= request_time(request);",
+        "return family != NULL && family->failed && family->failed_time <= engine_request_time(request);",
         "return family != NULL && family->failed;",
         (4,),
     ),
@@ -244,8 +244,8 @@ MUTATIONS = (
     (
         "a-swift-claim-looks-at-nobody",
         "fast_path.h",
-        "if (!request->swift || request->scope->lanes.count > 0 ||",
-        "if (!request->swift ||",
+        "if (!request->fast_path || request->scope->lanes.count > 0 ||",
+        "if (!request->fast_path ||",
         (4, 5, 6),
     ),
     (
@@ -266,15 +266,15 @@ MUTATIONS = (
         "what-is-draining-is-released",
         "lifecycle.c",
         "    if (held == NULL || held->state == LEASE_DRAINING)\n"
-        "        return no_lease(lease, error);\n    end_lease(held);",
-        "    if (held == NULL)\n        return no_lease(lease, error);\n    end_lease(held);",
+        "        return lifecycle_lease_not_found(lease, error);\n    end_lease(held);",
+        "    if (held == NULL)\n        return lifecycle_lease_not_found(lease, error);\n    end_lease(held);",
         (8,),
     ),
     (
         "what-is-draining-is-free",
         "lifecycle.c",
-        "    lease_set_state(held, LEASE_DRAINING);\n    lease_update_timer(held);",
-        "    lease_set_state(held, LEASE_DRAINING);\n"
+        "    lifecycle_set_lease_state(held, LEASE_DRAINING);\n    lifecycle_update_lease_timer(held);",
+        "    lifecycle_set_lease_state(held, LEASE_DRAINING);\n"
         "    lowest_set_add(&held->request->scope->empty, held->slots[0]);",
         (1, 4, 5, 8, 14),
     ),
@@ -288,7 +288,7 @@ MUTATIONS = (
     (
         "a-notice-is-not-restored",
         "journal/replay.c",
-        "lease_set_state(held, LEASE_NOTICED);",
+        "lifecycle_set_lease_state(held, LEASE_NOTICED);",
         "",
         (4, 9, 10),
     ),
@@ -316,8 +316,8 @@ MUTATIONS = (
     (
         "the-unneeded-give-way-too",
         "queue/preempt.c",
-        "        if (code == 1)\n            held->candidate = false;\n        else\n            imagine_gone",
-        "        imagine_gone",
+        "        if (code == 1)\n            held->candidate = false;\n        else\n            simulate_end",
+        "        simulate_end",
         (10,),
     ),
     (
@@ -351,7 +351,8 @@ MUTATIONS = (
     (
         "a-gift-of-several-vendors",
         "direct_grant.c",
-        "if (search_group(&engine->search, slot) != search_group(&engine->search, first))",
+        "if (placement_search_group(&engine->search, slot) !=\n"
+        "        placement_search_group(&engine->search, first))",
         "if (false)",
         (3,),
     ),
@@ -365,7 +366,7 @@ MUTATIONS = (
     (
         "a-grant-on-arrival-moves-nobody",
         "lifecycle.c",
-        "if (request->scope->lanes.count > 0 && grant_may_matter(request))",
+        "if (request->scope->lanes.count > 0 && schedule_grant_matters(request))",
         "if (false)",
         (4, 10),
     ),
@@ -380,43 +381,43 @@ MUTATIONS = (
     (
         "what-is-returned-is-forgotten-to-settle",
         "direct_grant.c",
-        "    refuse_impossible(engine);\n    settle(scope);",
-        "    refuse_impossible(engine);",
+        "    engine_refuse_impossible(engine);\n    schedule_scope(scope);",
+        "    engine_refuse_impossible(engine);",
         (4,),
     ),
     (
         "what-is-returned-waits-though-impossible",
         "direct_grant.c",
-        "    refuse_impossible(engine);\n    settle(scope);",
-        "    settle(scope);",
+        "    engine_refuse_impossible(engine);\n    schedule_scope(scope);",
+        "    schedule_scope(scope);",
         (7,),
     ),
     (
         "what-is-returned-arrives-anew-when-restored",
         "journal/replay.c",
-        "lease_undo(held, event->time, event->deadline)",
-        "lease_undo(held, engine->now, event->deadline)",
+        "direct_grant_requeue(held, event->time, event->deadline)",
+        "direct_grant_requeue(held, engine->now, event->deadline)",
         (4, 9),
     ),
     (
         "reserved-is-for-everybody",
         "engine_request.c",
-        "scope->parent == NULL && is_for_others(request, slot)",
+        "scope->parent == NULL && reserved_device_excludes(request, slot)",
         "false",
         (3, 4, 5, 7),
     ),
     (
         "reserved-is-not-for-groups",
         "reserved_devices.c",
-        "if (has(people->groups, people->group_count, request->groups[i]))",
+        "if (has_number(allowed->groups, allowed->group_count, request->groups[i]))",
         "if (false)",
         (3, 4, 5, 7),
     ),
     (
         "reserved-is-reserved-within-a-lease",
         "engine_request.c",
-        "scope->parent == NULL && is_for_others(request, slot)",
-        "is_for_others(request, slot)",
+        "scope->parent == NULL && reserved_device_excludes(request, slot)",
+        "reserved_device_excludes(request, slot)",
         (4, 5, 7, 14),
     ),
     (
@@ -457,8 +458,8 @@ MUTATIONS = (
     (
         "ageing-by-the-old-step",
         "engine.c",
-        "        lanes_order(container_of(link, struct scope, in_engine));\n    refuse_impossible",
-        "        (void)link;\n    refuse_impossible",
+        "        lanes_order(container_of(link, struct scope, in_engine));\n    engine_refuse_impossible",
+        "        (void)link;\n    engine_refuse_impossible",
         (4, 5),
     ),
     (

@@ -52,7 +52,7 @@ size_t run_dump(struct run *run, struct engine *engine, struct text *out)
 {
     struct dumping dumping = {.out = out};
 
-    if (engine_dump(engine, &(struct event_sink){.tell = tell_dump,
+    if (engine_dump(engine, &(struct event_sink){.notify = tell_dump,
                                                  .context = &dumping,
                                                  .wanted = EVENT_ALL}) < 0 ||
         dumping.failed)
@@ -71,7 +71,7 @@ static void tell_again(const struct run *run, struct engine *engine)
         engine_limit_group(engine, i + 1, model->group_limits[i], NULL);
     for (uint32_t slot = 0; slot < run->plan->planned; slot++) {
         run_reserve(engine, slot, &model->devices[slot]);
-        engine_prefer(engine, slot, model->devices[slot].rank);
+        engine_set_rank(engine, slot, model->devices[slot].rank);
     }
 }
 
@@ -84,8 +84,8 @@ static void tell_figures(const struct run *run, struct engine *engine)
         if (!device->here)
             continue;
         run_load(run, engine, slot);
-        engine_work(engine, slot, device->queued, device->active);
-        engine_weight(engine, slot, device->weight);
+        engine_set_work(engine, slot, device->queued, device->active);
+        engine_set_weight(engine, slot, device->weight);
     }
 }
 
@@ -99,7 +99,7 @@ static void replay_all(struct run *run, struct engine *engine)
         struct journal_record record = {0};
         size_t used = 0;
 
-        if (journal_decode(bytes, left, &record, &used, &error) != JOURNAL_WHOLE) {
+        if (journal_decode(bytes, left, &record, &used, &error) != JOURNAL_COMPLETE) {
             run_blame(run, 9, "event %zu of %zu cannot be read again: %s", event + 1,
                       run->event_count, error.message);
             return;
@@ -130,8 +130,9 @@ static void blame_difference(struct run *run, const struct text *one, const stru
             struct journal_record record = {0};
 
             text_clear(&words[i]);
-            if (at < texts[i]->length && journal_decode(texts[i]->bytes + at, texts[i]->length - at,
-                                                        &record, &used[i], NULL) == JOURNAL_WHOLE)
+            if (at < texts[i]->length &&
+                journal_decode(texts[i]->bytes + at, texts[i]->length - at, &record, &used[i],
+                               NULL) == JOURNAL_COMPLETE)
                 journal_describe(&record.event, &words[i]);
             journal_record_finish(&record);
         }
@@ -198,7 +199,7 @@ void run_restore(struct run *run, bool from_state)
         engine_pause(engine);
         tell_figures(run, engine);
         if (run->verdict.promise == 0) {
-            engine_listen(engine, &run->sink);
+            engine_set_sink(engine, &run->sink);
             engine_advance(engine, run->model.now);
             engine_resume(engine);
         }

@@ -52,12 +52,12 @@ void run_init(struct run *run, const struct plan *plan, struct tally *tally)
 
     *run = (struct run){.plan = plan, .tally = tally};
     run->sink = (struct event_sink){
-        .tell = run_tell, .context = run, .wanted = EVENT_ALL, .waited_only = plan->quiet};
+        .notify = run_tell, .context = run, .wanted = EVENT_ALL, .waited_only = plan->quiet};
     model_init(&run->model, plan);
     if (run_create(plan, &plan->rules, &machine, &run->engine) < 0)
         abort();
     machine_finish(&machine);
-    engine_listen(run->engine, &run->sink);
+    engine_set_sink(run->engine, &run->sink);
 }
 
 void run_finish(struct run *run)
@@ -138,14 +138,14 @@ static int end_lease(struct run *run, struct berth_error *error)
 
     if (quiet) {
         sink.wanted &= ~EVENT_BIT(EVENT_RELEASED);
-        engine_listen(run->engine, &sink);
+        engine_set_sink(run->engine, &sink);
         run_hold_back(run);
     }
     code = run->operation->kind == OPERATION_RELEASE
                ? engine_release(run->engine, run->target, error)
                : engine_vacated(run->engine, run->target, error);
     if (quiet) {
-        engine_listen(run->engine, &run->sink);
+        engine_set_sink(run->engine, &run->sink);
         run_let_go(run, EVENT_RELEASED, code == 0 ? run->target : 0);
     }
     return code;

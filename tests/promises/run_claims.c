@@ -231,7 +231,7 @@ static void give_once(struct run *run, struct run_request *asker)
     run->told_lease = run->told_claim = 0;
     run->origin = (struct reference){run->operation->number, asker->parts++};
     run_hold_back(run);
-    found = engine_give(run->engine, asker->handle, slots, count, &lease, &error);
+    found = engine_grant_slots(run->engine, asker->handle, slots, count, &lease, &error);
     run_let_go(run, EVENT_GRANTED, found == 0 ? lease : 0);
     if (found != wanted)
         run_blame(run, wanted == BERTH_ERROR_BUSY ? 1 : 3, "giving slots %#x says %s, wanted %s",

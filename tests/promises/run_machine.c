@@ -50,7 +50,7 @@ void run_load(const struct run *run, struct engine *engine, uint32_t slot)
 
     if (device->free_known)
         load.memory_free = figure_sampled((int64_t)device->free, run->model.now);
-    engine_load(engine, slot, &load);
+    engine_set_load(engine, slot, &load);
 }
 
 static void do_limit(struct run *run, const struct operation *operation)
@@ -89,7 +89,7 @@ int run_reserve(struct engine *engine, uint32_t slot, const struct model_device 
 {
     uint32_t uids[USERS];
     uint32_t groups[GROUPS];
-    struct device_people who = {.uids = uids, .groups = groups};
+    struct allowed_users who = {.uids = uids, .groups = groups};
 
     for (uint32_t i = 0; i < USERS; i++) {
         if ((device->people.users >> i & 1) != 0)
@@ -121,7 +121,7 @@ void run_machine(struct run *run, const struct operation *operation)
     else if (operation->kind == OPERATION_RESERVE)
         do_reserve(run, operation);
     else if (operation->kind == OPERATION_PREFER)
-        engine_prefer(run->engine, slot, device->rank = operation->what);
+        engine_set_rank(run->engine, slot, device->rank = operation->what);
     if (!device->here)
         return;
     switch (operation->kind) {
@@ -147,11 +147,11 @@ void run_machine(struct run *run, const struct operation *operation)
     case OPERATION_WORK:
         device->queued = (uint64_t)operation->amount;
         device->active = operation->what;
-        engine_work(run->engine, slot, device->queued, device->active);
+        engine_set_work(run->engine, slot, device->queued, device->active);
         break;
     case OPERATION_WEIGHT:
         device->weight = operation->what;
-        engine_weight(run->engine, slot, device->weight);
+        engine_set_weight(run->engine, slot, device->weight);
         break;
     default:
         break;

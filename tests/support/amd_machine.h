@@ -79,30 +79,30 @@ static inline void amd_card(const char *device, const char *card, const char *re
     machine_drm_node(device, render);
 }
 
-static inline void amd_list(struct sight *sight)
+static inline void amd_list(struct findings *findings)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (amd_table.list(&amd_context, sight, &error) < 0)
+    if (amd_table.list(&amd_context, findings, &error) < 0)
         fail_msg("%s", error.message);
 }
 
 /* Lists, and reads the device at this place; the caller finishes the sight. */
-static inline struct device *amd_look(size_t place, struct sight *sight)
+static inline struct device *amd_look(size_t place, struct findings *findings)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct sight listed = {0};
+    struct findings listed = {0};
 
     amd_list(&listed);
     assert_true(place < listed.found.count);
-    if (amd_table.read(&amd_context, &listed.found.items[place], sight, &error) < 0)
+    if (amd_table.read(&amd_context, &listed.found.items[place], findings, &error) < 0)
         fail_msg("%s", error.message);
-    assert_int_equal(sight->found.count, 1);
-    assert_true(
-        device_id_equals(sight->found.items[0].device->id, listed.found.items[place].device->id));
-    assert_string_equal(sight->found.items[0].key, listed.found.items[place].key);
-    sight_finish(&listed);
-    return sight->found.items[0].device;
+    assert_int_equal(findings->found.count, 1);
+    assert_true(device_id_equals(findings->found.items[0].device->id,
+                                 listed.found.items[place].device->id));
+    assert_string_equal(findings->found.items[0].key, listed.found.items[place].key);
+    findings_finish(&listed);
+    return findings->found.items[0].device;
 }
 
 #endif

@@ -40,7 +40,7 @@ static inline struct document parse_string(const char *string)
 }
 
 /* A node as one line: kinds, texts and positions, "@1:1[ @1:2'a' ]" say. */
-static inline void write_node(const struct node *node, struct text *out)
+static inline void write_node(const struct document_node *node, struct text *out)
 {
     static const char brackets[] = "[]{}";
     const char *pair = node->kind == NODE_LIST ? brackets : brackets + 2;

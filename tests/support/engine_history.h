@@ -166,7 +166,7 @@ static inline int history_use(struct world *world, const struct history_row *row
         return engine_pick(world->engine, request, slots, 4, error);
     slots[0] = (uint32_t)row->id;
     if (row->kind == HISTORY_GIVE)
-        return engine_give(world->engine, request, slots, 1, &id, error);
+        return engine_grant_slots(world->engine, request, slots, 1, &id, error);
     return engine_claim(world->engine, request, row->number > 0 ? row->number : TIME_NEVER, NULL,
                         &id, error);
 }
@@ -234,9 +234,9 @@ static inline void history_tell(struct world *world, const struct history_row *r
     else if (row->kind == HISTORY_GONE)
         engine_device_gone(engine, slot);
     else if (row->kind == HISTORY_LOAD)
-        engine_load(engine, slot, &load);
+        engine_set_load(engine, slot, &load);
     else
-        engine_work(engine, slot, (uint64_t)row->number, 0);
+        engine_set_work(engine, slot, (uint64_t)row->number, 0);
 }
 
 /* Does a row. Returns what the engine said: at least 0, or an error. */

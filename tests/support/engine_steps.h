@@ -72,7 +72,7 @@ static inline struct lease_view lease_in(const struct world *world, uint64_t lea
 {
     struct lease_view view;
 
-    assert_true(engine_lease(world->engine, lease, &view));
+    assert_true(engine_get_lease(world->engine, lease, &view));
     return view;
 }
 
@@ -80,7 +80,7 @@ static inline struct claim_view claim_in(const struct world *world, uint64_t cla
 {
     struct claim_view view;
 
-    assert_true(engine_waiting(world->engine, claim, &view));
+    assert_true(engine_get_claim(world->engine, claim, &view));
     return view;
 }
 
@@ -88,7 +88,7 @@ static inline struct slot_view slot_in(const struct world *world, uint32_t slot)
 {
     struct slot_view view;
 
-    engine_slot(world->engine, slot, &view);
+    engine_get_slot(world->engine, slot, &view);
     return view;
 }
 
@@ -100,12 +100,12 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
 }
 
 /* That these claims wait, in this order: "3 5 4". */
-#define check_waiting(world, wanted)                                    \
-    do {                                                                \
-        struct text ids_ = {0};                                         \
-        engine_each_waiting((world)->engine, steps_write_claim, &ids_); \
-        assert_string_equal(text_string(&ids_), wanted);                \
-        text_finish(&ids_);                                             \
+#define check_waiting(world, wanted)                                  \
+    do {                                                              \
+        struct text ids_ = {0};                                       \
+        engine_each_claim((world)->engine, steps_write_claim, &ids_); \
+        assert_string_equal(text_string(&ids_), wanted);              \
+        text_finish(&ids_);                                           \
     } while (0)
 
 /* That the claim has a reservation of these slots ("0,3") from this time on. */

@@ -84,13 +84,13 @@ static inline void world_tell(void *context, const struct engine_event *event)
 static inline void world_init_with(struct world *world, struct machine *machine,
                                    const struct engine_settings *settings)
 {
-    struct event_sink sink = {.tell = world_tell, .context = world, .wanted = EVENT_ALL};
+    struct event_sink sink = {.notify = world_tell, .context = world, .wanted = EVENT_ALL};
 
     *world = (struct world){0};
     if (settings != NULL)
         world->settings = *settings;
     assert_int_equal(engine_create(machine, settings, &world->engine, NULL), 0);
-    engine_listen(world->engine, &sink);
+    engine_set_sink(world->engine, &sink);
 }
 
 static inline void world_init_settings(struct world *world, const char *ids,
@@ -146,7 +146,7 @@ static inline void world_record(void *context, const struct engine_event *event)
 static inline struct text engine_state(const struct engine *engine)
 {
     struct text bytes = {0};
-    struct event_sink sink = {.tell = world_record, .context = &bytes, .wanted = EVENT_ALL};
+    struct event_sink sink = {.notify = world_record, .context = &bytes, .wanted = EVENT_ALL};
 
     assert_int_equal(engine_dump(engine, &sink), 0);
     assert_false(text_failed(&bytes));
@@ -162,7 +162,7 @@ static inline void replay_bytes(struct engine *engine, const struct text *journa
 
         assert_int_equal(
             journal_decode(journal->bytes + at, journal->length - at, &record, &used, &error),
-            JOURNAL_WHOLE);
+            JOURNAL_COMPLETE);
         if (engine_replay(engine, &record.event, &error) != 0)
             fail_msg("byte %zu of a journal: %s", at, error.message);
         journal_record_finish(&record);
@@ -181,7 +181,7 @@ static inline struct text describe_bytes(const struct text *journal)
 
         assert_int_equal(
             journal_decode(journal->bytes + at, journal->length - at, &record, &used, NULL),
-            JOURNAL_WHOLE);
+            JOURNAL_COMPLETE);
         journal_describe(&record.event, &words);
         text_append_char(&words, '\n');
         journal_record_finish(&record);

@@ -83,7 +83,7 @@ static inline struct history_record *open_record(const char *pool)
 
 /* Puts them in as one batch. */
 static inline void put_leases(struct history_record *record, const struct written_lease *leases,
-                              size_t count, const struct history_place *place)
+                              size_t count, const struct history_position *place)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int code = history_record_begin(record, &error);
@@ -105,7 +105,7 @@ static inline void write_history(const struct written_lease *leases, size_t coun
 {
     struct history_record *record = open_record("one");
 
-    put_leases(record, leases, count, &(struct history_place){.epoch = 1, .seen = seen});
+    put_leases(record, leases, count, &(struct history_position){.epoch = 1, .seen = seen});
     history_record_close(record);
 }
 

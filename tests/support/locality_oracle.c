@@ -58,7 +58,7 @@ static struct pci_address address_of(hwloc_obj_t object)
     };
 }
 
-static void see_all(hwloc_topology_t topology, const struct root *root, struct seen_list *list)
+static void see_all(hwloc_topology_t topology, const struct sysroot *root, struct seen_list *list)
 {
     hwloc_obj_t object = NULL;
 
@@ -158,11 +158,11 @@ int main(void)
     hwloc_topology_t topology = load();
     struct seen_list list = {0};
     struct text out = {0};
-    struct root root;
+    struct sysroot root;
     struct seen *seen;
     struct json json;
 
-    require(root_init(&root, NULL) == 0);
+    require(sysroot_init(&root, NULL) == 0);
     see_all(topology, &root, &list);
     json_start(&json, &out, JSON_COMPACT);
     json_object_begin(&json);
@@ -187,7 +187,7 @@ int main(void)
     }
     vector_finish(&list);
     text_finish(&out);
-    root_finish(&root);
+    sysroot_finish(&root);
     hwloc_topology_destroy(topology);
     return 0;
 }

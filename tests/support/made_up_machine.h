@@ -19,21 +19,21 @@
 #include "support/temporary_directory.h"
 
 /* The root that tests look below; a recorded machine's unless a test says otherwise. */
-static struct root machine;
+static struct sysroot machine;
 
 /* Setup and teardown functions for cmocka. */
 static inline int machine_enter(void **state)
 {
     if (temporary_directory_enter(state) < 0)
         return -1;
-    if (setenv("BERTH_SYSROOT", *state, 1) < 0 || root_init(&machine, NULL) < 0)
+    if (setenv("BERTH_SYSROOT", *state, 1) < 0 || sysroot_init(&machine, NULL) < 0)
         return -1;
     return 0;
 }
 
 static inline int machine_leave(void **state)
 {
-    root_finish(&machine);
+    sysroot_finish(&machine);
     unsetenv("BERTH_SYSROOT");
     return temporary_directory_leave(state);
 }

@@ -20,8 +20,8 @@
 struct nvidia_world {
     void *directory;
     struct vendor_context context;
-    struct sight listed; /* of the last world_list */
-    struct sight seen;   /* of the last world_look: all that was read */
+    struct findings listed; /* of the last world_list */
+    struct findings seen;   /* of the last world_look: all that was read */
     struct berth_error error;
     unsigned failures; /* reads that failed in the last world_look */
     struct berth_error failure;
@@ -95,8 +95,8 @@ static inline int world_leave(void **state)
     int result;
 
     nvidia_table.close(&world->context);
-    sight_finish(&world->listed);
-    sight_finish(&world->seen);
+    findings_finish(&world->listed);
+    findings_finish(&world->seen);
     unsetenv("BERTH_NVML");
     unsetenv("NVML_DOUBLE");
     unsetenv("NVML_DOUBLE_LOG");
@@ -107,8 +107,8 @@ static inline int world_leave(void **state)
 
 static inline int world_list(struct nvidia_world *world)
 {
-    sight_finish(&world->listed);
-    world->listed = (struct sight){0};
+    findings_finish(&world->listed);
+    world->listed = (struct findings){0};
     world->error = (struct berth_error)BERTH_ERROR_INIT;
     return nvidia_table.list(&world->context, &world->listed, &world->error);
 }
@@ -117,36 +117,37 @@ static inline int world_list(struct nvidia_world *world)
  * again, as the worker does. */
 static inline void world_look(struct nvidia_world *world)
 {
-    const struct found *found;
+    const struct device_finding *found;
 
     assert_int_equal(world_list(world), 0);
-    sight_finish(&world->seen);
-    world->seen = (struct sight){0};
+    findings_finish(&world->seen);
+    world->seen = (struct findings){0};
     world->failures = 0;
     vector_for_each (found, &world->listed.found) {
-        struct sight one = {0};
-        struct found *read;
+        struct findings one = {0};
+        struct device_finding *read;
 
         if (nvidia_table.read(&world->context, found, &one, &world->failure) < 0) {
             world->failures++;
-            sight_finish(&one);
+            findings_finish(&one);
             continue;
         }
         vector_for_each (read, &one.found) {
-            struct found *kept = vector_append(&world->seen.found);
+            struct device_finding *kept = vector_append(&world->seen.found);
 
             assert_non_null(kept);
             *kept = *read;
         }
         one.found.count = 0;
-        sight_finish(&one);
+        findings_finish(&one);
     }
 }
 
 /* The device with this id, which must have been read. */
-static inline const struct found *world_found(const struct nvidia_world *world, const char *id)
+static inline const struct device_finding *world_found(const struct nvidia_world *world,
+                                                       const char *id)
 {
-    const struct found *found;
+    const struct device_finding *found;
 
     vector_for_each (found, &world->seen.found) {
         if (strcmp(device_id_format(found->device->id).text, id) == 0)

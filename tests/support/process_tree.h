@@ -21,9 +21,9 @@
 #include "hardware/sysfs/sysroot.h"
 
 /* The machine that is recorded in the working directory. */
-static inline struct root process_tree_root(void)
+static inline struct sysroot process_tree_root(void)
 {
-    struct root root = {.prefix = getcwd(NULL, 0), .recorded = true};
+    struct sysroot root = {.prefix = getcwd(NULL, 0), .recorded = true};
 
     assert_non_null(root.prefix);
     return root;
@@ -85,22 +85,23 @@ static inline void process_tree_say(int pid, int descriptor, const char *fdinfo)
 }
 
 /* One scan; the caller finishes the sight. */
-static inline struct sight process_tree_scan(struct uses *uses)
+static inline struct findings process_tree_scan(struct device_users *uses)
 {
-    struct root root = process_tree_root();
-    struct sight sight = {0};
+    struct sysroot root = process_tree_root();
+    struct findings findings = {0};
 
-    assert_int_equal(uses_scan(uses, &root, &sight, NULL), 0);
-    root_finish(&root);
-    return sight;
+    assert_int_equal(device_users_scan(uses, &root, &findings, NULL), 0);
+    sysroot_finish(&root);
+    return findings;
 }
 
 /* The device with this file; NULL: none was seen. */
-static inline const struct device *process_tree_device(const struct sight *sight, const char *node)
+static inline const struct device *process_tree_device(const struct findings *findings,
+                                                       const char *node)
 {
-    struct found *found;
+    struct device_finding *found;
 
-    vector_for_each (found, &sight->found) {
+    vector_for_each (found, &findings->found) {
         for (size_t i = 0; i < found->device->nodes.count; i++) {
             if (strcmp(found->device->nodes.items[i], node) == 0)
                 return found->device;

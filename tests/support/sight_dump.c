@@ -19,7 +19,7 @@
 struct dump {
     struct json json;
     const struct vendor_table *table;
-    struct root root;
+    struct sysroot root;
 };
 
 static void write_number(struct json *json, const char *key, struct optional_number number)
@@ -83,7 +83,7 @@ static void write_lists(struct json *json, const struct device *device)
     json_array_end(json);
 }
 
-static void write_found(struct json *json, const struct found *found, const char *error)
+static void write_found(struct json *json, const struct device_finding *found, const char *error)
 {
     const struct device *device = found->device;
 
@@ -111,14 +111,14 @@ static void write_problems(struct json *json, const struct problem_list *problem
     json_array_end(json);
 }
 
-static void write_links(struct json *json, const struct sight *sight,
-                        const struct found_list *devices)
+static void write_links(struct json *json, const struct findings *findings,
+                        const struct finding_list *devices)
 {
     const struct link *link;
 
     json_key(json, "links");
     json_array_begin(json);
-    vector_for_each (link, &sight->links) {
+    vector_for_each (link, &findings->links) {
         json_array_begin(json);
         for (size_t i = 0; i < 2; i++)
             json_string(json, device_id_format(devices->items[link->between[i]].device->id).text);
@@ -141,25 +141,25 @@ static void end_step(const struct dump *dump, struct vendor_context *context)
         dump->table->close(context);
 }
 
-static void read_devices(struct dump *dump, const struct found_list *devices)
+static void read_devices(struct dump *dump, const struct finding_list *devices)
 {
-    const struct found *wanted;
+    const struct device_finding *wanted;
 
     json_key(&dump->json, "devices");
     json_array_begin(&dump->json);
     vector_for_each (wanted, devices) {
         struct vendor_context context = start_step(dump);
         struct berth_error error = BERTH_ERROR_INIT;
-        struct sight sight = {0};
+        struct findings findings = {0};
 
         if (wanted->key == NULL)
             write_found(&dump->json, wanted, NULL);
-        else if (dump->table->read(&context, wanted, &sight, &error) < 0)
+        else if (dump->table->read(&context, wanted, &findings, &error) < 0)
             write_found(&dump->json, wanted, error.message);
         else
-            for (size_t i = 0; i < sight.found.count; i++)
-                write_found(&dump->json, &sight.found.items[i], NULL);
-        sight_finish(&sight);
+            for (size_t i = 0; i < findings.found.count; i++)
+                write_found(&dump->json, &findings.found.items[i], NULL);
+        findings_finish(&findings);
         end_step(dump, &context);
     }
     json_array_end(&dump->json);
@@ -169,8 +169,8 @@ static int look(struct dump *dump)
 {
     struct vendor_context context = start_step(dump);
     struct berth_error error = BERTH_ERROR_INIT;
-    struct sight listed = {0};
-    struct sight linked = {0};
+    struct findings listed = {0};
+    struct findings linked = {0};
     int code = dump->table->list(&context, &listed, &error);
 
     end_step(dump, &context);
@@ -183,8 +183,8 @@ static int look(struct dump *dump)
     write_links(&dump->json, &linked, &listed.found);
     write_problems(&dump->json, &listed.problems);
     json_string_member(&dump->json, "error", code < 0 ? error.message : NULL);
-    sight_finish(&linked);
-    sight_finish(&listed);
+    findings_finish(&linked);
+    findings_finish(&listed);
     return code;
 }
 
@@ -203,7 +203,7 @@ int main(int count, char **arguments)
     int64_t start = clock_read(CLOCK_PROCESS_CPUTIME_ID);
     int64_t taken;
 
-    if (dump.table == NULL || root_init(&dump.root, NULL) < 0) {
+    if (dump.table == NULL || sysroot_init(&dump.root, NULL) < 0) {
         fprintf(stderr, "usage: dump-sight VENDOR\n");
         return 2;
     }
@@ -215,6 +215,6 @@ int main(int count, char **arguments)
     json_finish(&dump.json);
     fputs(text_string(&out), stdout);
     text_finish(&out);
-    root_finish(&dump.root);
+    sysroot_finish(&dump.root);
     return 0;
 }

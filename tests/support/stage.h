@@ -32,7 +32,7 @@ struct stage {
     int ear;
     struct text said;
     bool is_silent; /* nobody is left who could speak */
-    struct supervisor *supervisor;
+    struct launch_supervisor *supervisor;
 };
 
 static inline struct stage stage_open(void)
@@ -51,13 +51,13 @@ static inline void stage_supervise(struct stage *stage)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    assert_int_equal(supervisor_create(&stage->supervisor, &error), 0);
+    assert_int_equal(launch_supervisor_create(&stage->supervisor, &error), 0);
     assert_string_equal(error.message, "");
 }
 
 static inline void stage_close(struct stage *stage)
 {
-    supervisor_destroy(stage->supervisor);
+    launch_supervisor_destroy(stage->supervisor);
     close(stage->ear);
     close(PUPPET_VOICE);
     text_finish(&stage->said);
@@ -74,9 +74,9 @@ static inline void stage_turn(struct stage *stage, int64_t deadline)
 
     assert_true(now() < deadline);
     if (stage->supervisor != NULL) {
-        polled[1].fd = supervisor_descriptor(stage->supervisor);
-        if (supervisor_next_time(stage->supervisor) < until)
-            until = supervisor_next_time(stage->supervisor);
+        polled[1].fd = launch_supervisor_descriptor(stage->supervisor);
+        if (launch_supervisor_next_time(stage->supervisor) < until)
+            until = launch_supervisor_next_time(stage->supervisor);
     }
     rest = until - now();
     poll(polled, 2, rest < 0 ? 0 : (int)(rest / 1000000) + 1);
@@ -88,7 +88,7 @@ static inline void stage_turn(struct stage *stage, int64_t deadline)
         text_append_bytes(&stage->said, bytes, (size_t)length);
     }
     if (stage->supervisor != NULL)
-        supervisor_turn(stage->supervisor);
+        launch_supervisor_dispatch(stage->supervisor);
 }
 
 /* How often it was said. */
@@ -113,7 +113,7 @@ static inline void until_done(struct stage *stage)
 {
     int64_t deadline = now() + STAGE_MAX;
 
-    while (!supervisor_is_done(stage->supervisor))
+    while (!launch_supervisor_is_done(stage->supervisor))
         stage_turn(stage, deadline);
 }
 
@@ -151,7 +151,7 @@ static inline long number_said(const struct stage *stage, const char *words)
     return strtol(found + strlen(words), NULL, 10);
 }
 
-static inline int start_words(struct supervisor *supervisor, const char *const *words,
+static inline int start_words(struct launch_supervisor *supervisor, const char *const *words,
                               const char *const *environment, struct berth_error *error)
 {
     const struct launch_copy copy = {
@@ -159,10 +159,11 @@ static inline int start_words(struct supervisor *supervisor, const char *const *
         .environment = (char *const *)environment,
     };
 
-    return supervisor_start(supervisor, &copy, error);
+    return launch_supervisor_start(supervisor, &copy, error);
 }
 
-static inline void start(struct supervisor *supervisor, const char *part, const char *argument)
+static inline void start(struct launch_supervisor *supervisor, const char *part,
+                         const char *argument)
 {
     const char *const words[] = {"/proc/self/exe", part, argument, NULL};
     struct berth_error error = BERTH_ERROR_INIT;

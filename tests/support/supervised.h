@@ -70,7 +70,8 @@ static void hang(const atomic_bool *while_true, const atomic_int *while_index, i
         usleep(1000);
 }
 
-static int list(struct act *act, enum vendor vendor, struct sight *sight, struct berth_error *error)
+static int list(struct act *act, enum vendor vendor, struct findings *findings,
+                struct berth_error *error)
 {
     atomic_fetch_add(&act->lists, 1);
     hang(&act->list_hangs, NULL, 0);
@@ -79,13 +80,13 @@ static int list(struct act *act, enum vendor vendor, struct sight *sight, struct
     if (atomic_load(&act->list_fails))
         return error_set(error, BERTH_ERROR_INVALID, "the driver is another version");
     for (int i = 0; i < atomic_load(&act->count); i++) {
-        struct found *found;
+        struct device_finding *found;
         char *key;
 
         if (i == atomic_load(&act->missing))
             continue;
-        found =
-            found_list_add(&sight->found, (struct device_id){vendor, (uint32_t)i, DEVICE_NO_MIG});
+        found = finding_list_add(&findings->found,
+                                 (struct device_id){vendor, (uint32_t)i, DEVICE_NO_MIG});
         if (found == NULL || asprintf(&key, "%d", i) < 0)
             return error_set_memory(error);
         found->key = key;
@@ -96,12 +97,12 @@ static int list(struct act *act, enum vendor vendor, struct sight *sight, struct
     return 0;
 }
 
-static int read_one(struct act *act, const struct found *wanted, struct sight *sight,
+static int read_one(struct act *act, const struct device_finding *wanted, struct findings *findings,
                     struct berth_error *error)
 {
     int index = (int)wanted->device->id.index;
     struct device_id id = wanted->device->id;
-    struct found *found;
+    struct device_finding *found;
 
     atomic_fetch_add(&act->reads, 1);
     hang(NULL, &act->hangs, index);
@@ -116,7 +117,7 @@ static int read_one(struct act *act, const struct found *wanted, struct sight *s
         return error_set(error, BERTH_ERROR_IO, "GPU is lost");
     if (index == atomic_load(&act->lies))
         id.index = 77;
-    found = found_list_add(&sight->found, id);
+    found = finding_list_add(&findings->found, id);
     if (found == NULL)
         return error_set_memory(error);
     found->device->pci = wanted->device->pci;
@@ -128,23 +129,23 @@ static int read_one(struct act *act, const struct found *wanted, struct sight *s
     return 0;
 }
 
-static int nvidia_list(struct vendor_context *context, struct sight *sight,
+static int nvidia_list(struct vendor_context *context, struct findings *findings,
                        struct berth_error *error)
 {
     (void)context;
-    return list(&stage->nvidia, VENDOR_NVIDIA, sight, error);
+    return list(&stage->nvidia, VENDOR_NVIDIA, findings, error);
 }
 
-static int nvidia_read(struct vendor_context *context, const struct found *wanted,
-                       struct sight *sight, struct berth_error *error)
+static int nvidia_read(struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct berth_error *error)
 {
     (void)context;
-    return read_one(&stage->nvidia, wanted, sight, error);
+    return read_one(&stage->nvidia, wanted, findings, error);
 }
 
 /* A chain. */
-static int nvidia_links(struct vendor_context *context, const struct found_list *devices,
-                        struct sight *sight, struct berth_error *error)
+static int nvidia_links(struct vendor_context *context, const struct finding_list *devices,
+                        struct findings *findings, struct berth_error *error)
 {
     (void)context;
     atomic_fetch_add(&stage->nvidia.links, 1);
@@ -154,7 +155,7 @@ static int nvidia_links(struct vendor_context *context, const struct found_list 
            kill(atomic_load(&stage->nvidia.slow_reader), 0) == 0)
         usleep(1000);
     for (size_t i = 1; i < devices->count; i++) {
-        struct link *link = vector_append(&sight->links);
+        struct link *link = vector_append(&findings->links);
 
         if (link == NULL)
             return error_set_memory(error);
@@ -163,17 +164,18 @@ static int nvidia_links(struct vendor_context *context, const struct found_list 
     return 0;
 }
 
-static int amd_list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
-{
-    (void)context;
-    return list(&stage->amd, VENDOR_AMD, sight, error);
-}
-
-static int amd_read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
+static int amd_list(struct vendor_context *context, struct findings *findings,
                     struct berth_error *error)
 {
     (void)context;
-    return read_one(&stage->amd, wanted, sight, error);
+    return list(&stage->amd, VENDOR_AMD, findings, error);
+}
+
+static int amd_read(struct vendor_context *context, const struct device_finding *wanted,
+                    struct findings *findings, struct berth_error *error)
+{
+    (void)context;
+    return read_one(&stage->amd, wanted, findings, error);
 }
 
 static const struct vendor_table test_nvidia = {
@@ -205,13 +207,13 @@ static void act_init(struct act *act, int count)
 
 static void supervise(int socket)
 {
-    struct root root = {.prefix = strdup("")};
+    struct sysroot root = {.prefix = strdup("")};
     int code;
 
     signal(SIGSEGV, SIG_DFL); /* which cmocka handles */
     code = supervisor_run(socket, &root, test_tables, NULL);
 
-    root_finish(&root);
+    sysroot_finish(&root);
     _exit(code == 0 ? 0 : 1);
 }
 
@@ -234,7 +236,7 @@ static int set_up(void **state)
         supervise(ends[1]);
     }
     close(ends[1]);
-    channel_init(&fixture->probe.channel, ends[0]);
+    probe_channel_init(&fixture->probe.channel, ends[0]);
     fixture->probe.is_open = true;
     *state = fixture;
     return 0;
@@ -264,7 +266,7 @@ static struct report look(struct fixture *fixture, int64_t deadline)
     struct report report;
     int64_t began = clock_now();
 
-    if (probe_look(&fixture->probe, &request, &report, &error) < 0)
+    if (probe_query(&fixture->probe, &request, &report, &error) < 0)
         fail_msg("%s", error.message);
     /* Generous: the machine may have more to do. */
     if (clock_now() - began > deadline + 2000 * MILLISECOND)

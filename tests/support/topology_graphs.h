@@ -12,25 +12,25 @@
 
 struct graph {
     uint32_t count;
-    int32_t values[TOPOLOGY_MAX * TOPOLOGY_MAX];
-    uint8_t units[TOPOLOGY_MAX];
-    uint8_t order[TOPOLOGY_MAX];
+    int32_t values[CONNECTED_MAX * CONNECTED_MAX];
+    uint8_t units[CONNECTED_MAX];
+    uint8_t order[CONNECTED_MAX];
     uint32_t order_count;
 };
 
-static struct topology_scratch *scratch;
+static struct connected_scratch *scratch;
 
 static inline int set_up(void **state)
 {
     (void)state;
-    scratch = topology_scratch_create(TOPOLOGY_MAX);
+    scratch = connected_set_scratch_create(CONNECTED_MAX);
     return scratch == NULL ? -1 : 0;
 }
 
 static inline int tear_down(void **state)
 {
     (void)state;
-    topology_scratch_destroy(scratch);
+    connected_set_scratch_destroy(scratch);
     return 0;
 }
 
@@ -80,10 +80,10 @@ static inline void start_graph(struct graph *graph, uint32_t count)
         graph->order[i] = graph->units[i] = (uint8_t)i;
 }
 
-static inline struct topology_question question_of(const struct graph *graph,
-                                                   enum topology_rule rule, uint32_t wanted)
+static inline struct connected_question question_of(const struct graph *graph,
+                                                    enum connected_rule rule, uint32_t wanted)
 {
-    return (struct topology_question){
+    return (struct connected_question){
         .rule = rule,
         .count = graph->count,
         .values = graph->values,
@@ -94,15 +94,15 @@ static inline struct topology_question question_of(const struct graph *graph,
     };
 }
 
-static inline struct topology_answer ask(const struct topology_question *question)
+static inline struct connected_answer ask(const struct connected_question *question)
 {
-    struct topology_answer answer;
+    struct connected_answer answer;
 
-    topology_choose(question, scratch, &answer);
+    connected_set_choose(question, scratch, &answer);
     assert_int_equal(size_of(answer.chosen), question->wanted);
     assert_int_equal(answer.chosen & ~question->candidates, 0);
     assert_int_equal(question->required & ~answer.chosen, 0);
-    assert_true(answer.steps <= topology_steps_max);
+    assert_true(answer.steps <= connected_steps_max);
     return answer;
 }
 

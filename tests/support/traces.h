@@ -31,13 +31,13 @@ static inline void write_trace(const char *nodes, const char *pods)
 }
 
 /* The trace of these rows, the nodes `scale` times over. */
-static inline struct trace trace_of(const char *nodes, const char *pods, uint32_t scale)
+static inline struct pod_trace trace_of(const char *nodes, const char *pods, uint32_t scale)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct trace trace = {0};
+    struct pod_trace trace = {0};
 
     write_trace(nodes, pods);
-    assert_int_equal(trace_read("nodes.csv", "pods.csv", scale, &trace, &error), 0);
+    assert_int_equal(pod_trace_read("nodes.csv", "pods.csv", scale, &trace, &error), 0);
     return trace;
 }
 

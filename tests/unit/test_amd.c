@@ -18,18 +18,18 @@
 /* The ids and addresses of what is listed: "amd0 0000:03:00.0, amd1 -". */
 static void check_list(const char *wanted)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct text list = {0};
-    struct found *found;
+    struct device_finding *found;
 
-    amd_list(&sight);
-    vector_for_each (found, &sight.found)
+    amd_list(&findings);
+    vector_for_each (found, &findings.found)
         text_append_format(&list, "%s%s %s", list.length > 0 ? ", " : "",
                            device_id_format(found->device->id).text,
                            found->device->pci.known ? pci_format(found->device->pci).text : "-");
     assert_string_equal(text_string(&list), wanted);
     text_finish(&list);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void keys_say_all_that_they_are_made_of(void **state)
@@ -139,8 +139,8 @@ static void all_classes_of_display_controllers_count(void **state)
 static void a_node_that_makes_no_sense_is_sick(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct sight listed = {0};
-    struct sight read = {0};
+    struct findings listed = {0};
+    struct findings read = {0};
 
     (void)state;
     kfd_cpus(0);
@@ -152,21 +152,21 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[0], &read, &error),
                      BERTH_ERROR_INVALID);
     assert_string_equal(error.message, "wanted properties of KFD node 1, found none");
-    sight_finish(&read);
+    findings_finish(&read);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error), 0);
-    sight_finish(&read);
+    findings_finish(&read);
     /* KFD gives its numbers anew. */
     kfd_file(2, "gpu_id", "13");
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error),
                      BERTH_ERROR_NOT_FOUND);
-    sight_finish(&read);
-    sight_finish(&listed);
+    findings_finish(&read);
+    findings_finish(&listed);
 }
 
 /* A node that does not answer costs itself: the others keep their numbers and are read. */
 static void a_node_that_hangs_is_counted(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     int64_t start;
 
     (void)state;
@@ -181,8 +181,8 @@ static void a_node_that_hangs_is_counted(void **state)
     for (unsigned i = 0; i < 100; i++)
         check_list("amd0 0000:01:00.0, amd1 -, amd2 0000:03:00.0");
     assert_true(clock_now() - start < 100 * (DURATION_SECOND / 5));
-    assert_string_equal(pci_format(amd_look(2, &sight)->pci).text, "0000:03:00.0");
-    sight_finish(&sight);
+    assert_string_equal(pci_format(amd_look(2, &findings)->pci).text, "0000:03:00.0");
+    findings_finish(&findings);
     /* Without an id it may be a GPU, and is taken for one. */
     unlink(&(KFD_NODES "/3/gpu_id")[1]);
     machine_pipe(KFD_NODES "/3/gpu_id");
@@ -193,7 +193,7 @@ static void a_node_that_hangs_is_counted(void **state)
 static void a_node_that_answers_again_is_read_again(void **state)
 {
     int64_t until = clock_now() + 20 * DURATION_SECOND;
-    struct sight sight = {0};
+    struct findings findings = {0};
     int descriptor;
 
     (void)state;
@@ -208,20 +208,20 @@ static void a_node_that_answers_again_is_read_again(void **state)
     kfd_gpu(1, "11", "location_id 256");
     close(descriptor);
     do {
-        sight_finish(&sight);
-        sight = (struct sight){0};
-        amd_list(&sight);
-        assert_int_equal(sight.found.count, 3);
+        findings_finish(&findings);
+        findings = (struct findings){0};
+        amd_list(&findings);
+        assert_int_equal(findings.found.count, 3);
         assert_true(clock_now() < until);
-    } while (!sight.found.items[0].device->pci.known);
-    sight_finish(&sight);
+    } while (!findings.found.items[0].device->pci.known);
+    findings_finish(&findings);
 }
 
 static void check_parent(size_t place, const char *parent, const char *uuid)
 {
-    struct sight listed = {0};
-    struct sight sight = {0};
-    struct device *device = amd_look(place, &sight);
+    struct findings listed = {0};
+    struct findings findings = {0};
+    struct device *device = amd_look(place, &findings);
 
     amd_list(&listed);
     if (parent == NULL) {
@@ -235,8 +235,8 @@ static void check_parent(size_t place, const char *parent, const char *uuid)
         assert_null(device->uuid);
     else
         assert_string_equal(device->uuid, uuid);
-    sight_finish(&sight);
-    sight_finish(&listed);
+    findings_finish(&findings);
+    findings_finish(&listed);
 }
 
 static void partitions_share_a_parent(void **state)
@@ -270,12 +270,12 @@ static void partitions_with_ids_of_their_own_share_their_address(void **state)
 
 static void check_kind(const char *wanted)
 {
-    struct sight sight = {0};
-    struct device *device = amd_look(0, &sight);
+    struct findings findings = {0};
+    struct device *device = amd_look(0, &findings);
     const char *kind = choice_name(device_kind_names, (int)device->kind);
 
     assert_string_equal(kind == NULL ? "unknown" : kind, wanted);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void integrated_and_discrete_are_told_apart(void **state)
@@ -302,14 +302,14 @@ static void integrated_and_discrete_are_told_apart(void **state)
 
 static void check_name(const char *wanted)
 {
-    struct sight sight = {0};
-    struct device *device = amd_look(0, &sight);
+    struct findings findings = {0};
+    struct device *device = amd_look(0, &findings);
 
     if (wanted == NULL)
         assert_null(device->name);
     else
         assert_string_equal(device->name, wanted);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void names_are_what_people_say(void **state)
@@ -339,17 +339,17 @@ static void names_are_what_people_say(void **state)
 
 static void check_capability(const char *version, const char *wanted)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     char more[128];
     struct device *device;
 
     snprintf(more, sizeof(more), "location_id 768\ngfx_target_version %s", version);
     kfd_gpu(0, "11", more);
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->cap.known, wanted != NULL);
     if (wanted != NULL)
         assert_string_equal(capability_format(device->cap).text, wanted);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void capability_is_the_chips_version(void **state)
@@ -368,7 +368,7 @@ static void capability_is_the_chips_version(void **state)
 /* Device files by what sysfs says, whatever their numbers. */
 static void device_files_are_found_by_sysfs(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
@@ -383,24 +383,24 @@ static void device_files_are_found_by_sysfs(void **state)
     kfd_gpu(0, "11", "location_id 768\nunique_id 9\ndrm_render_minor 140");
     kfd_gpu(1, "12", "location_id 268436224\nunique_id 9\ndrm_render_minor 141");
     check_list("amd0 0000:03:00.0, amd1 0000:03:00.0");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->nodes.count, 3);
     assert_string_equal(device->nodes.items[0], "/dev/kfd");
     assert_string_equal(device->nodes.items[1], "/dev/dri/renderD140");
     assert_string_equal(device->nodes.items[2], "/dev/dri/card5");
-    sight_finish(&sight);
-    device = amd_look(1, &sight);
+    findings_finish(&findings);
+    device = amd_look(1, &findings);
     assert_int_equal(device->nodes.count, 2);
     assert_string_equal(device->nodes.items[0], "/dev/kfd");
     assert_string_equal(device->nodes.items[1], "/dev/dri/renderD141");
-    assert_string_equal(sight.found.items[0].path, HOST "/0000:03:00.0");
-    sight_finish(&sight);
+    assert_string_equal(findings.found.items[0].path, HOST "/0000:03:00.0");
+    findings_finish(&findings);
 }
 
 /* Not counted either, as AMD's runtime does not. The files are still those below the directory. */
 static void devices_without_a_device_file_here_are_left_out(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
 
     (void)state;
     machine.recorded = false;
@@ -411,18 +411,18 @@ static void devices_without_a_device_file_here_are_left_out(void **state)
     kfd_gpu(1, "11", "location_id 256\ndrm_render_minor 128");
     kfd_gpu(2, "12", "location_id 768\ndrm_render_minor 129");
     check_list("amd0 0000:03:00.0");
-    amd_list(&sight);
-    assert_int_equal(sight.problems.count, 1);
-    assert_string_equal(sight.problems.items[0].backend, "amd");
-    assert_string_equal(sight.problems.items[0].message,
+    amd_list(&findings);
+    assert_int_equal(findings.problems.count, 1);
+    assert_string_equal(findings.problems.items[0].backend, "amd");
+    assert_string_equal(findings.problems.items[0].message,
                         "left out, their device files are not here: 0000:01:00.0 "
                         "(/dev/dri/renderD128), 0000:09:00.0 (/dev/dri/renderD130)");
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void nodes_without_permission_are_left_out(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
 
     (void)state;
     if (geteuid() == 0) {
@@ -440,16 +440,16 @@ static void nodes_without_permission_are_left_out(void **state)
         assert_int_equal(chmod(path + 1, 0), 0);
     }
     check_list("amd0 0000:03:00.0");
-    amd_list(&sight);
-    assert_int_equal(sight.problems.count, 1);
-    assert_non_null(strstr(sight.problems.items[0].message, "KFD node 2, KFD node 3"));
-    assert_non_null(strstr(sight.problems.items[0].message, "KFD node 9 and 3 more"));
-    sight_finish(&sight);
+    amd_list(&findings);
+    assert_int_equal(findings.problems.count, 1);
+    assert_non_null(strstr(findings.problems.items[0].message, "KFD node 2, KFD node 3"));
+    assert_non_null(strstr(findings.problems.items[0].message, "KFD node 9 and 3 more"));
+    findings_finish(&findings);
 }
 
 static void places_are_known_by_pci_else_by_kfd(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
@@ -459,21 +459,21 @@ static void places_are_known_by_pci_else_by_kfd(void **state)
     kfd_link(2, 0, "type 2\nnode_to 1");
     machine_value("/sys/devices/system/node/node1", "cpulist", "8-15");
     machine_value("/sys/devices/system/node/node0", "cpulist", "0-7");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->numa.value, 1);
     assert_string_equal(device->cpus, "8-15");
-    sight_finish(&sight);
+    findings_finish(&findings);
     amd_card(HOST "/0000:03:00.0", "card0", "renderD128");
     machine_value(HOST "/0000:03:00.0", "numa_node", "-1");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->numa.value, 1);
-    sight_finish(&sight);
+    findings_finish(&findings);
     machine_value(HOST "/0000:03:00.0", "numa_node", "0");
     machine_value(HOST "/0000:03:00.0", "local_cpulist", "0-3");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->numa.value, 0);
     assert_string_equal(device->cpus, "0-3");
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 /* Refusing one allocation after another: it is said, or what could not be had is unknown. */
@@ -490,21 +490,21 @@ static void failed_allocations_leave_nothing_behind(void **state)
     kfd_gpu(2, "12", "location_id 268436224\nunique_id 9");
     kfd_link(2, 0, "type 11\nnode_to 1");
     for (unsigned long n = 1; is_refused; n++) {
-        struct sight listed = {0};
-        struct sight sight = {0};
+        struct findings listed = {0};
+        struct findings findings = {0};
         int code;
 
         failing_allocator_start(n);
         code = amd_table.list(&amd_context, &listed, NULL);
         for (size_t i = 0; i < listed.found.count && code == 0; i++)
-            code = amd_table.read(&amd_context, &listed.found.items[i], &sight, NULL);
+            code = amd_table.read(&amd_context, &listed.found.items[i], &findings, NULL);
         if (code == 0)
-            code = amd_table.links(&amd_context, &listed.found, &sight, NULL);
+            code = amd_table.links(&amd_context, &listed.found, &findings, NULL);
         is_refused = failing_allocator_stop();
         assert_true(code == 0 || (is_refused && code == BERTH_ERROR_MEMORY));
         assert_true(is_refused || listed.found.count == 3);
-        sight_finish(&listed);
-        sight_finish(&sight);
+        findings_finish(&listed);
+        findings_finish(&findings);
         pci_names_finish();
     }
 }

@@ -36,12 +36,12 @@ static void check(const struct figure *figure, bool is_known, int64_t wanted)
 
 static void figures_carry_their_times(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
     make_card();
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_true(device->memory_total.value == UINT64_C(17163091968));
     check(&device->load.memory_free, true, INT64_C(17000000000));
     check(&device->load.utilization, true, 370);
@@ -51,7 +51,7 @@ static void figures_carry_their_times(void **state)
     assert_string_equal(device->uuid, "GPU-00c0ffee00c0ffee");
     assert_int_equal(device->health, HEALTH_OK);
     assert_false(device->asleep);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void what_cannot_be_is_unknown(void **state)
@@ -70,17 +70,17 @@ static void what_cannot_be_is_unknown(void **state)
     (void)state;
     make_card();
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct sight sight = {0};
+        struct findings findings = {0};
         struct device *device;
 
         machine_value(GPU, "mem_info_vram_total", cases[i].total);
         machine_value(GPU, "mem_info_vram_used", cases[i].used);
         machine_value(GPU, "gpu_busy_percent", cases[i].busy);
-        device = amd_look(0, &sight);
+        device = amd_look(0, &findings);
         assert_int_equal(device->memory_total.known, cases[i].is_total_known);
         check(&device->load.memory_free, false, 0);
         check(&device->load.utilization, false, 0);
-        sight_finish(&sight);
+        findings_finish(&findings);
     }
 }
 
@@ -99,7 +99,7 @@ static void one_that_sleeps_is_left_so(void **state)
         "hwmon/hwmon4/power1_average",
         "hwmon/hwmon4/temp1_label",
     };
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
@@ -117,7 +117,7 @@ static void one_that_sleeps_is_left_so(void **state)
         machine_pipe(path);
     }
     alarm(20); /* rather than for ever */
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     alarm(0);
     assert_true(device->asleep);
     assert_string_equal(device->name, "AMD Radeon RX 7900 XT/7900 XTX");
@@ -130,7 +130,7 @@ static void one_that_sleeps_is_left_so(void **state)
     check(&device->load.memory_free, false, 0);
     check(&device->load.utilization, false, 0);
     check(&device->load.temperature, false, 0);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 /* A driver that hangs costs the reading of its own device: listing does not ask it. */
@@ -149,7 +149,7 @@ static void listing_asks_no_driver(void **state)
         "numa_node",
         "hwmon/hwmon4/name",
     };
-    struct sight sight = {0};
+    struct findings findings = {0};
 
     (void)state;
     make_card();
@@ -161,24 +161,24 @@ static void listing_asks_no_driver(void **state)
         machine_pipe(path);
     }
     alarm(20);
-    amd_list(&sight);
+    amd_list(&findings);
     alarm(0);
-    assert_int_equal(sight.found.count, 2);
-    assert_string_equal(sight.found.items[1].path, GPU);
-    sight_finish(&sight);
+    assert_int_equal(findings.found.count, 2);
+    assert_string_equal(findings.found.items[1].path, GPU);
+    findings_finish(&findings);
 }
 
 static void check_health(enum health wanted, const char *reason)
 {
-    struct sight sight = {0};
-    struct device *device = amd_look(0, &sight);
+    struct findings findings = {0};
+    struct device *device = amd_look(0, &findings);
 
     assert_int_equal(device->health, wanted);
     if (reason == NULL)
         assert_null(device->health_reason);
     else
         assert_string_equal(device->health_reason, reason);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void uncorrectable_errors_make_it_sick(void **state)
@@ -207,7 +207,7 @@ static void a_driver_that_says_nothing_has_no_health(void **state)
 
 static void processes_are_those_with_memory_there(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
@@ -223,21 +223,21 @@ static void processes_are_those_with_memory_there(void **state)
     machine_value(PROC "/99999999999", "vram_11", "5");
     machine_value(PROC "/self", "vram_11", "5");
     machine_value(PROC "/77", "vram_111", "5");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_int_equal(device->processes.count, 1);
     assert_int_equal(device->processes.items[0].pid, 4711);
     assert_int_equal(device->processes.items[0].memory.value, 4096);
-    sight_finish(&sight);
-    device = amd_look(1, &sight);
+    findings_finish(&findings);
+    device = amd_look(1, &findings);
     assert_int_equal(device->processes.count, 1);
     assert_int_equal(device->processes.items[0].pid, 815);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 /* What amdgpu says is the whole GPU's. */
 static void a_partition_claims_only_what_is_its_own(void **state)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct device *device;
 
     (void)state;
@@ -247,11 +247,11 @@ static void a_partition_claims_only_what_is_its_own(void **state)
     kfd_gpu(2, "12", "location_id 268436224\nunique_id 9");
     kfd_file(2, "mem_banks/0/properties", "heap_type 1\nsize_in_bytes 1000");
     kfd_file(2, "mem_banks/0/used_memory", "100");
-    device = amd_look(0, &sight);
+    device = amd_look(0, &findings);
     assert_false(device->memory_total.known);
     check(&device->load.memory_free, false, 0);
-    sight_finish(&sight);
-    device = amd_look(1, &sight);
+    findings_finish(&findings);
+    device = amd_look(1, &findings);
     assert_int_equal(device->memory_total.value, 1000);
     check(&device->load.memory_free, true, 900);
     check(&device->load.utilization, false, 0);
@@ -260,7 +260,7 @@ static void a_partition_claims_only_what_is_its_own(void **state)
     check(&device->load.temperature, true, 45000);
     assert_null(device->uuid);
     assert_int_equal(device->health, HEALTH_SICK);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 int main(void)

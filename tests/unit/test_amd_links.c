@@ -13,22 +13,22 @@
 static void check_links(const char *wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct sight listed = {0};
-    struct sight sight = {0};
+    struct findings listed = {0};
+    struct findings findings = {0};
     struct text links = {0};
     struct link *link;
 
     amd_list(&listed);
-    if (amd_table.links(&amd_context, &listed.found, &sight, &error) < 0)
+    if (amd_table.links(&amd_context, &listed.found, &findings, &error) < 0)
         fail_msg("%s", error.message);
-    vector_for_each (link, &sight.links)
+    vector_for_each (link, &findings.links)
         text_append_format(&links, "%s%zu-%zu %s %" PRIu32, links.length > 0 ? ", " : "",
                            link->between[0], link->between[1],
                            choice_name(link_kind_names, (int)link->kind), link->lanes);
     assert_string_equal(text_string(&links), wanted);
     text_finish(&links);
-    sight_finish(&sight);
-    sight_finish(&listed);
+    findings_finish(&findings);
+    findings_finish(&listed);
 }
 
 static void make_two(void)
@@ -142,15 +142,15 @@ static void sysfs_tells_of_pcie_where_it_can(void **state)
 static void more_devices_than_a_machine_has_are_refused(void **state)
 {
     struct device_id id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG};
-    struct found_list devices = {0};
-    struct sight sight = {0};
+    struct finding_list devices = {0};
+    struct findings findings = {0};
 
     (void)state;
     for (id.index = 0; id.index < 1025; id.index++)
-        assert_non_null(found_list_add(&devices, id));
-    assert_int_equal(amd_table.links(&amd_context, &devices, &sight, NULL), BERTH_ERROR_LIMIT);
-    found_list_finish(&devices);
-    sight_finish(&sight);
+        assert_non_null(finding_list_add(&devices, id));
+    assert_int_equal(amd_table.links(&amd_context, &devices, &findings, NULL), BERTH_ERROR_LIMIT);
+    finding_list_finish(&devices);
+    findings_finish(&findings);
 }
 
 int main(void)

@@ -24,15 +24,15 @@ static void make_compatible(const char *strings, size_t length)
 
 static void check_name(const char *wanted)
 {
-    struct sight sight = vendor_read(&apple_table, 1, 0);
+    struct findings findings = vendor_read(&apple_table, 1, 0);
 
-    assert_string_equal(sight.found.items[0].device->name, wanted);
-    sight_finish(&sight);
+    assert_string_equal(findings.found.items[0].device->name, wanted);
+    findings_finish(&findings);
 }
 
 static void it_is_integrated_and_on_no_bus(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -40,8 +40,8 @@ static void it_is_integrated_and_on_no_bus(void **state)
     COMPATIBLE("apple,agx-t8103\0apple,agx-g13g");
     machine_file("/dev/dri/renderD128", "");
     machine_file("/dev/dri/card0", "");
-    sight = vendor_read(&apple_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&apple_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device_id_format(device->id).text, "apple0");
     assert_string_equal(device->name, "Apple M1 (agx-g13g)");
     assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
@@ -52,12 +52,12 @@ static void it_is_integrated_and_on_no_bus(void **state)
     assert_null(device->cpus);
     assert_int_equal(device->nodes.count, 2);
     assert_string_equal(device->nodes.items[0], "/dev/dri/renderD128");
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void names_come_from_the_device_tree(void **state)
 {
-    char endless[2 * ROOT_VALUE_SIZE];
+    char endless[2 * SYSROOT_VALUE_SIZE];
 
     (void)state;
     make_gpu();
@@ -86,31 +86,31 @@ static void names_come_from_the_device_tree(void **state)
 
 static void one_that_sleeps_is_listed(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_gpu();
     COMPATIBLE("apple,agx-g13g");
     machine_value(GPU, "power/runtime_status", "suspended");
-    sight = vendor_read(&apple_table, 1, 0);
-    assert_true(sight.found.items[0].device->asleep);
-    assert_string_equal(sight.found.items[0].device->name, "Apple M1 (agx-g13g)");
-    sight_finish(&sight);
+    findings = vendor_read(&apple_table, 1, 0);
+    assert_true(findings.found.items[0].device->asleep);
+    assert_string_equal(findings.found.items[0].device->name, "Apple M1 (agx-g13g)");
+    findings_finish(&findings);
 }
 
 static void other_machines_have_none(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
-    sight = vendor_list(&apple_table);
-    assert_int_equal(sight.found.count, 0);
-    sight_finish(&sight);
+    findings = vendor_list(&apple_table);
+    assert_int_equal(findings.found.count, 0);
+    findings_finish(&findings);
     machine_driver("/sys/devices/platform/soc/ffe40000.gpu", "platform", "panfrost");
     machine_drm_node("/sys/devices/platform/soc/ffe40000.gpu", "renderD128");
-    sight = vendor_list(&apple_table);
-    assert_int_equal(sight.found.count, 0);
-    sight_finish(&sight);
+    findings = vendor_list(&apple_table);
+    assert_int_equal(findings.found.count, 0);
+    findings_finish(&findings);
 }
 
 static void failed_allocations_are_said(void **state)

@@ -56,7 +56,7 @@ static int parse(const char *text, struct cdi_registry *ret_entries, struct bert
 {
     size_t length = strlen(text);
     char *exact = exact_copy(text, length);
-    int code = cdi_parse("f", exact, length, ret_entries, error);
+    int code = cdi_reader_parse("f", exact, length, ret_entries, error);
 
     free(exact);
     return code;
@@ -211,7 +211,7 @@ static void too_much(void **state)
 static int attempt(void *context)
 {
     struct cdi_registry entries = {0};
-    int code = cdi_parse("f", context, strlen(context), &entries, NULL);
+    int code = cdi_reader_parse("f", context, strlen(context), &entries, NULL);
 
     cdi_registry_finish(&entries);
     return code;

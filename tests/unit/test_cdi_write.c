@@ -89,7 +89,7 @@ static void the_document(void **state)
 
     (void)state;
     need_usual_files();
-    assert_int_equal(cdi_write(&machine.devices, "", &out, &notes, &error), 0);
+    assert_int_equal(cdi_document_write(&machine.devices, "", &out, &notes, &error), 0);
     assert_string_equal(text_string(&out), wanted);
     assert_int_equal(notes.count, 1);
     assert_string_equal(notes.items[0], "amd0: no device file, left out");
@@ -136,8 +136,8 @@ static void what_is_no_device_file_is_left_out(void **state)
     machine_add_ids(&machine, "nvidia0");
     for (size_t i = 0; nodes[i] != NULL; i++)
         give_node(&machine, "nvidia0", nodes[i]);
-    assert_fails(cdi_write(&machine.devices, ".", &out, &notes, &error), BERTH_ERROR_NO_DEVICE,
-                 &error, "wanted a device with a device file, found none");
+    assert_fails(cdi_document_write(&machine.devices, ".", &out, &notes, &error),
+                 BERTH_ERROR_NO_DEVICE, &error, "wanted a device with a device file, found none");
     check_notes(&notes, sentences);
     assert_int_equal(out.length, 0);
     string_list_finish(&notes);
@@ -152,12 +152,14 @@ static void no_device(void **state)
     struct text out = {0};
 
     (void)state;
-    assert_fails(cdi_write(&machine.devices, "", &out, &notes, &error), BERTH_ERROR_NO_DEVICE,
-                 &error, "wanted a device with a device file, found no device");
+    assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
+                 BERTH_ERROR_NO_DEVICE, &error,
+                 "wanted a device with a device file, found no device");
     machine_add_ids(&machine, "nvidia0");
     machine.devices.items[0].partitioned = true;
-    assert_fails(cdi_write(&machine.devices, "", &out, &notes, &error), BERTH_ERROR_NO_DEVICE,
-                 &error, "wanted a device with a device file, found no device");
+    assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
+                 BERTH_ERROR_NO_DEVICE, &error,
+                 "wanted a device with a device file, found no device");
     assert_int_equal(notes.count, 0);
     machine_finish(&machine);
 }
@@ -172,7 +174,7 @@ static void a_recorded_machine(void **state)
     (void)state;
     machine_add_ids(&machine, "nvidia0");
     give_node(&machine, "nvidia0", "/null");
-    assert_int_equal(cdi_write(&machine.devices, "/dev", &out, &notes, &error), 0);
+    assert_int_equal(cdi_document_write(&machine.devices, "/dev", &out, &notes, &error), 0);
     assert_non_null(strstr(text_string(&out),
                            "\"path\": \"/null\",\n            \"hostPath\": \"/dev/null\",\n"));
     assert_int_equal(notes.count, 0);
@@ -185,7 +187,7 @@ static int attempt(void *context)
     const struct machine *machine = context;
     struct string_list notes = {0};
     struct text out = {0};
-    int code = cdi_write(&machine->devices, "/", &out, &notes, NULL);
+    int code = cdi_document_write(&machine->devices, "/", &out, &notes, NULL);
 
     text_finish(&out);
     string_list_finish(&notes);

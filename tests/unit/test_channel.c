@@ -13,8 +13,8 @@
 #include "support/random.h"
 
 struct pair {
-    struct channel one;
-    struct channel other;
+    struct probe_channel one;
+    struct probe_channel other;
 };
 
 static void pair_init(struct pair *pair)
@@ -22,32 +22,32 @@ static void pair_init(struct pair *pair)
     int ends[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    channel_init(&pair->one, ends[0]);
-    channel_init(&pair->other, ends[1]);
+    probe_channel_init(&pair->one, ends[0]);
+    probe_channel_init(&pair->other, ends[1]);
 }
 
 static void pair_finish(struct pair *pair)
 {
-    channel_finish(&pair->one);
-    channel_finish(&pair->other);
+    probe_channel_finish(&pair->one);
+    probe_channel_finish(&pair->other);
 }
 
-static void check_received(struct channel *channel, const void *wanted, size_t wanted_length)
+static void check_received(struct probe_channel *channel, const void *wanted, size_t wanted_length)
 {
     const unsigned char *bytes = NULL;
     size_t length = SIZE_MAX;
 
-    assert_int_equal(channel_receive(channel, &bytes, &length), 1);
+    assert_int_equal(probe_channel_receive(channel, &bytes, &length), 1);
     assert_int_equal(length, wanted_length);
     assert_memory_equal(bytes, wanted, wanted_length);
 }
 
-static void check_nothing(struct channel *channel, int wanted)
+static void check_nothing(struct probe_channel *channel, int wanted)
 {
     const unsigned char *bytes;
     size_t length;
 
-    assert_int_equal(channel_receive(channel, &bytes, &length), wanted);
+    assert_int_equal(probe_channel_receive(channel, &bytes, &length), wanted);
 }
 
 static void packets_come_whole_and_in_order(void **state)
@@ -57,10 +57,10 @@ static void packets_come_whole_and_in_order(void **state)
     (void)state;
     pair_init(&pair);
     check_nothing(&pair.other, 0);
-    assert_int_equal(channel_send(&pair.one, "one", 3), 0);
-    assert_int_equal(channel_send(&pair.one, "", 0), 0);
-    assert_int_equal(channel_send(&pair.one, "three", 5), 0);
-    assert_int_equal(channel_send(&pair.other, "back", 4), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "one", 3), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "", 0), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "three", 5), 0);
+    assert_int_equal(probe_channel_send(&pair.other, "back", 4), 0);
     check_received(&pair.other, "one", 3);
     check_received(&pair.other, "", 0);
     check_received(&pair.other, "three", 5);
@@ -100,18 +100,18 @@ static void a_packet_larger_than_the_pipe_is_sent_in_pieces(void **state)
     for (size_t i = 0; i < LENGTH; i++)
         large[i] = (unsigned char)test_random_next(&random);
     pair_init(&pair);
-    assert_int_equal(channel_send(&pair.one, large, LENGTH), 0);
-    assert_int_equal(channel_send(&pair.one, "more", 4), 0);
-    assert_true(channel_has_unsent(&pair.one));
+    assert_int_equal(probe_channel_send(&pair.one, large, LENGTH), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "more", 4), 0);
+    assert_true(probe_channel_has_unsent(&pair.one));
     while (code == 0) {
-        code = channel_receive(&pair.other, &bytes, &length);
-        assert_int_equal(channel_flush(&pair.one), 0);
+        code = probe_channel_receive(&pair.other, &bytes, &length);
+        assert_int_equal(probe_channel_flush(&pair.one), 0);
     }
     assert_int_equal(code, 1);
     assert_int_equal(length, LENGTH);
     assert_memory_equal(bytes, large, LENGTH);
     check_received(&pair.other, "more", 4);
-    assert_false(channel_has_unsent(&pair.one));
+    assert_false(probe_channel_has_unsent(&pair.one));
     pair_finish(&pair);
     free(large);
 }
@@ -123,7 +123,8 @@ static void packets_that_are_too_long_are_refused(void **state)
 
     (void)state;
     pair_init(&pair);
-    assert_int_equal(channel_send(&pair.one, header, CHANNEL_PACKET_MAX + 1), BERTH_ERROR_LIMIT);
+    assert_int_equal(probe_channel_send(&pair.one, header, PROBE_CHANNEL_PACKET_MAX + 1),
+                     BERTH_ERROR_LIMIT);
     assert_int_equal(write(pair.one.descriptor, header, sizeof(header)), sizeof(header));
     check_nothing(&pair.other, BERTH_ERROR_LIMIT);
     check_nothing(&pair.other, BERTH_ERROR_LIMIT);
@@ -137,12 +138,12 @@ static void the_other_end_may_be_gone(void **state)
 
     (void)state;
     pair_init(&pair);
-    assert_int_equal(channel_send(&pair.one, "last", 4), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "last", 4), 0);
     assert_int_equal(write(pair.one.descriptor, half, sizeof(half)), sizeof(half));
-    channel_finish(&pair.one);
+    probe_channel_finish(&pair.one);
     check_received(&pair.other, "last", 4);
     check_nothing(&pair.other, BERTH_ERROR_IO);
-    assert_int_equal(channel_send(&pair.other, "x", 1), BERTH_ERROR_IO); /* and no SIGPIPE */
+    assert_int_equal(probe_channel_send(&pair.other, "x", 1), BERTH_ERROR_IO); /* and no SIGPIPE */
     pair_finish(&pair);
 }
 
@@ -153,11 +154,11 @@ static void out_of_memory_is_reported(void **state)
     (void)state;
     pair_init(&pair);
     failing_allocator_start(1);
-    assert_int_equal(channel_send(&pair.one, "one", 3), BERTH_ERROR_MEMORY);
+    assert_int_equal(probe_channel_send(&pair.one, "one", 3), BERTH_ERROR_MEMORY);
     failing_allocator_stop();
     pair_finish(&pair);
     pair_init(&pair);
-    assert_int_equal(channel_send(&pair.one, "one", 3), 0);
+    assert_int_equal(probe_channel_send(&pair.one, "one", 3), 0);
     failing_allocator_start(1);
     check_nothing(&pair.other, BERTH_ERROR_MEMORY);
     failing_allocator_stop();

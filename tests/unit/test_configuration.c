@@ -183,9 +183,9 @@ static void people_are_read(void **state)
     check_numbers(&configuration.admins.groups, "0 0 27");
     check_numbers(&configuration.high.users, "0 1001 4294967294");
     check_numbers(&configuration.high.groups, "");
-    assert_true(number_list_has(&configuration.high.users, 1001));
-    assert_false(number_list_has(&configuration.high.users, 1002));
-    assert_false(number_list_has(&configuration.high.groups, 0));
+    assert_true(configuration_number_list_has(&configuration.high.users, 1001));
+    assert_false(configuration_number_list_has(&configuration.high.users, 1002));
+    assert_false(configuration_number_list_has(&configuration.high.groups, 0));
     configuration_finish(&configuration);
 }
 
@@ -415,7 +415,7 @@ static void lists_that_are_too_long_are_refused(void **state)
                    "1:11: reserved: wanted at most 4096 device ids, found 4097");
     check_too_many("squatters_except: [", "program", "", "]", CONFIGURED_PROGRAMS_MAX,
                    "1:19: squatters_except: wanted at most 1000 names of programs, found 1001");
-    check_too_many("notify: [", "/", "", "]", CONFIGURED_WORDS_MAX,
+    check_too_many("notify: [", "/", "", "]", CONFIGURED_ARGUMENTS_MAX,
                    "1:9: notify: wanted at most 1000 words, found 1001");
 }
 

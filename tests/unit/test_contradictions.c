@@ -15,7 +15,7 @@ static bool holds(const char *text, const char *path, enum condition_test test,
 {
     const struct condition condition = {.path = path, .test = test, .values = values};
     struct document document = parse_string(text);
-    bool result = condition_holds(document.root, &box, &condition);
+    bool result = contradictions_condition_holds(document.root, &box, &condition);
 
     document_finish(&document);
     return result;
@@ -109,7 +109,7 @@ static void check(const char *text, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct document document = parse_string(text);
-    const struct reading reading = {.document = &document, .error = &error};
+    const struct field_reading reading = {.document = &document, .error = &error};
     int code = contradictions_check(&reading, rows, &box, document.root);
 
     assert_string_equal(error.message, message);

@@ -34,11 +34,12 @@ static void every_status_has_its_class(void **state)
                                      : has(give_up, status) ? DRIVER_GIVE_UP
                                                             : DRIVER_UNSURE;
 
-        if (cuda_driver.judge(status) != wanted)
-            fail_msg("status %d: wanted %d, found %d", status, wanted, cuda_driver.judge(status));
+        if (cuda_driver.classify(status) != wanted)
+            fail_msg("status %d: wanted %d, found %d", status, wanted,
+                     cuda_driver.classify(status));
     }
-    assert_int_equal(cuda_driver.judge(INT32_MIN), DRIVER_UNSURE);
-    assert_int_equal(cuda_driver.judge(INT32_MAX), DRIVER_UNSURE);
+    assert_int_equal(cuda_driver.classify(INT32_MIN), DRIVER_UNSURE);
+    assert_int_equal(cuda_driver.classify(INT32_MAX), DRIVER_UNSURE);
 }
 
 static void the_library_names_what_it_knows(void **state)

@@ -249,9 +249,9 @@ static void *live(void *argument)
         if (i % 7 == 0)
             fixture->world->cuda.fault(0, 700);
         if (cuda_driver.memory(fixture->driver, &context, &memory) != 0 &&
-            cuda_driver.judge(cuda_driver.try(fixture->driver, &context)) == DRIVER_REBUILD) {
+            cuda_driver.classify(cuda_driver.try(fixture->driver, &context)) == DRIVER_REBUILD) {
             status = cuda_driver.rebuild(fixture->driver, &context, 0);
-            if (status != 0 && cuda_driver.judge(status) != DRIVER_REBUILD)
+            if (status != 0 && cuda_driver.classify(status) != DRIVER_REBUILD)
                 worker->status++;
         }
         if (fixture->world->cuda.depth() != 0)

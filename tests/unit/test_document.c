@@ -103,15 +103,15 @@ static void nothing_has_several_spellings(void **state)
         struct document document = parse_string(nothings[i]);
 
         assert_int_equal(document.root->count, 1);
-        assert_true(node_is_null(document.root->items[0]));
-        assert_string_equal(node_describe(document.root->items[0]).text, "nothing");
+        assert_true(document_node_is_null(document.root->items[0]));
+        assert_string_equal(document_node_describe(document.root->items[0]).text, "nothing");
         document_finish(&document);
     }
     for (size_t i = 0; i < COUNT(somethings); i++) {
         struct document document = parse_string(somethings[i]);
 
         assert_int_equal(document.root->count, 1);
-        assert_false(node_is_null(document.root->items[0]));
+        assert_false(document_node_is_null(document.root->items[0]));
         document_finish(&document);
     }
 }
@@ -135,7 +135,7 @@ static void nodes_are_described(void **state)
     for (size_t i = 0; i < COUNT(samples); i++) {
         struct document document = parse_string(samples[i].text);
 
-        assert_string_equal(node_describe(document.root).text, samples[i].wanted);
+        assert_string_equal(document_node_describe(document.root).text, samples[i].wanted);
         document_finish(&document);
     }
 }
@@ -147,7 +147,7 @@ static void zero_bytes_are_kept(void **state)
     (void)state;
     assert_int_equal(document.root->length, 3);
     assert_memory_equal(document.root->text, "a\0b", 4);
-    assert_false(node_is_null(document.root));
+    assert_false(document_node_is_null(document.root));
     document_finish(&document);
 }
 
@@ -172,7 +172,7 @@ static void a_document_without_content_is_nothing(void **state)
 
     (void)state;
     assert_non_null(document.root);
-    assert_true(node_is_null(document.root));
+    assert_true(document_node_is_null(document.root));
     document_finish(&document);
 }
 
@@ -212,7 +212,7 @@ static void aliases_stand_for_what_they_name(void **state)
 static void weights_and_heights_count_aliases_written_out(void **state)
 {
     struct document document = parse_string("[&a [x, [yy]], *a, {k: *a}]");
-    const struct node *root = document.root;
+    const struct document_node *root = document.root;
 
     (void)state;
     assert_int_equal(root->items[0]->weight, 4);
@@ -235,7 +235,7 @@ static void errors_carry_the_position(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct document document = parse_string("[a,\n ä, b]");
-    const struct node *node = document.root->items[2];
+    const struct document_node *node = document.root->items[2];
 
     (void)state;
     assert_int_equal(document_error(&document, node, &error, BERTH_ERROR_RANGE, "%s %d", "x", 5),

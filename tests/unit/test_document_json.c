@@ -113,14 +113,14 @@ static void json_has_the_limits_of_yaml(void **state)
     struct text text = {0};
 
     (void)state;
-    append_repeated(&text, "[", DOCUMENT_DEEPEST);
-    append_repeated(&text, "]", DOCUMENT_DEEPEST);
+    append_repeated(&text, "[", DOCUMENT_DEPTH_MAX);
+    append_repeated(&text, "]", DOCUMENT_DEPTH_MAX);
     document = parse_bytes(text_string(&text), text.length);
-    assert_int_equal(document.root->height, DOCUMENT_DEEPEST);
+    assert_int_equal(document.root->height, DOCUMENT_DEPTH_MAX);
     document_finish(&document);
     text_clear(&text);
-    append_repeated(&text, "[", DOCUMENT_DEEPEST + 1);
-    append_repeated(&text, "]", DOCUMENT_DEEPEST + 1);
+    append_repeated(&text, "[", DOCUMENT_DEPTH_MAX + 1);
+    append_repeated(&text, "]", DOCUMENT_DEPTH_MAX + 1);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
                        FILE_NAME ":1:33: wanted at most 32 levels of lists and mappings, found "
                                  "more");

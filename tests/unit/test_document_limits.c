@@ -185,9 +185,9 @@ static void the_size_is_limited(void **state)
     struct text text = {0};
 
     (void)state;
-    text_append_repeated(&text, ' ', DOCUMENT_LARGEST + 1U);
+    text_append_repeated(&text, ' ', DOCUMENT_BYTES_MAX + 1U);
     check_refused_text(&text, BERTH_ERROR_LIMIT, "file.yaml: larger than 64 MiB");
-    document = parse_bytes(text_string(&text), DOCUMENT_LARGEST);
+    document = parse_bytes(text_string(&text), DOCUMENT_BYTES_MAX);
     assert_null(document.root);
     document_finish(&document);
     text_finish(&text);
@@ -221,11 +221,11 @@ static void the_depth_is_exact(void **state)
     struct text text = {0};
 
     (void)state;
-    append_times(&text, "[", DOCUMENT_DEEPEST);
+    append_times(&text, "[", DOCUMENT_DEPTH_MAX);
     text_append(&text, "x");
-    append_times(&text, "]", DOCUMENT_DEEPEST);
+    append_times(&text, "]", DOCUMENT_DEPTH_MAX);
     document = parse_bytes(text_string(&text), text.length);
-    assert_int_equal(document.root->height, DOCUMENT_DEEPEST);
+    assert_int_equal(document.root->height, DOCUMENT_DEPTH_MAX);
     document_finish(&document);
     text_finish(&text);
 }
@@ -245,7 +245,7 @@ static void aliases_reach_the_depth_too(void **state)
     text_append(&text, "*a");
     append_times(&text, "]", 15);
     document = parse_bytes(text_string(&text), text.length);
-    assert_int_equal(document.root->height, DOCUMENT_DEEPEST);
+    assert_int_equal(document.root->height, DOCUMENT_DEPTH_MAX);
     document_finish(&document);
     text_append(&text, "\n- ");
     append_times(&text, "[", 16);
@@ -302,7 +302,7 @@ static void the_number_of_anchors_is_limited(void **state)
     struct text text = {0};
 
     (void)state;
-    for (int i = 0; i < DOCUMENT_ANCHORS; i++)
+    for (int i = 0; i < DOCUMENT_ANCHORS_MAX; i++)
         text_append_format(&text, "- &a%d x\n", i);
     document = parse_bytes(text_string(&text), text.length);
     document_finish(&document);
@@ -319,9 +319,9 @@ static void the_number_of_aliases_is_limited(void **state)
 
     (void)state;
     text_append(&text, "- &a x\n");
-    append_times(&text, "- *a\n", DOCUMENT_ALIASES);
+    append_times(&text, "- *a\n", DOCUMENT_ALIASES_MAX);
     document = parse_bytes(text_string(&text), text.length);
-    assert_int_equal(document.root->count, DOCUMENT_ALIASES + 1);
+    assert_int_equal(document.root->count, DOCUMENT_ALIASES_MAX + 1);
     document_finish(&document);
     text_append(&text, "- *a\n");
     check_refused_text(&text, BERTH_ERROR_LIMIT,
@@ -342,11 +342,11 @@ static void the_number_of_directives_is_limited(void **state)
     struct text text = {0};
 
     (void)state;
-    append_directives(&text, DOCUMENT_DIRECTIVES);
+    append_directives(&text, DOCUMENT_DIRECTIVES_MAX);
     document = parse_bytes(text_string(&text), text.length);
     document_finish(&document);
     text_clear(&text);
-    append_directives(&text, DOCUMENT_DIRECTIVES + 1);
+    append_directives(&text, DOCUMENT_DIRECTIVES_MAX + 1);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
                        "file.yaml:1:1: wanted at most 64 %TAG lines, found more");
     text_finish(&text);

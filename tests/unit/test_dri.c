@@ -57,28 +57,28 @@ static void make_vgem(void)
 static void all_kinds_are_counted_along_their_buses(void **state)
 {
     static const char *const paths[] = {VIRTIO, NOUVEAU, MALI, VGEM};
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_vgem();
     make_mali();
     make_nouveau();
     make_virtio();
-    sight = vendor_list(&dri_table);
-    assert_int_equal(sight.found.count, 4);
+    findings = vendor_list(&dri_table);
+    assert_int_equal(findings.found.count, 4);
     for (size_t i = 0; i < 4; i++) {
-        assert_string_equal(sight.found.items[i].path, paths[i]);
-        assert_int_equal(sight.found.items[i].device->id.index, i);
+        assert_string_equal(findings.found.items[i].path, paths[i]);
+        assert_int_equal(findings.found.items[i].device->id.index, i);
     }
-    assert_string_equal(pci_format(sight.found.items[0].device->pci).text, "0000:00:03.0");
-    assert_string_equal(pci_format(sight.found.items[1].device->pci).text, "0000:01:00.0");
-    assert_false(sight.found.items[2].device->pci.known);
-    sight_finish(&sight);
+    assert_string_equal(pci_format(findings.found.items[0].device->pci).text, "0000:00:03.0");
+    assert_string_equal(pci_format(findings.found.items[1].device->pci).text, "0000:01:00.0");
+    assert_false(findings.found.items[2].device->pci.known);
+    findings_finish(&findings);
 }
 
 static void a_card_with_a_driver_of_its_own(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -86,8 +86,8 @@ static void a_card_with_a_driver_of_its_own(void **state)
     machine_value(NOUVEAU, "hwmon/hwmon1/name", "nouveau");
     machine_value(NOUVEAU, "hwmon/hwmon1/temp1_input", "43000");
     machine_value(NOUVEAU, "hwmon/hwmon1/power1_input", "35500000");
-    sight = vendor_read(&dri_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&dri_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device_id_format(device->id).text, "dri0");
     assert_string_equal(device->name, "NVIDIA GeForce GTX 1080");
     assert_sampled(device->load.temperature, 43000);
@@ -97,82 +97,82 @@ static void a_card_with_a_driver_of_its_own(void **state)
     assert_int_equal(device->numa.value, 1);
     assert_int_equal(device->kind, DEVICE_KIND_UNKNOWN);
     assert_int_equal(device->health, HEALTH_OK);
-    sight_finish(&sight);
+    findings_finish(&findings);
     pci_names_finish();
 }
 
 static void memory_is_known_where_it_is_shown(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
     make_nouveau();
     machine_value(NOUVEAU, "mem_info_vram_total", "8573157376");
     machine_value(NOUVEAU, "mem_info_vram_used", "1000000000");
-    sight = vendor_read(&dri_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&dri_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_int_equal(device->memory_total.value, 8573157376);
     assert_sampled(device->load.memory_free, 7573157376);
     assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
-    sight_finish(&sight);
+    findings_finish(&findings);
 
     machine_value(NOUVEAU, "mem_info_vram_used", "8573157377");
-    sight = vendor_read(&dri_table, 1, 0);
-    assert_false(sight.found.items[0].device->load.memory_free.known);
-    sight_finish(&sight);
+    findings = vendor_read(&dri_table, 1, 0);
+    assert_false(findings.found.items[0].device->load.memory_free.known);
+    findings_finish(&findings);
 
     machine_value(NOUVEAU, "mem_info_vram_total", "0");
-    sight = vendor_read(&dri_table, 1, 0);
-    assert_false(sight.found.items[0].device->memory_total.known);
-    sight_finish(&sight);
+    findings = vendor_read(&dri_table, 1, 0);
+    assert_false(findings.found.items[0].device->memory_total.known);
+    findings_finish(&findings);
     pci_names_finish();
 }
 
 static void a_virtio_device_is_where_its_parent_is(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
     make_virtio();
-    sight = vendor_read(&dri_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&dri_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device->name, "virtio_gpu");
     assert_string_equal(pci_format(device->pci).text, "0000:00:03.0");
     assert_int_equal(device->numa.value, 0);
     assert_string_equal(device->cpus, "0-1");
     assert_int_equal(device->kind, DEVICE_KIND_UNKNOWN);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void a_part_of_the_chip_is_named_by_the_device_tree(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
     make_mali();
-    sight = vendor_read(&dri_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&dri_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device->name, "panfrost arm,mali-t860");
     assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
     assert_sampled(device->load.frequency, 800000000);
     assert_false(device->pci.known);
-    sight_finish(&sight);
+    findings_finish(&findings);
 
     machine_file("/sys/firmware/devicetree/base/gpu@ff9a0000/compatible", "brcm,2711-v3d");
-    sight = vendor_read(&dri_table, 1, 0);
-    assert_string_equal(sight.found.items[0].device->name, "panfrost brcm,2711-v3d");
-    sight_finish(&sight);
+    findings = vendor_read(&dri_table, 1, 0);
+    assert_string_equal(findings.found.items[0].device->name, "panfrost brcm,2711-v3d");
+    findings_finish(&findings);
 }
 
 static void check_only_name(const char *wanted)
 {
-    struct sight sight = vendor_read(&dri_table, 1, 0);
+    struct findings findings = vendor_read(&dri_table, 1, 0);
 
-    assert_string_equal(sight.found.items[0].device->name, wanted);
-    sight_finish(&sight);
+    assert_string_equal(findings.found.items[0].device->name, wanted);
+    findings_finish(&findings);
 }
 
 static void a_bus_without_drivers_gives_its_devices_name(void **state)
@@ -192,7 +192,7 @@ static void the_driver_of_the_faux_bus_is_no_name(void **state)
 
 static void display_chips_are_none(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     machine_pci(HOST "/0000:00:02.0", "1013:00b8");
@@ -200,15 +200,15 @@ static void display_chips_are_none(void **state)
     machine_drm_node(HOST "/0000:00:02.0", "card0");
     machine_driver("/sys/devices/platform/vkms", "platform", "vkms");
     machine_drm_node("/sys/devices/platform/vkms", "card1");
-    sight = vendor_list(&dri_table);
-    assert_int_equal(sight.found.count, 0);
-    assert_int_equal(sight.problems.count, 0);
-    sight_finish(&sight);
+    findings = vendor_list(&dri_table);
+    assert_int_equal(findings.found.count, 0);
+    assert_int_equal(findings.problems.count, 0);
+    findings_finish(&findings);
 }
 
 static void one_that_sleeps_is_not_asked(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_mali();
@@ -216,26 +216,26 @@ static void one_that_sleeps_is_not_asked(void **state)
     assert_int_equal(mkfifo(&MALI "/devfreq/ff9a0000.gpu/cur_freq"[1], 0600), 0);
     assert_int_equal(mkfifo(&MALI "/mem_info_vram_total"[1], 0600), 0);
     machine_value(MALI, "power/runtime_status", "suspended");
-    sight = vendor_read(&dri_table, 1, 0);
-    assert_true(sight.found.items[0].device->asleep);
-    assert_false(sight.found.items[0].device->load.frequency.known);
-    sight_finish(&sight);
+    findings = vendor_read(&dri_table, 1, 0);
+    assert_true(findings.found.items[0].device->asleep);
+    assert_false(findings.found.items[0].device->load.frequency.known);
+    findings_finish(&findings);
 }
 
 static void one_out_of_reach_is_a_problem(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_vgem();
     machine.recorded = false;
-    sight = vendor_list(&dri_table);
-    assert_int_equal(sight.found.count, 0);
-    assert_int_equal(sight.problems.count, 1);
-    assert_string_equal(sight.problems.items[0].backend, "dri");
-    assert_string_equal(sight.problems.items[0].message,
+    findings = vendor_list(&dri_table);
+    assert_int_equal(findings.found.count, 0);
+    assert_int_equal(findings.problems.count, 1);
+    assert_string_equal(findings.problems.items[0].backend, "dri");
+    assert_string_equal(findings.problems.items[0].message,
                         VGEM ": wanted its device file /dev/dri/renderD131, found none here");
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void failed_allocations_are_said(void **state)

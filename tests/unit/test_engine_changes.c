@@ -234,7 +234,7 @@ static void leases_that_were_claimed_within_are_restored(void **state)
         size_t used = 0;
 
         assert_int_equal(journal_decode(was.bytes + at, was.length - at, &record, &used, NULL),
-                         JOURNAL_WHOLE);
+                         JOURNAL_COMPLETE);
         assert_int_equal(engine_replay(again.engine, &record.event, NULL), 0);
         journal_record_finish(&record);
         at += used;

@@ -245,7 +245,7 @@ static void every_block_keeps_a_device_back_and_has_its_words(void **state)
         check_why(&world, claim, text_string(&why), TIME_NEVER);
         text_finish(&why);
         engine_unblock(world.engine, 0, rows[i].block);
-        assert_false(engine_waiting(world.engine, claim, &(struct claim_view){0}));
+        assert_false(engine_get_claim(world.engine, claim, &(struct claim_view){0}));
         released(&world, claim + 1);
     }
     world_finish(&world);

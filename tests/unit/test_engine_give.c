@@ -14,7 +14,8 @@ static uint64_t given_slots(struct world *world, const char *words, const uint32
     uint64_t lease = 0;
 
     world->in_steps = true;
-    if (engine_give(world->engine, world_request(world, words), slots, count, &lease, &error) != 0)
+    if (engine_grant_slots(world->engine, world_request(world, words), slots, count, &lease,
+                           &error) != 0)
         fail_msg("%s", error.message);
     return lease;
 }
@@ -26,23 +27,23 @@ static uint64_t given(struct world *world, const char *words, uint32_t slot)
 }
 
 /* That these slots are refused, with nothing changed. */
-#define check_not_given(world, words, slots, count, wanted_code, wanted_message)        \
-    do {                                                                                \
-        struct engine_request *request_ = world_request((world), (words));              \
-        struct text before_ = engine_state((world)->engine);                            \
-        struct text after_;                                                             \
-        struct berth_error error_ = {0};                                                \
-        uint64_t lease_ = 77;                                                           \
-        assert_int_equal(                                                               \
-            engine_give((world)->engine, request_, (slots), (count), &lease_, &error_), \
-            wanted_code);                                                               \
-        assert_string_equal(error_.message, wanted_message);                            \
-        assert_int_equal(lease_, 77);                                                   \
-        after_ = engine_state((world)->engine);                                         \
-        assert_int_equal(before_.length, after_.length);                                \
-        assert_memory_equal(before_.bytes, after_.bytes, before_.length);               \
-        text_finish(&before_);                                                          \
-        text_finish(&after_);                                                           \
+#define check_not_given(world, words, slots, count, wanted_code, wanted_message)               \
+    do {                                                                                       \
+        struct engine_request *request_ = world_request((world), (words));                     \
+        struct text before_ = engine_state((world)->engine);                                   \
+        struct text after_;                                                                    \
+        struct berth_error error_ = {0};                                                       \
+        uint64_t lease_ = 77;                                                                  \
+        assert_int_equal(                                                                      \
+            engine_grant_slots((world)->engine, request_, (slots), (count), &lease_, &error_), \
+            wanted_code);                                                                      \
+        assert_string_equal(error_.message, wanted_message);                                   \
+        assert_int_equal(lease_, 77);                                                          \
+        after_ = engine_state((world)->engine);                                                \
+        assert_int_equal(before_.length, after_.length);                                       \
+        assert_memory_equal(before_.bytes, after_.bytes, before_.length);                      \
+        text_finish(&before_);                                                                 \
+        text_finish(&after_);                                                                  \
     } while (0)
 
 static const uint32_t all[] = {0, 1, 2, 3};
@@ -270,7 +271,7 @@ static void within_a_lease_it_gets_what_that_has(void **state)
     check_not_given(&world, "parent=1", all + 1, 1, BERTH_ERROR_BUSY,
                     "nvidia1: wanted room, found lease 2 on it");
     released(&world, 1);
-    assert_int_equal(engine_give(world.engine, within, all, 1, &lease, NULL),
+    assert_int_equal(engine_grant_slots(world.engine, within, all, 1, &lease, NULL),
                      BERTH_ERROR_NOT_FOUND);
     engine_request_close(world.engine, within);
     world_finish(&world);

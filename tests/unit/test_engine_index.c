@@ -176,7 +176,7 @@ static void check_same_lease(const struct twins *twins, uint64_t lease)
     struct lease_view views[2];
 
     for (size_t i = 0; i < 2; i++)
-        assert_true(engine_lease(twins->engines[i], lease, &views[i]));
+        assert_true(engine_get_lease(twins->engines[i], lease, &views[i]));
     assert_int_equal(views[0].slot_count, views[1].slot_count);
     assert_memory_equal(views[0].slots, views[1].slots,
                         views[0].slot_count * sizeof(*views[0].slots));
@@ -281,7 +281,7 @@ static void change_both(struct twins *twins, struct test_random *random)
             engine_device_health(engine, slot, rank == 0 ? HEALTH_SICK : HEALTH_OK);
             break;
         case 3:
-            engine_prefer(engine, slot, rank);
+            engine_set_rank(engine, slot, rank);
             break;
         case 4:
             engine_device_gone(engine, slot);

@@ -132,7 +132,7 @@ static void world_end(struct world *world)
 static void history_up_to(struct world *world, unsigned last)
 {
     history_init(world);
-    engine_listen(world->engine, &(struct event_sink){0});
+    engine_set_sink(world->engine, &(struct event_sink){0});
     for (unsigned step = 0; step < last; step++)
         assert_true(history_step(world, step));
 }
@@ -221,7 +221,7 @@ static void every_event_is_replayed_whole_or_not_at_all(void **state)
 
         assert_int_equal(journal_decode(world.journal.bytes + at, world.journal.length - at,
                                         &record, &used, NULL),
-                         JOURNAL_WHOLE);
+                         JOURNAL_COMPLETE);
         for (unsigned long n = 1; code == BERTH_ERROR_MEMORY; n++) {
             struct text before = engine_state(twin);
 
@@ -252,7 +252,7 @@ static void count(void *context, const struct engine_event *event)
 static int attempt_dump(void *context)
 {
     size_t events = 0;
-    struct event_sink sink = {.tell = count, .context = &events, .wanted = EVENT_ALL};
+    struct event_sink sink = {.notify = count, .context = &events, .wanted = EVENT_ALL};
     int code = engine_dump(context, &sink);
 
     assert_true(code == 0 ? events > 10 : events == 0);
@@ -293,7 +293,7 @@ static void world_init_ten(struct world *world)
                       "nvidia9");
     granted_to(world, NULL);
     waits_with(world, "gpus=10");
-    engine_listen(world->engine, &(struct event_sink){0});
+    engine_set_sink(world->engine, &(struct event_sink){0});
 }
 
 static void a_grant_that_lacked_memory_is_tried_again_soon(void **state)
@@ -342,7 +342,7 @@ static void a_request_that_lacked_memory_is_judged_again_soon(void **state)
     for (uint32_t i = 0; i < 140; i++)
         machine_add(&machine, (struct device_id){VENDOR_NVIDIA, i, DEVICE_NO_MIG});
     world_init_with(&world, &machine, NULL);
-    engine_listen(world.engine, &(struct event_sink){0});
+    engine_set_sink(world.engine, &(struct event_sink){0});
     granted_to(&world, "gpus=40");
     /* Comparing so many devices takes memory. */
     claim = waits_with(&world, "gpus=65 replicas=2 policy=weighted");

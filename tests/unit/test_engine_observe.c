@@ -79,7 +79,7 @@ static void a_device_that_nobody_answers_for_keeps_what_is_known_of_it(void **st
     (void)state;
     world_init(&world, "nvidia0");
     engine_device_observe(world.engine, 0, &from);
-    engine_device_aged(world.engine, 0);
+    engine_device_mark_old(world.engine, 0);
     device = &engine_machine(world.engine)->devices.items[0];
     assert_true(device->old);
     assert_string_equal(device->health_reason, "hot");

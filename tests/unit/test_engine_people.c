@@ -10,12 +10,12 @@
 
 static const uint32_t alice[] = {5};
 static const uint32_t professors[] = {70, 71};
-static const struct device_people alice_or_professors = {alice, 1, professors, 2};
-static const struct device_people only_alice = {.uids = alice, .uid_count = 1};
-static const struct device_people nobody = {0};
+static const struct allowed_users alice_or_professors = {alice, 1, professors, 2};
+static const struct allowed_users only_alice = {.uids = alice, .uid_count = 1};
+static const struct allowed_users nobody = {0};
 
 /* Of which no event tells. */
-static void reserve(struct world *world, uint32_t slot, const struct device_people *who)
+static void reserve(struct world *world, uint32_t slot, const struct allowed_users *who)
 {
     world->has_limits = true;
     world_forget(world);
@@ -155,13 +155,14 @@ static void it_is_not_given_either(void **state)
     world_init(&world, "nvidia0");
     reserve(&world, 0, &only_alice);
     assert_int_equal(
-        engine_give(world.engine, world_request(&world, "uid=6"), &slot, 1, &lease, &error),
+        engine_grant_slots(world.engine, world_request(&world, "uid=6"), &slot, 1, &lease, &error),
         BERTH_ERROR_INVALID);
     assert_string_equal(
         error.message,
         "nvidia0: wanted a device that the request accepts, found that it is reserved for others");
     assert_int_equal(
-        engine_give(world.engine, world_request(&world, "uid=5"), &slot, 1, &lease, &error), 0);
+        engine_grant_slots(world.engine, world_request(&world, "uid=5"), &slot, 1, &lease, &error),
+        0);
     world_finish(&world);
 }
 
@@ -241,7 +242,7 @@ static void without_memory_nothing_is_reserved(void **state)
 static void prefer(struct world *world, uint32_t slot, uint32_t rank)
 {
     world->has_limits = true;
-    engine_prefer(world->engine, slot, rank);
+    engine_set_rank(world->engine, slot, rank);
 }
 
 static void the_preferred_are_taken_first(void **state)

@@ -47,11 +47,11 @@ static void least_loaded_does_not_herd_between_two_figures(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
-    engine_load(world.engine, 0, &load);
+    engine_set_load(world.engine, 0, &load);
     load.utilization = figure_sampled(100, 1);
-    engine_load(world.engine, 1, &load);
+    engine_set_load(world.engine, 1, &load);
     load.utilization = figure_sampled(500, 1);
-    engine_load(world.engine, 2, &load);
+    engine_set_load(world.engine, 2, &load);
     request = world_request(&world, "policy=least-loaded");
     check_pick(&world, request, 1);
     check_pick(&world, request, 2);
@@ -71,7 +71,7 @@ static void a_new_load_forgets_the_picks_of_its_device(void **state)
     request = world_request(&world, "policy=least-loaded");
     check_pick(&world, request, 0);
     check_pick(&world, request, 1);
-    engine_load(world.engine, 1, &load);
+    engine_set_load(world.engine, 1, &load);
     check_pick(&world, request, 1);
     check_pick(&world, request, 1);
     world_finish(&world);
@@ -85,11 +85,11 @@ static void reported_work_counts_and_forgets_picks_too(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
     request = world_request(&world, "policy=least-loaded");
-    engine_work(world.engine, 0, 1, 1);
+    engine_set_work(world.engine, 0, 1, 1);
     check_pick(&world, request, 1);
     check_pick(&world, request, 1);
     check_pick(&world, request, 0);
-    engine_work(world.engine, 1, 0, 0);
+    engine_set_work(world.engine, 1, 0, 0);
     check_pick(&world, request, 1);
     world_finish(&world);
 }
@@ -117,7 +117,7 @@ static void weights_share_out_the_turns(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    engine_weight(world.engine, 1, 3);
+    engine_set_weight(world.engine, 1, 3);
     request = world_request(&world, "policy=weighted");
     for (int i = 0; i < 8; i++) {
         uint64_t lease = granted(&world, request);
@@ -136,8 +136,8 @@ static void what_was_said_of_a_device_counts_within_leases_too(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    engine_work(world.engine, 0, 1, 0);
-    engine_weight(world.engine, 1, 3);
+    engine_set_work(world.engine, 0, 1, 0);
+    engine_set_weight(world.engine, 1, 3);
     granted_to(&world, "gpus=2");
     check_turn(&world, world_request(&world, "parent=1 policy=least-loaded"), 1);
     check_turn(&world, world_request(&world, "parent=1 policy=weighted"), 1);
@@ -253,7 +253,7 @@ static void a_key_decides_only_among_equals(void **state)
     world_init(&world, "nvidia0,nvidia1");
     request = world_request(&world, "affinity=mine policy=least-loaded");
     check_turn(&world, request, 0);
-    engine_work(world.engine, 0, 1, 0);
+    engine_set_work(world.engine, 0, 1, 0);
     check_turn(&world, request, 1);
     world_finish(&world);
 }

@@ -31,7 +31,7 @@ static void an_engine_can_follow_another_event_by_event(void **state)
 {
     struct world world;
     struct engine *twin;
-    struct event_sink sink = {.tell = follow, .wanted = EVENT_ALL};
+    struct event_sink sink = {.notify = follow, .wanted = EVENT_ALL};
 
     (void)state;
     history_init(&world);
@@ -41,7 +41,7 @@ static void an_engine_can_follow_another_event_by_event(void **state)
     world_finish(&world);
     history_init(&world);
     sink.context = twin;
-    engine_listen(world.engine, &sink);
+    engine_set_sink(world.engine, &sink);
     for (unsigned step = 0; history_step(&world, step); step++)
         continue;
     engine_advance(twin, engine_now(world.engine));
@@ -96,7 +96,8 @@ static void events_go_on_from_the_state_at_any_step(void **state)
 static void restored_requests_are_closed_for_those_who_are_gone(void **state)
 {
     struct world world, restored = {0};
-    const struct event_sink sink = {.tell = world_tell, .context = &restored, .wanted = EVENT_ALL};
+    const struct event_sink sink = {
+        .notify = world_tell, .context = &restored, .wanted = EVENT_ALL};
     struct engine_request *used;
     uint64_t lease;
 
@@ -108,7 +109,7 @@ static void restored_requests_are_closed_for_those_who_are_gone(void **state)
                      CLAIM_GRANTED);
     restored.engine = world_twin(&world);
     replay_bytes(restored.engine, &world.journal);
-    engine_listen(restored.engine, &sink);
+    engine_set_sink(restored.engine, &sink);
     engine_close_restored(restored.engine);
     check_told(&restored, "forgotten 1\n");
     engine_close_restored(restored.engine);
@@ -125,7 +126,7 @@ static void a_restored_engine_goes_on_like_the_first(void **state)
     struct world world, restored = {0};
     /* Nobody is left who could close the requests of a restored engine. */
     struct event_sink sink = {
-        .tell = world_tell,
+        .notify = world_tell,
         .context = &restored,
         .wanted = EVENT_ALL & ~EVENT_BIT(EVENT_FORGOTTEN),
     };
@@ -138,11 +139,11 @@ static void a_restored_engine_goes_on_like_the_first(void **state)
     restored.engine = world_twin(&world);
     replay_bytes(restored.engine, &world.journal);
     engine_advance(restored.engine, engine_now(world.engine));
-    engine_listen(restored.engine, &sink);
+    engine_set_sink(restored.engine, &sink);
     engine_resume(restored.engine);
     check_told(&restored, "");
     sink.context = &world;
-    engine_listen(world.engine, &sink);
+    engine_set_sink(world.engine, &sink);
     world_forget(&world);
     for (size_t i = 0; i < 2; i++) {
         struct world *one = both[i];
@@ -173,7 +174,7 @@ static void replaying_tells_nobody(void **state)
     for (unsigned step = 0; history_step(&world, step); step++)
         continue;
     other = (struct world){.engine = world_twin(&world)};
-    engine_listen(other.engine, &(struct event_sink){world_tell, &other, EVENT_ALL, false});
+    engine_set_sink(other.engine, &(struct event_sink){world_tell, &other, EVENT_ALL, false});
     replay_bytes(other.engine, &world.journal);
     check_told(&other, "");
     engine_destroy(other.engine);

@@ -49,10 +49,10 @@ static struct report report_of(const char *ids, uint32_t listed)
 static void take(struct world *world, struct report report, bool fixed, const char *wanted)
 {
     struct heard heard = {0};
-    const struct report_taker taker = {.fixed = fixed, .changed = hear, .context = &heard};
+    const struct report_handler taker = {.fixed = fixed, .changed = hear, .context = &heard};
 
     engine_pause(world->engine);
-    assert_int_equal(engine_report(world->engine, &report, &taker, NULL), 0);
+    assert_int_equal(engine_apply_report(world->engine, &report, &taker, NULL), 0);
     engine_resume(world->engine);
     assert_int_equal(report.machine.devices.count, 0);
     assert_string_equal(text_string(&heard.words), wanted);
@@ -239,7 +239,7 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
 {
     struct report report = report_of("nvidia0,nvidia1,nvidia2", ALL_LISTED);
     const struct engine_settings settings = {.slots_max = 2};
-    const struct report_taker taker = {0};
+    const struct report_handler taker = {0};
     struct machine machine = {0};
     struct berth_error error = BERTH_ERROR_INIT;
     struct engine *engine;
@@ -248,7 +248,7 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
     machine_add(&machine, id_of("nvidia2"));
     assert_int_equal(engine_create(&machine, &settings, &engine, NULL), 0);
     engine_pause(engine);
-    assert_fails(engine_report(engine, &report, &taker, &error), BERTH_ERROR_LIMIT, &error,
+    assert_fails(engine_apply_report(engine, &report, &taker, &error), BERTH_ERROR_LIMIT, &error,
                  "wanted at most 2 devices, found another: nvidia1");
     engine_resume(engine);
     assert_int_equal(engine_machine(engine)->devices.count, 2);
@@ -323,7 +323,7 @@ static void without_a_report_all_is_old(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    engine_report_missing(world.engine);
+    engine_mark_devices_old(world.engine);
     assert_true(device_at(&world, 0)->old && device_at(&world, 1)->old);
     granted_to(&world, "gpus=2");
     world_finish(&world);

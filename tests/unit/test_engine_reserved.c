@@ -11,12 +11,12 @@ static void sampled(struct world *world, uint32_t slot, int64_t free_bytes)
 {
     struct load load = {.memory_free = figure_sampled(free_bytes, engine_now(world->engine))};
 
-    engine_load(world->engine, slot, &load);
+    engine_set_load(world->engine, slot, &load);
 }
 
 static void not_sampled(struct world *world, uint32_t slot)
 {
-    engine_load(world->engine, slot, &(struct load){0});
+    engine_set_load(world->engine, slot, &(struct load){0});
 }
 
 static void world_init_eighty(struct world *world, const char *ids)
@@ -242,9 +242,10 @@ static void samples_do_not_matter_to_what_is_given(void **state)
     granted_to(&world, "sharing=time-slice");
     sampled(&world, 0, 10);
     request = world_request(&world, "sharing=time-slice memory=40");
-    assert_int_equal(engine_give(world.engine, request, &slot, 1, &lease, NULL), 0);
-    assert_int_equal(engine_give(world.engine, request, &slot, 1, &lease, NULL), 0);
-    assert_int_equal(engine_give(world.engine, request, &slot, 1, &lease, NULL), BERTH_ERROR_BUSY);
+    assert_int_equal(engine_grant_slots(world.engine, request, &slot, 1, &lease, NULL), 0);
+    assert_int_equal(engine_grant_slots(world.engine, request, &slot, 1, &lease, NULL), 0);
+    assert_int_equal(engine_grant_slots(world.engine, request, &slot, 1, &lease, NULL),
+                     BERTH_ERROR_BUSY);
     world_finish(&world);
 }
 

@@ -266,11 +266,11 @@ static void unknown_free_memory_is_worth_waiting_for(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
     waits_with(&world, "min-free=10");
-    engine_load(world.engine, 1, &load);
+    engine_set_load(world.engine, 1, &load);
     check_pending(&world, 1);
     world_forget(&world);
     load.memory_free = figure_sampled(10, 1);
-    engine_load(world.engine, 1, &load);
+    engine_set_load(world.engine, 1, &load);
     check_told(&world, "granted lease 2 of claim 1: slots 1\n");
     world_finish(&world);
 }

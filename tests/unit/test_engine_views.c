@@ -63,7 +63,7 @@ static void a_lease_remembers_the_claim_that_it_was(void **state)
     assert_int_equal(lease_in(&world, 3).granted, 5);
     assert_ptr_equal(lease_in(&world, 3).request, one);
     assert_int_equal(engine_request_uid(one), 9);
-    assert_false(engine_waiting(world.engine, 2, &(struct claim_view){0}));
+    assert_false(engine_get_claim(world.engine, 2, &(struct claim_view){0}));
     world_finish(&world);
 }
 
@@ -160,8 +160,8 @@ static void a_lease_that_is_gone_cannot_be_looked_at(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, NULL);
     released(&world, 1);
-    assert_false(engine_lease(world.engine, 1, &view));
-    assert_false(engine_lease(world.engine, 0, &view));
+    assert_false(engine_get_lease(world.engine, 1, &view));
+    assert_false(engine_get_lease(world.engine, 0, &view));
     world_finish(&world);
 }
 
@@ -235,7 +235,7 @@ static void only_wanted_events_are_told(void **state)
 {
     unsigned counts[EVENT_TYPES] = {0};
     struct event_sink sink = {
-        .tell = count_event,
+        .notify = count_event,
         .context = counts,
         .wanted = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_RELEASED),
     };
@@ -246,7 +246,7 @@ static void only_wanted_events_are_told(void **state)
     (void)state;
     machine_add_ids(&machine, "nvidia0");
     assert_int_equal(engine_create(&machine, NULL, &world.engine, NULL), 0);
-    engine_listen(world.engine, &sink);
+    engine_set_sink(world.engine, &sink);
     one = world_request(&world, NULL);
     granted(&world, one);
     waits(&world, one);
@@ -256,14 +256,14 @@ static void only_wanted_events_are_told(void **state)
     assert_int_equal(counts[EVENT_REQUEST] + counts[EVENT_QUEUED], 0);
     /* Who was granted at once knows it. */
     sink.waited_only = true;
-    engine_listen(world.engine, &sink);
+    engine_set_sink(world.engine, &sink);
     released(&world, 3);
     granted(&world, one);
     waits(&world, one);
     assert_int_equal(counts[EVENT_GRANTED], 2);
     released(&world, 4);
     assert_int_equal(counts[EVENT_GRANTED], 3);
-    engine_listen(world.engine, &(struct event_sink){0});
+    engine_set_sink(world.engine, &(struct event_sink){0});
     released(&world, 6);
     assert_int_equal(counts[EVENT_RELEASED], 3);
     engine_destroy(world.engine);

@@ -79,15 +79,16 @@ static const struct field crate_fields[] = {
 };
 
 /* What one field alone cannot tell. */
-static int check_crate(const struct reading *reading, const struct node *node, void *target)
+static int check_crate(const struct field_reading *reading, const struct document_node *node,
+                       void *target)
 {
     const struct crate *crate = target;
 
     if (crate->pieces.known && crate->parts.count > crate->pieces.value)
-        return document_error(reading->document, record_value(node, "parts"), reading->error,
+        return document_error(reading->document, field_record_value(node, "parts"), reading->error,
                               BERTH_ERROR_INVALID, "parts: more than pieces");
     if (crate->colour == COLOUR_GREEN && crate->mark == NULL)
-        return document_error(reading->document, record_value(node, "mark"), reading->error,
+        return document_error(reading->document, field_record_value(node, "mark"), reading->error,
                               BERTH_ERROR_INVALID, "mark: green crates have one");
     return 0;
 }
@@ -115,10 +116,10 @@ static void crate_finish(struct crate *crate)
 static int read_crate(const struct document *document, struct crate *crate,
                       struct berth_error *error)
 {
-    const struct reading reading = {.document = document, .error = error};
+    const struct field_reading reading = {.document = document, .error = error};
 
     *crate = (struct crate){0};
-    return record_read(&reading, &crate_record, document->root, crate);
+    return field_read_record(&reading, &crate_record, document->root, crate);
 }
 
 /* Reads a crate, which must be good. */

@@ -169,7 +169,7 @@ static void a_lease_is_there_once(void **state)
 {
     struct written_lease lease = {1, "ann", "x", "nvidia0", AT(0), AT(10), 0, .end = NULL};
     struct history_record *record = open_record("one");
-    const struct history_place place = {.epoch = 1, .seen = AT(15)};
+    const struct history_position place = {.epoch = 1, .seen = AT(15)};
 
     (void)state;
     put_leases(record, &lease, 1, &place);
@@ -200,25 +200,26 @@ static void pools_count_for_themselves(void **state)
     (void)state;
     write_history(&lease, 1, AT(15));
     record = open_record("two");
-    assert_int_equal(history_record_place(record).epoch, 0);
-    put_leases(record, &lease, 1, &(struct history_place){.epoch = 9, .known = 1, .seen = AT(16)});
+    assert_int_equal(history_record_position(record).epoch, 0);
+    put_leases(record, &lease, 1,
+               &(struct history_position){.epoch = 9, .known = 1, .seen = AT(16)});
     history_record_close(record);
     assert_found(&(struct history_query){0}, "1:died 1:died");
 }
 
 static void how_far_it_got_is_remembered(void **state)
 {
-    const struct history_place place = {.epoch = UINT64_MAX - 1, .known = 12345, .seen = AT(1)};
+    const struct history_position place = {.epoch = UINT64_MAX - 1, .known = 12345, .seen = AT(1)};
     struct history_record *record = open_record("one");
 
     (void)state;
-    assert_int_equal(history_record_place(record).epoch, 0);
+    assert_int_equal(history_record_position(record).epoch, 0);
     put_leases(record, NULL, 0, &place);
     history_record_close(record);
     record = open_record("one");
-    assert_true(history_record_place(record).epoch == place.epoch);
-    assert_int_equal(history_record_place(record).known, 12345);
-    assert_int_equal(history_record_place(record).seen, AT(1));
+    assert_true(history_record_position(record).epoch == place.epoch);
+    assert_int_equal(history_record_position(record).known, 12345);
+    assert_int_equal(history_record_position(record).seen, AT(1));
     /* What was begun and not committed is undone. */
     assert_int_equal(history_record_begin(record, NULL), 0);
     history_record_close(record);
@@ -228,9 +229,10 @@ static void how_far_it_got_is_remembered(void **state)
 static void lose(struct history_record *record, const uint64_t *held, size_t count, int64_t seen)
 {
     assert_int_equal(history_record_begin(record, NULL), 0);
-    assert_int_equal(history_record_lose(record, held, count, NULL), 0);
+    assert_int_equal(history_record_mark_lost(record, held, count, NULL), 0);
     assert_int_equal(
-        history_record_commit(record, &(struct history_place){.epoch = 2, .seen = seen}, NULL), 0);
+        history_record_commit(record, &(struct history_position){.epoch = 2, .seen = seen}, NULL),
+        0);
 }
 
 static int check_ended(void *context, const struct history_lease *lease, struct berth_error *error)
@@ -255,7 +257,7 @@ static void what_nobody_holds_any_more_is_lost(void **state)
     int64_t ended = 0;
 
     (void)state;
-    put_leases(record, held, COUNT(held), &(struct history_place){.epoch = 1, .seen = AT(50)});
+    put_leases(record, held, COUNT(held), &(struct history_position){.epoch = 1, .seen = AT(50)});
     lose(record, left, COUNT(left), AT(100));
     assert_found(&(struct history_query){0}, "4:lost 3 2:lost 1");
     history = open_history();
@@ -266,8 +268,8 @@ static void what_nobody_holds_any_more_is_lost(void **state)
     /* It turns out how it really ended, or that it is held. */
     held[1].ended = AT(49);
     held[1].end = "revoked";
-    put_leases(record, &held[1], 1, &(struct history_place){.epoch = 2, .seen = AT(101)});
-    put_leases(record, &held[3], 1, &(struct history_place){.epoch = 2, .seen = AT(101)});
+    put_leases(record, &held[1], 1, &(struct history_position){.epoch = 2, .seen = AT(101)});
+    put_leases(record, &held[3], 1, &(struct history_position){.epoch = 2, .seen = AT(101)});
     assert_found(&(struct history_query){0}, "4 3 2:revoked 1");
     lose(record, NULL, 0, AT(102));
     assert_found(&(struct history_query){0}, "4:lost 3:lost 2:revoked 1:lost");
@@ -294,7 +296,7 @@ static void old_ones_are_forgotten(void **state)
     enum { MANY = 1200 };
     struct history_record *record = open_record("one");
     struct written_lease lease = {0, "ann", "x", "nvidia0", AT(0), AT(10), AT(20), .end = "died"};
-    const struct history_place place = {.epoch = 1, .seen = AT(50)};
+    const struct history_position place = {.epoch = 1, .seen = AT(50)};
     bool more = true;
     int steps = 0;
 
@@ -313,7 +315,7 @@ static void old_ones_are_forgotten(void **state)
     lease.ended = 0;
     put_leases(record, &lease, 1, &place);
     for (; more; steps++)
-        assert_int_equal(history_record_forget(record, AT(30), &more, NULL), 0);
+        assert_int_equal(history_record_delete_old(record, AT(30), &more, NULL), 0);
     /* A few at a time, never one that is held. */
     assert_int_equal(steps, 4);
     assert_found(&(struct history_query){0}, "1202 1201:died");

@@ -248,11 +248,11 @@ static void a_file_that_is_gone_is_noticed(void **state)
     struct history_record *record = open_record("one");
 
     (void)state;
-    assert_true(history_record_is_there(record));
+    assert_true(history_record_file_exists(record));
     rename(HISTORY_FILE, "elsewhere");
-    assert_false(history_record_is_there(record));
+    assert_false(history_record_file_exists(record));
     write_file(HISTORY_FILE, "");
-    assert_false(history_record_is_there(record));
+    assert_false(history_record_file_exists(record));
     history_record_close(record);
 }
 
@@ -324,7 +324,7 @@ static void others_read_what_they_cannot_write(void **state)
     }
     assert_int_equal(chmod(*state, 0755), 0);
     assert_int_equal(history_record_open(HISTORY_FILE, "one", HISTORY_FOR_ALL, &record, NULL), 0);
-    put_leases(record, some, COUNT(some), &(struct history_place){.epoch = 1, .seen = AT(50)});
+    put_leases(record, some, COUNT(some), &(struct history_position){.epoch = 1, .seen = AT(50)});
     assert_int_equal(read_as_nobody(), 0);
     history_record_close(record);
     /* Nobody writes any more. */
@@ -349,7 +349,7 @@ static bool mount_disk(unsigned long flags, const char *size)
 static void a_full_disk_is_survived(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    const struct history_place place = {.epoch = 1, .seen = AT(50)};
+    const struct history_position place = {.epoch = 1, .seen = AT(50)};
     struct written_lease lease = some[0];
     struct history_record *record;
     int code = 0;
@@ -426,11 +426,11 @@ static int write_and_read(void)
     if (code == 0)
         code = history_record_put(record, &lease, &error);
     if (code == 0)
-        code = history_record_lose(record, NULL, 0, &error);
+        code = history_record_mark_lost(record, NULL, 0, &error);
     if (code == 0)
-        code = history_record_commit(record, &(struct history_place){.seen = AT(2)}, &error);
+        code = history_record_commit(record, &(struct history_position){.seen = AT(2)}, &error);
     if (code == 0)
-        code = history_record_forget(record, AT(0), &more, &error);
+        code = history_record_delete_old(record, AT(0), &more, &error);
     if (code == 0)
         code = history_open_read(HISTORY_FILE, &history, &error);
     if (code == 0)

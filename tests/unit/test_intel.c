@@ -42,25 +42,25 @@ static void make_names(void)
 
 static void devices_are_counted_along_the_bus(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_discrete();
     make_integrated();
-    sight = vendor_list(&intel_table);
-    assert_int_equal(sight.found.count, 2);
-    assert_int_equal(sight.found.items[0].device->id.index, 0);
-    assert_string_equal(sight.found.items[0].path, IGPU);
-    assert_string_equal(pci_format(sight.found.items[0].device->pci).text, "0000:00:02.0");
-    assert_int_equal(sight.found.items[1].device->id.index, 1);
-    assert_string_equal(sight.found.items[1].path, CARD);
-    assert_string_equal(pci_format(sight.found.items[1].device->pci).text, "0000:03:00.0");
-    sight_finish(&sight);
+    findings = vendor_list(&intel_table);
+    assert_int_equal(findings.found.count, 2);
+    assert_int_equal(findings.found.items[0].device->id.index, 0);
+    assert_string_equal(findings.found.items[0].path, IGPU);
+    assert_string_equal(pci_format(findings.found.items[0].device->pci).text, "0000:00:02.0");
+    assert_int_equal(findings.found.items[1].device->id.index, 1);
+    assert_string_equal(findings.found.items[1].path, CARD);
+    assert_string_equal(pci_format(findings.found.items[1].device->pci).text, "0000:03:00.0");
+    findings_finish(&findings);
 }
 
 static void an_integrated_one_has_no_memory_of_its_own(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -69,8 +69,8 @@ static void an_integrated_one_has_no_memory_of_its_own(void **state)
     machine_value(IGPU, "drm/card1/gt_act_freq_mhz", "350");
     machine_file("/dev/dri/renderD129", "");
     machine_file("/dev/dri/card1", "");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device->name, "Intel HD Graphics 630");
     assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
     assert_false(device->memory_total.known);
@@ -88,13 +88,13 @@ static void an_integrated_one_has_no_memory_of_its_own(void **state)
     assert_int_equal(device->nodes.count, 2);
     assert_string_equal(device->nodes.items[0], "/dev/dri/renderD129");
     assert_string_equal(device->nodes.items[1], "/dev/dri/card1");
-    sight_finish(&sight);
+    findings_finish(&findings);
     pci_names_finish();
 }
 
 static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -109,8 +109,8 @@ static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
     machine_value(CARD, "hwmon/hwmon3/temp3_input", "60000");
     machine_value(CARD, "hwmon/hwmon3/temp3_label", "vram");
     machine_value(CARD, "hwmon/hwmon3/energy1_input", "123456789");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_string_equal(device->name, "Intel Arc A770");
     assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
     assert_true(device->memory_total.known);
@@ -123,14 +123,14 @@ static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
     assert_false(device->load.power.known); /* one look at the energy is none at the power */
     assert_int_equal(device->numa.value, 0);
     assert_int_equal(device->nodes.count, 0);
-    sight_finish(&sight);
+    findings_finish(&findings);
     pci_names_finish();
 }
 
 static void power_is_known_from_the_second_look_on(void **state)
 {
     struct vendor_context context = {.root = &machine};
-    struct sight listed;
+    struct findings listed;
     int64_t start = clock_now();
     int64_t power = 0;
 
@@ -140,25 +140,25 @@ static void power_is_known_from_the_second_look_on(void **state)
     machine_value(CARD, "hwmon/hwmon3/energy1_input", "1000000");
     listed = vendor_list(&intel_table);
     while (power == 0 && clock_now() - start < 10 * DURATION_SECOND) {
-        struct sight sight = {0};
+        struct findings findings = {0};
         const struct figure *figure;
 
-        assert_int_equal(intel_table.read(&context, &listed.found.items[0], &sight, NULL), 0);
-        figure = &sight.found.items[0].device->load.power;
+        assert_int_equal(intel_table.read(&context, &listed.found.items[0], &findings, NULL), 0);
+        figure = &findings.found.items[0].device->load.power;
         if (figure->known)
             power = figure->value;
-        sight_finish(&sight);
+        findings_finish(&findings);
         machine_value(CARD, "hwmon/hwmon3/energy1_input", "11000000");
     }
     /* Ten joules, in between 0.05 and 10 seconds. */
     assert_true(power >= 1000 && power <= 200000);
     vendor_close(&intel_table, &context);
-    sight_finish(&listed);
+    findings_finish(&listed);
 }
 
 static void a_card_of_i915_may_tell_what_is_free(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -170,54 +170,54 @@ static void a_card_of_i915_may_tell_what_is_free(void **state)
     machine_value(CARD, "drm/card0/lmem_avail_bytes", "0x3f0000000");
     machine_value(CARD, "drm/card0/gt/gt0/rps_act_freq_mhz", "0");
     machine_value(CARD, "drm/card0/gt_act_freq_mhz", "999");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_int_equal(device->memory_total.value, 0x400000000);
     assert_sampled(device->load.memory_free, 0x3f0000000);
     assert_sampled(device->load.frequency, 0); /* at rest, which is known */
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void lies_are_unknown(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
     make_discrete();
     machine_value(CARD, "tile0/physical_vram_size_bytes", "18446744073709551615");
     machine_value(CARD, "tile0/gt0/freq0/act_freq", "99999999999999");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_false(device->memory_total.known);
     assert_false(device->load.frequency.known);
     assert_int_equal(device->kind, DEVICE_KIND_DISCRETE); /* it is behind a bridge */
-    sight_finish(&sight);
+    findings_finish(&findings);
 
     machine_value(CARD, "tile0/physical_vram_size_bytes", "9223372036854775807");
     machine_value(CARD, "tile1/physical_vram_size_bytes", "1");
     machine_value(CARD, "drm/card0/lmem_total_bytes", "1000");
     machine_value(CARD, "drm/card0/lmem_avail_bytes", "1001");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_int_equal(device->memory_total.value, 1000);
     assert_false(device->load.memory_free.known);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void the_kind_is_unknown_where_nothing_tells(void **state)
 {
     static const char path[] = "/sys/devices/pci0000:00/0000:00:06.0";
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     machine_pci(path, "8086:56a0");
     machine_driver(path, "pci", "i915");
     machine_drm_node(path, "card0");
     machine_drm_node(path, "renderD128");
-    sight = vendor_read(&intel_table, 1, 0);
-    assert_int_equal(sight.found.items[0].device->kind, DEVICE_KIND_UNKNOWN);
-    sight_finish(&sight);
+    findings = vendor_read(&intel_table, 1, 0);
+    assert_int_equal(findings.found.items[0].device->kind, DEVICE_KIND_UNKNOWN);
+    findings_finish(&findings);
 }
 
 static void make_card(const char *ids, const char *driver)
@@ -231,13 +231,13 @@ static void make_card(const char *ids, const char *driver)
 /* 0: it is not known. */
 static void check_tiles(uint64_t wanted)
 {
-    struct sight sight = vendor_read(&intel_table, 1, 0);
-    struct optional_number tiles = sight.found.items[0].device->tiles;
+    struct findings findings = vendor_read(&intel_table, 1, 0);
+    struct optional_number tiles = findings.found.items[0].device->tiles;
 
     assert_int_equal(tiles.known, wanted > 0);
     if (wanted > 0)
         assert_int_equal(tiles.value, wanted);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void i915_has_a_gt_for_each_tile_of_ponte_vecchio(void **state)
@@ -295,7 +295,7 @@ static void make_fifo(const char *path)
 
 static void a_sleeping_card_is_left_asleep(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     struct device *device;
 
     (void)state;
@@ -306,8 +306,8 @@ static void a_sleeping_card_is_left_asleep(void **state)
     make_fifo(CARD "/tile0/gt0/freq0/act_freq");
     make_fifo(CARD "/hwmon/hwmon3/name");
     make_fifo(CARD "/drm/card0/lmem_total_bytes");
-    sight = vendor_read(&intel_table, 1, 0);
-    device = sight.found.items[0].device;
+    findings = vendor_read(&intel_table, 1, 0);
+    device = findings.found.items[0].device;
     assert_true(device->asleep);
     assert_string_equal(device->name, "Intel Arc A770");
     assert_int_equal(device->numa.value, 0);
@@ -316,28 +316,28 @@ static void a_sleeping_card_is_left_asleep(void **state)
     assert_false(device->memory_total.known);
     assert_false(device->load.frequency.known);
     assert_int_equal(device->health, HEALTH_UNKNOWN);
-    sight_finish(&sight);
+    findings_finish(&findings);
     pci_names_finish();
 }
 
 static void a_container_shows_what_it_was_given(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     make_integrated();
     make_discrete();
     machine.recorded = false;
     machine_file("/dev/dri/renderD128", "");
-    sight = vendor_list(&intel_table);
-    assert_int_equal(sight.found.count, 1);
-    assert_string_equal(sight.found.items[0].path, CARD);
-    assert_int_equal(sight.found.items[0].device->id.index, 0);
-    assert_int_equal(sight.problems.count, 1);
-    assert_string_equal(sight.problems.items[0].backend, "intel");
-    assert_string_equal(sight.problems.items[0].message,
+    findings = vendor_list(&intel_table);
+    assert_int_equal(findings.found.count, 1);
+    assert_string_equal(findings.found.items[0].path, CARD);
+    assert_int_equal(findings.found.items[0].device->id.index, 0);
+    assert_int_equal(findings.problems.count, 1);
+    assert_string_equal(findings.problems.items[0].backend, "intel");
+    assert_string_equal(findings.problems.items[0].message,
                         IGPU ": wanted its device file /dev/dri/renderD129, found none here");
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void one_that_is_gone_cannot_be_read(void **state)
@@ -345,14 +345,14 @@ static void one_that_is_gone_cannot_be_read(void **state)
     struct vendor_context context = {.root = &machine};
     struct berth_error error = BERTH_ERROR_INIT;
     struct device device = {.id = {.vendor = VENDOR_INTEL, .mig = DEVICE_NO_MIG}};
-    struct found wanted = {.device = &device, .key = (char[]){IGPU}};
-    struct sight sight = {0};
+    struct device_finding wanted = {.device = &device, .key = (char[]){IGPU}};
+    struct findings findings = {0};
 
     (void)state;
-    assert_fails(intel_table.read(&context, &wanted, &sight, &error), BERTH_ERROR_NOT_FOUND, &error,
-                 "wanted the device's directory " IGPU ", found none");
-    assert_int_equal(sight.found.count, 0);
-    sight_finish(&sight);
+    assert_fails(intel_table.read(&context, &wanted, &findings, &error), BERTH_ERROR_NOT_FOUND,
+                 &error, "wanted the device's directory " IGPU ", found none");
+    assert_int_equal(findings.found.count, 0);
+    findings_finish(&findings);
 }
 
 static void failed_allocations_are_said(void **state)

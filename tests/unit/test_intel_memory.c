@@ -96,13 +96,13 @@ static const struct {
 static struct intel_memory ask_i915(struct puppet puppet)
 {
     puppet.request = I915_REQUEST_QUERY;
-    return intel_memory_ask("i915", &(struct intel_driver){control, &puppet});
+    return intel_memory_query("i915", &(struct intel_driver){control, &puppet});
 }
 
 static struct intel_memory ask_xe(struct puppet puppet)
 {
     puppet.request = XE_REQUEST_QUERY;
-    return intel_memory_ask("xe", &(struct intel_driver){control, &puppet});
+    return intel_memory_query("xe", &(struct intel_driver){control, &puppet});
 }
 
 static void check_nothing(struct intel_memory memory)
@@ -230,8 +230,8 @@ static void a_driver_that_fails_tells_nothing(void **state)
     failing_allocator_start(1);
     check_nothing(ask_xe(puppet));
     assert_true(failing_allocator_stop());
-    check_nothing(intel_memory_ask("nouveau", &(struct intel_driver){control, &puppet}));
-    check_nothing(intel_memory_ask(NULL, &(struct intel_driver){control, &puppet}));
+    check_nothing(intel_memory_query("nouveau", &(struct intel_driver){control, &puppet}));
+    check_nothing(intel_memory_query(NULL, &(struct intel_driver){control, &puppet}));
 }
 
 /* A device file that is there, and is no GPU's. */

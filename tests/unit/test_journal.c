@@ -33,7 +33,7 @@ static struct journal_record decoded(const char *bytes, size_t length)
 
     free(copy);
     assert_string_equal(error.message, "");
-    assert_int_equal(code, JOURNAL_WHOLE);
+    assert_int_equal(code, JOURNAL_COMPLETE);
     assert_int_equal(used, length);
     return record;
 }
@@ -217,7 +217,7 @@ static void records_follow_one_another(void **state)
         size_t used;
 
         assert_int_equal(journal_decode(bytes.bytes + at, bytes.length - at, &record, &used, NULL),
-                         JOURNAL_WHOLE);
+                         JOURNAL_COMPLETE);
         assert_int_equal(record.event.type, type);
         journal_record_finish(&record);
         at += used;
@@ -236,7 +236,7 @@ static void check_torn(const struct engine_event *event)
         size_t used = 4711;
         char *copy = exact_copy(bytes.bytes, length);
 
-        assert_int_equal(journal_decode(copy, length, &record, &used, &error), JOURNAL_MORE);
+        assert_int_equal(journal_decode(copy, length, &record, &used, &error), JOURNAL_INCOMPLETE);
         assert_int_equal(record.event.lease, 4711);
         assert_int_equal(used, 4711);
         assert_string_equal(error.message, "");
@@ -248,7 +248,7 @@ static void check_torn(const struct engine_event *event)
 static void a_torn_record_wants_more(void **state)
 {
     (void)state;
-    assert_int_equal(journal_decode(NULL, 0, NULL, NULL, NULL), JOURNAL_MORE);
+    assert_int_equal(journal_decode(NULL, 0, NULL, NULL, NULL), JOURNAL_INCOMPLETE);
     for (enum event_type type = EVENT_REQUEST; type < EVENT_TYPES; type++) {
         struct sample sample;
 
@@ -327,11 +327,11 @@ static int decode_full(void *context)
     int code = journal_decode(bytes->bytes, bytes->length, &record, &used, &error);
 
     assert_int_equal(error.code, code < 0 ? code : 0);
-    if (code == JOURNAL_WHOLE)
+    if (code == JOURNAL_COMPLETE)
         journal_record_finish(&record);
     else
         assert_true(record.event.lease == 4711 && used == 4711);
-    return code == JOURNAL_WHOLE ? 0 : code;
+    return code == JOURNAL_COMPLETE ? 0 : code;
 }
 
 static void no_memory_leaves_nothing(void **state)

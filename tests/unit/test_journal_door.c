@@ -19,14 +19,14 @@ static struct text door_record(unsigned type, const struct whole *whole)
 {
     struct text bytes = {0};
 
-    assert_int_equal(journal_encode_door(type, -5, &whole_table, whole, &bytes), 0);
+    assert_int_equal(journal_encode_custom(type, -5, &whole_table, whole, &bytes), 0);
     return bytes;
 }
 
 static void records_of_the_door_come_back(void **state)
 {
     (void)state;
-    for (unsigned type = JOURNAL_DOOR_TYPES; type <= UINT8_MAX; type++) {
+    for (unsigned type = JOURNAL_CUSTOM_TYPES; type <= UINT8_MAX; type++) {
         struct whole whole = full_whole();
         struct text bytes = door_record(type, &whole);
         struct journal_record record = {0};
@@ -35,11 +35,11 @@ static void records_of_the_door_come_back(void **state)
         tagged_finish(&whole_table, &whole);
         whole = (struct whole){0};
         assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
-                         JOURNAL_WHOLE);
+                         JOURNAL_COMPLETE);
         assert_int_equal(used, bytes.length);
         assert_true(record.unknown && record.event.type == type && record.event.time == -5);
         assert_ptr_equal(record.fields + record.fields_length, bytes.bytes + bytes.length);
-        assert_int_equal(journal_decode_door(&record, &whole_table, &whole, NULL), 0);
+        assert_int_equal(journal_decode_custom(&record, &whole_table, &whole, NULL), 0);
         check_full(&whole);
         tagged_finish(&whole_table, &whole);
         journal_record_finish(&record);
@@ -62,14 +62,14 @@ static void records_of_the_door_stand_among_others(void **state)
     assert_int_equal(door, JOURNAL_HEADER_SIZE + JOURNAL_TIME_SIZE + TAGGED_FIELD_SIZE + 9);
     assert_int_equal(journal_encode(&event, &bytes), 0);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
-                     JOURNAL_WHOLE);
+                     JOURNAL_COMPLETE);
     assert_int_equal(used, door);
     whole = (struct whole){0};
-    assert_int_equal(journal_decode_door(&record, &whole_table, &whole, NULL), 0);
+    assert_int_equal(journal_decode_custom(&record, &whole_table, &whole, NULL), 0);
     assert_true(whole.preset == 7 && device_id_equals(whole.id, id_of("amd1")));
     tagged_finish(&whole_table, &whole);
     assert_int_equal(journal_decode(bytes.bytes + door, bytes.length - door, &record, &used, NULL),
-                     JOURNAL_WHOLE);
+                     JOURNAL_COMPLETE);
     assert_true(event_equals(&record.event, &event) && record.fields == NULL);
     journal_record_finish(&record);
     text_finish(&bytes);
@@ -85,16 +85,17 @@ static void records_of_the_door_are_checked(void **state)
 
     (void)state;
     for (size_t length = 0; length < bytes.length; length++)
-        assert_int_equal(journal_decode(bytes.bytes, length, &record, &used, NULL), JOURNAL_MORE);
+        assert_int_equal(journal_decode(bytes.bytes, length, &record, &used, NULL),
+                         JOURNAL_INCOMPLETE);
     bytes.bytes[bytes.length - 1] ^= 1;
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
                      BERTH_ERROR_SYNTAX);
     bytes.bytes[bytes.length - 1] ^= 1;
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
-                     JOURNAL_WHOLE);
+                     JOURNAL_COMPLETE);
     record.fields_length--;
     whole = (struct whole){0};
-    assert_fails(journal_decode_door(&record, &whole_table, &whole, &error), BERTH_ERROR_SYNTAX,
+    assert_fails(journal_decode_custom(&record, &whole_table, &whole, &error), BERTH_ERROR_SYNTAX,
                  &error, "journal: wanted a value of at most 8 bytes, found 9 at byte 10");
     assert_string_equal(whole.text, "text");
     tagged_finish(&whole_table, &whole);
@@ -116,17 +117,17 @@ static void records_of_the_door_have_limits(void **state)
     assert_non_null(long_one);
     memset(long_one, 'a', length + 1);
     long_one[length + 1] = '\0';
-    assert_int_equal(journal_encode_door(128, 0, &whole_table, &whole, &bytes),
+    assert_int_equal(journal_encode_custom(128, 0, &whole_table, &whole, &bytes),
                      BERTH_ERROR_INVALID);
     assert_int_equal(bytes.length, 0);
     long_one[length] = '\0';
-    assert_int_equal(journal_encode_door(128, 0, &whole_table, &whole, &bytes), 0);
+    assert_int_equal(journal_encode_custom(128, 0, &whole_table, &whole, &bytes), 0);
     assert_int_equal(bytes.length, JOURNAL_HEADER_SIZE + JOURNAL_LENGTH_MAX);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
-                     JOURNAL_WHOLE);
+                     JOURNAL_COMPLETE);
     text_clear(&bytes);
     whole.middle = 1001;
-    assert_int_equal(journal_encode_door(128, 0, &whole_table, &whole, &bytes),
+    assert_int_equal(journal_encode_custom(128, 0, &whole_table, &whole, &bytes),
                      BERTH_ERROR_INVALID);
     free(long_one);
     text_finish(&bytes);
@@ -135,7 +136,7 @@ static void records_of_the_door_have_limits(void **state)
 static int encode_door(void *context)
 {
     struct text bytes = {0};
-    int code = journal_encode_door(128, 0, &whole_table, context, &bytes);
+    int code = journal_encode_custom(128, 0, &whole_table, context, &bytes);
 
     assert_false(text_failed(&bytes));
     assert_true(code == 0 || bytes.length == 0);
@@ -147,7 +148,7 @@ static int decode_door(void *context)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct whole whole = {0};
-    int code = journal_decode_door(context, &whole_table, &whole, &error);
+    int code = journal_decode_custom(context, &whole_table, &whole, &error);
 
     assert_int_equal(error.code, code);
     tagged_finish(&whole_table, &whole);
@@ -164,7 +165,7 @@ static void no_memory_leaves_nothing_of_the_door(void **state)
     (void)state;
     assert_in_range(failing_allocator_try_all(encode_door, &whole), 1, 10);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, NULL),
-                     JOURNAL_WHOLE);
+                     JOURNAL_COMPLETE);
     assert_int_equal(failing_allocator_try_all(decode_door, &record), 14);
     tagged_finish(&whole_table, &whole);
     text_finish(&bytes);

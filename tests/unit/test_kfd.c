@@ -7,7 +7,7 @@
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"
 
-static struct patient *patient;
+static struct abandonable_reads *reads;
 
 static void properties_are_read_by_name(void **state)
 {
@@ -87,7 +87,7 @@ static void nodes_are_in_order_of_their_numbers(void **state)
     machine_value(KFD_NODES "/4294967296", "properties", "simd_count 1");
     machine_value(KFD_NODES, "7", "a file");
     machine_directory(KFD_NODES "/8");
-    assert_int_equal(kfd_list(&machine, patient, &nodes, NULL), 0);
+    assert_int_equal(kfd_list(&machine, reads, &nodes, NULL), 0);
     assert_int_equal(nodes.count, COUNT(wanted));
     for (size_t i = 0; i < nodes.count; i++)
         assert_int_equal(nodes.items[i].number, wanted[i]);
@@ -99,7 +99,7 @@ static void a_machine_without_kfd_has_no_nodes(void **state)
     struct kfd_node_list nodes = {0};
 
     (void)state;
-    assert_int_equal(kfd_list(&machine, patient, &nodes, NULL), 0);
+    assert_int_equal(kfd_list(&machine, reads, &nodes, NULL), 0);
     assert_int_equal(nodes.count, 0);
 }
 
@@ -258,16 +258,16 @@ static void a_gpu_is_where_its_cpus_are(void **state)
 
 static void a_file_that_fills_the_page_ends_with_its_last_whole_line(void **state)
 {
-    char content[ROOT_VALUE_SIZE + 64];
+    char content[SYSROOT_VALUE_SIZE + 64];
     struct kfd_node node;
     int length;
 
     (void)state;
     length = snprintf(content, sizeof(content), "simd_count 4\n");
     memset(content + length, 'x', sizeof(content) - (size_t)length);
-    content[ROOT_VALUE_SIZE - 20] = '\n';
+    content[SYSROOT_VALUE_SIZE - 20] = '\n';
     /* The number goes on beyond what is read. */
-    memcpy(content + ROOT_VALUE_SIZE - 19, "location_id 1280123456789", 25);
+    memcpy(content + SYSROOT_VALUE_SIZE - 19, "location_id 1280123456789", 25);
     machine_bytes(KFD_NODES "/3/properties", content, sizeof(content));
     assert_int_equal(kfd_read_node(&machine, 3, &node), 0);
     assert_int_equal(node.simd_count.value, 4);
@@ -277,7 +277,7 @@ static void a_file_that_fills_the_page_ends_with_its_last_whole_line(void **stat
 static int list_once(void *context)
 {
     struct kfd_node_list nodes = {0};
-    int code = kfd_list(&machine, patient, &nodes, NULL);
+    int code = kfd_list(&machine, reads, &nodes, NULL);
 
     (void)context;
     vector_finish(&nodes);
@@ -313,9 +313,9 @@ int main(void)
 
     int failed;
 
-    if (patient_create(&patient, NULL) < 0)
+    if (abandonable_reads_create(&reads, NULL) < 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
     return failed;
 }

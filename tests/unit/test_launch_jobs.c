@@ -17,10 +17,10 @@
  * each turn, and exits with their code. */
 static _Noreturn void supervise_alone(const char *part, int copies)
 {
-    struct supervisor *supervisor;
+    struct launch_supervisor *supervisor;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (supervisor_create(&supervisor, NULL) < 0)
+    if (launch_supervisor_create(&supervisor, NULL) < 0)
         _exit(97);
     for (int i = 0; i < copies; i++) {
         const char *const words[] = {"/proc/self/exe", part, NULL};
@@ -28,14 +28,14 @@ static _Noreturn void supervise_alone(const char *part, int copies)
         if (start_words(supervisor, words, (const char *const *)environ, NULL) < 0)
             _exit(96);
     }
-    while (!supervisor_is_done(supervisor)) {
-        struct pollfd polled = {.fd = supervisor_descriptor(supervisor), .events = POLLIN};
+    while (!launch_supervisor_is_done(supervisor)) {
+        struct pollfd polled = {.fd = launch_supervisor_descriptor(supervisor), .events = POLLIN};
 
         poll(&polled, 1, -1);
-        supervisor_turn(supervisor);
+        launch_supervisor_dispatch(supervisor);
         puppet_say("turn", 0);
     }
-    _exit(supervisor_exit_code(supervisor));
+    _exit(launch_supervisor_exit_code(supervisor));
 }
 
 static void check_ends_with(pid_t pid, int code)

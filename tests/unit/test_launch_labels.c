@@ -25,7 +25,7 @@ enum { COPIES_MAX = 12, OUTPUT = 0, ERROR = 1, PIPE_ROOM = 65536 };
 
 /* What reads, and what writes. */
 struct scene {
-    struct labels *labels;
+    struct labelled_output *labels;
     int heard[2];                /* where the output and the error come out; -1: closed */
     int spoken[2];               /* our ends of the same, as those of a process are; -1: none */
     int commands[COPIES_MAX][2]; /* the ends of the commands; -1: closed */
@@ -42,23 +42,23 @@ static void shut(int *descriptor)
 /* Begins with sinks that are open already. */
 static void begin(struct scene *scene, uint32_t copies, uint32_t numbers)
 {
-    const struct labels_facts facts = {copies, numbers, scene->spoken[OUTPUT],
-                                       scene->spoken[ERROR]};
+    const struct labelled_output_options facts = {copies, numbers, scene->spoken[OUTPUT],
+                                                  scene->spoken[ERROR]};
     struct berth_error error = BERTH_ERROR_INIT;
 
-    assert_int_equal(labels_create(&facts, &scene->labels, &error), 0);
+    assert_int_equal(labelled_output_create(&facts, &scene->labels, &error), 0);
     for (uint32_t i = 0; i < COPIES_MAX; i++)
         scene->commands[i][OUTPUT] = scene->commands[i][ERROR] = -1;
     for (uint32_t i = 0; i < copies; i++) {
         struct launch_copy copy = {0};
 
-        assert_int_equal(labels_begin(scene->labels, i, &copy, &error), 0);
+        assert_int_equal(labelled_output_open_pipes(scene->labels, i, &copy, &error), 0);
         assert_true(copy.output == 0 || copy.output > STDERR_FILENO);
         if (copy.output > 0)
             scene->commands[i][OUTPUT] = fcntl(copy.output, F_DUPFD_CLOEXEC, 0);
         if (copy.error > 0)
             scene->commands[i][ERROR] = fcntl(copy.error, F_DUPFD_CLOEXEC, 0);
-        labels_began(scene->labels);
+        labelled_output_close_child_ends(scene->labels);
     }
 }
 
@@ -93,15 +93,15 @@ static void speak(struct scene *scene, uint32_t copy, int stream, const char *wo
 /* Lets the labels do all that they can do now. Returns how many turns that took. */
 static size_t turn(struct scene *scene)
 {
-    struct pollfd *polls = calloc(labels_poll_max(scene->labels), sizeof(*polls));
+    struct pollfd *polls = calloc(labelled_output_poll_max(scene->labels), sizeof(*polls));
     size_t turns = 0;
     size_t count;
 
     assert_non_null(polls);
-    count = labels_ask(scene->labels, polls);
+    count = labelled_output_fill_poll(scene->labels, polls);
     while (poll(polls, count, 0) > 0) {
-        labels_turn(scene->labels, polls);
-        count = labels_ask(scene->labels, polls);
+        labelled_output_process(scene->labels, polls);
+        count = labelled_output_fill_poll(scene->labels, polls);
         assert_true(++turns < 100000);
     }
     free(polls);
@@ -138,7 +138,7 @@ static void scene_close(struct scene *scene)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    assert_int_equal(labels_finish(scene->labels, &error), 0);
+    assert_int_equal(labelled_output_finish(scene->labels, &error), 0);
     assert_string_equal(error.message, "");
     for (size_t i = 0; i < COPIES_MAX; i++) {
         shut(&scene->commands[i][OUTPUT]);
@@ -198,7 +198,7 @@ static void only_whole_lines_appear(void **state)
     shut(&scene.commands[1][OUTPUT]);
     check_heard(&scene, "1: ano\n", "");
     speak(&scene, 0, OUTPUT, "end");
-    labels_collect(scene.labels, false);
+    labelled_output_drain_pipes(scene.labels, false);
     check_heard(&scene, "0: end\n", "");
     scene_close(&scene);
 }
@@ -236,7 +236,7 @@ static void check_long_line(size_t length)
     turn(&scene);
     hear(&scene);
     do {
-        size_t size = length < LABELS_LINE_MAX ? length : LABELS_LINE_MAX;
+        size_t size = length < LABELLED_LINE_MAX ? length : LABELLED_LINE_MAX;
 
         text_append(&wanted, "0: ");
         text_append_repeated(&wanted, 'x', size);
@@ -256,11 +256,11 @@ static void long_lines_are_broken(void **state)
 {
     (void)state;
     check_long_line(0);
-    check_long_line(LABELS_LINE_MAX - 1);
-    check_long_line(LABELS_LINE_MAX);
-    check_long_line(LABELS_LINE_MAX + 1);
-    check_long_line(3 * LABELS_LINE_MAX);
-    check_long_line(3 * LABELS_LINE_MAX + 7);
+    check_long_line(LABELLED_LINE_MAX - 1);
+    check_long_line(LABELLED_LINE_MAX);
+    check_long_line(LABELLED_LINE_MAX + 1);
+    check_long_line(3 * LABELLED_LINE_MAX);
+    check_long_line(3 * LABELLED_LINE_MAX + 7);
 }
 
 /* Writes until there is no room, without waiting. Returns how much there was. */
@@ -325,7 +325,7 @@ static void a_slow_reader_gets_all_in_the_end(void **state)
         if (length > 0)
             text_append_bytes(&scene.said[OUTPUT], bytes, (size_t)length);
     }
-    labels_collect(scene.labels, false);
+    labelled_output_drain_pipes(scene.labels, false);
     for (size_t before = 0; before < scene.said[OUTPUT].length;) {
         before = scene.said[OUTPUT].length;
         turn(&scene);
@@ -455,7 +455,7 @@ static void a_full_disk_is_told(void **state)
     begin(&scene, 1, 1);
     speak(&scene, 0, OUTPUT, "lost\n");
     turn(&scene);
-    assert_fails(labels_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
+    assert_fails(labelled_output_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
                  "wanted to write labelled output: No space left on device");
     scene.labels = NULL;
     scene_close(&scene);
@@ -468,7 +468,7 @@ static void what_is_left_is_collected(void **state)
     size_t length = fill(scene.commands[0][OUTPUT]);
 
     (void)state;
-    labels_collect(scene.labels, false);
+    labelled_output_drain_pipes(scene.labels, false);
     for (int i = 0; i < 10; i++) {
         turn(&scene);
         hear(&scene);
@@ -490,8 +490,8 @@ static void a_hurry_ends(void **state)
     fill(scene.spoken[OUTPUT]);
     speak(&scene, 0, OUTPUT, "late\n");
     turn(&scene);
-    labels_collect(scene.labels, true);
-    assert_fails(labels_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
+    labelled_output_drain_pipes(scene.labels, true);
+    assert_fails(labelled_output_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
                  "wanted to write labelled output: Connection timed out");
     scene.labels = NULL;
     scene_close(&scene);

@@ -32,7 +32,7 @@ static void check_row(const struct machine *machine, const struct row *row)
 
     for (size_t i = 0; i < COUNT(row->masks) && row->masks[i] != NULL; i++)
         assert_int_equal(string_list_append(&masks, row->masks[i]), 0);
-    assert_int_equal(mask_resolve(&masks, machine, &ids, &has_mask, &error), 0);
+    assert_int_equal(inherited_masks_resolve(&masks, machine, &ids, &has_mask, &error), 0);
     assert_string_equal(error.message, "");
     vector_for_each (id, &ids)
         text_append_format(&left, "%s%s", left.length > 0 ? "," : "", device_id_format(*id).text);
@@ -333,8 +333,8 @@ static void check_within(const struct machine *host, const char *leased, const c
     facts.devices = lease.devices.items;
     facts.device_count = lease.devices.count;
     assert_int_equal(launch_environment(&facts, (char *const *)inherited, &environment, NULL), 0);
-    assert_int_equal(mask_collect(environment.items, &masks, NULL), 0);
-    assert_int_equal(mask_resolve(&masks, host, &ids, &has_mask, NULL), 0);
+    assert_int_equal(inherited_masks_collect(environment.items, &masks, NULL), 0);
+    assert_int_equal(inherited_masks_resolve(&masks, host, &ids, &has_mask, NULL), 0);
     assert_true(has_mask);
     assert_int_equal(ids.count, lease.devices.count);
     for (size_t k = 0; k < ids.count; k++)
@@ -396,12 +396,12 @@ static void masks_are_collected(void **state)
     struct string_list masks = {0};
 
     (void)state;
-    assert_int_equal(mask_collect((char *const *)environment, &masks, NULL), 0);
+    assert_int_equal(inherited_masks_collect((char *const *)environment, &masks, NULL), 0);
     assert_int_equal(masks.count, COUNT(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++)
         assert_string_equal(masks.items[i], wanted[i]);
     for (size_t i = 0; i < COUNT(wanted); i++)
-        assert_int_equal(mask_is_meaning(wanted[i]), i >= 6);
+        assert_int_equal(inherited_masks_is_setting(wanted[i]), i >= 6);
     string_list_finish(&masks);
 }
 
@@ -412,10 +412,10 @@ static int attempt(void *context)
     struct string_list masks = {0};
     struct device_id_list ids = {0};
     bool has_mask;
-    int code = mask_collect((char *const *)environment, &masks, NULL);
+    int code = inherited_masks_collect((char *const *)environment, &masks, NULL);
 
     if (code == 0)
-        code = mask_resolve(&masks, context, &ids, &has_mask, NULL);
+        code = inherited_masks_resolve(&masks, context, &ids, &has_mask, NULL);
     vector_finish(&ids);
     string_list_finish(&masks);
     return code;

@@ -113,7 +113,7 @@ static void runs_do_not_meet(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(ports); i++) {
         ports[i] = choose(0);
-        assert_true(ports[i].number >= MASTER_PORT_BY_DEFAULT);
+        assert_true(ports[i].number >= MASTER_PORT_DEFAULT);
         assert_true(ports[i].has_name);
         assert_false(ports[i].is_taken);
         for (size_t j = 0; j < i; j++)
@@ -125,7 +125,7 @@ static void runs_do_not_meet(void **state)
 
 static void a_listener_on_the_default_port_is_left_alone(void **state)
 {
-    int holder = hold(AF_INET, MASTER_PORT_BY_DEFAULT);
+    int holder = hold(AF_INET, MASTER_PORT_DEFAULT);
     struct master_port port;
 
     (void)state;
@@ -133,7 +133,7 @@ static void a_listener_on_the_default_port_is_left_alone(void **state)
     if (holder >= 0)
         listen(holder, 1);
     port = choose(0);
-    assert_int_not_equal(port.number, MASTER_PORT_BY_DEFAULT);
+    assert_int_not_equal(port.number, MASTER_PORT_DEFAULT);
     master_port_finish(&port);
     close(holder);
 }
@@ -145,10 +145,10 @@ static void with_all_neighbours_taken_any_port_will_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(ports); i++)
-        ports[i] = choose((uint16_t)(MASTER_PORT_BY_DEFAULT + i));
+        ports[i] = choose((uint16_t)(MASTER_PORT_DEFAULT + i));
     port = choose(0);
-    assert_true(port.number < MASTER_PORT_BY_DEFAULT ||
-                port.number >= MASTER_PORT_BY_DEFAULT + NEIGHBOURS);
+    assert_true(port.number < MASTER_PORT_DEFAULT ||
+                port.number >= MASTER_PORT_DEFAULT + NEIGHBOURS);
     assert_true(port.has_name);
     master_port_finish(&port);
     for (size_t i = 0; i < COUNT(ports); i++)

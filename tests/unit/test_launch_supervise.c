@@ -19,13 +19,13 @@ static void check_code(const char *part, const char *argument, int code)
     struct stage stage = stage_open();
 
     stage_supervise(&stage);
-    assert_true(supervisor_is_done(stage.supervisor));
-    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
+    assert_true(launch_supervisor_is_done(stage.supervisor));
+    assert_true(launch_supervisor_next_time(stage.supervisor) == INT64_MAX);
     start(stage.supervisor, part, argument);
-    assert_false(supervisor_is_done(stage.supervisor));
+    assert_false(launch_supervisor_is_done(stage.supervisor));
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), code);
-    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), code);
+    assert_true(launch_supervisor_next_time(stage.supervisor) == INT64_MAX);
     stage_close(&stage);
 }
 
@@ -49,9 +49,9 @@ static void check_not_started(const char *command, int code, const char *message
     stage_supervise(&stage);
     assert_fails(start_words(stage.supervisor, words, environment, &error), code, &error, message);
     assert_int_equal(start_words(stage.supervisor, words, environment, NULL), code);
-    assert_true(supervisor_is_done(stage.supervisor));
-    supervisor_turn(stage.supervisor);
-    assert_true(supervisor_is_done(stage.supervisor));
+    assert_true(launch_supervisor_is_done(stage.supervisor));
+    launch_supervisor_dispatch(stage.supervisor);
+    assert_true(launch_supervisor_is_done(stage.supervisor));
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -86,7 +86,7 @@ static void the_commands_own_path_counts(void **state)
     stage_supervise(&stage);
     assert_int_equal(start_words(stage.supervisor, words, environment, NULL), 0);
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), 23);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), 23);
     stage_close(&stage);
 }
 
@@ -106,7 +106,7 @@ static void no_process_to_be_had(void **state)
     assert_int_equal(start_words(stage.supervisor, words, words, &error), BERTH_ERROR_LIMIT);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_string_equal(error.message, "wanted a pipe to run a command: Too many open files");
-    assert_true(supervisor_is_done(stage.supervisor));
+    assert_true(launch_supervisor_is_done(stage.supervisor));
     stage_close(&stage);
 }
 
@@ -129,7 +129,7 @@ static void signals_are_passed_on(void **state)
     }
     kill(getpid(), SIGTERM);
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -145,7 +145,7 @@ static void check_told_signals(void)
     until_silent(&stage);
     assert_string_equal(text_string(&stage.said),
                         "ignored 1\nblocked 12\nignored 17\nblocked 40\n");
-    assert_int_equal(supervisor_exit_code(stage.supervisor), 0);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), 0);
     stage_close(&stage);
 }
 
@@ -188,7 +188,7 @@ static void the_first_failure_ends_the_rest(void **state)
     start(stage.supervisor, "exit", "0");
     start(stage.supervisor, "exit", "5");
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), 5);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), 5);
     assert_int_equal(start_words(stage.supervisor, NULL, NULL, NULL), BERTH_ERROR_CANCELLED);
     check_silent(&stage);
     stage_close(&stage);
@@ -201,14 +201,14 @@ static void force_comes_after_the_grace(void **state)
 
     (void)state;
     stage_supervise(&stage);
-    supervisor_set_grace(stage.supervisor, DURATION_SECOND / 20);
+    launch_supervisor_set_grace(stage.supervisor, DURATION_SECOND / 20);
     start(stage.supervisor, "wait-stubbornly", NULL);
     until_said(&stage, "waits", 1);
     started = now();
     start(stage.supervisor, "exit", "6");
     until_done(&stage);
     assert_true(now() - started >= DURATION_SECOND / 20);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), 6);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), 6);
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -225,13 +225,13 @@ static void stopping_for_good(void **state)
     start(stage.supervisor, "leave", NULL);
     until_said(&stage, "waits", 2);
     until_said(&stage, "left", 2);
-    supervisor_stop(stage.supervisor, far);
-    assert_true(supervisor_next_time(stage.supervisor) == far);
-    supervisor_stop(stage.supervisor, far + 1);
-    assert_true(supervisor_next_time(stage.supervisor) == far);
-    supervisor_stop(stage.supervisor, now());
+    launch_supervisor_stop(stage.supervisor, far);
+    assert_true(launch_supervisor_next_time(stage.supervisor) == far);
+    launch_supervisor_stop(stage.supervisor, far + 1);
+    assert_true(launch_supervisor_next_time(stage.supervisor) == far);
+    launch_supervisor_stop(stage.supervisor, now());
     until_done(&stage);
-    assert_int_not_equal(supervisor_exit_code(stage.supervisor), 0);
+    assert_int_not_equal(launch_supervisor_exit_code(stage.supervisor), 0);
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -250,7 +250,7 @@ static void a_stopped_command_is_ended_too(void **state)
     kill((pid_t)number_said(&stage, "waits "), SIGSTOP);
     kill(getpid(), SIGUSR1);
     until_said(&stage, "signal 10\n", 1);
-    supervisor_stop(stage.supervisor, now() + 1000 * DURATION_SECOND);
+    launch_supervisor_stop(stage.supervisor, now() + 1000 * DURATION_SECOND);
     until_done(&stage);
     check_silent(&stage);
     stage_close(&stage);
@@ -261,10 +261,10 @@ static void check_left_behind(const char *part, int64_t grace)
     struct stage stage = stage_open();
 
     stage_supervise(&stage);
-    supervisor_set_grace(stage.supervisor, grace);
+    launch_supervisor_set_grace(stage.supervisor, grace);
     start(stage.supervisor, part, NULL);
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), 0);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), 0);
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -284,18 +284,18 @@ static void a_later_copy_is_not_cleared_away(void **state)
 
     (void)state;
     stage_supervise(&stage);
-    supervisor_set_grace(stage.supervisor, 1000 * DURATION_SECOND);
+    launch_supervisor_set_grace(stage.supervisor, 1000 * DURATION_SECOND);
     start(stage.supervisor, "leave-stubborn", NULL);
-    while (supervisor_next_time(stage.supervisor) == INT64_MAX)
+    while (launch_supervisor_next_time(stage.supervisor) == INT64_MAX)
         stage_turn(&stage, deadline);
     start(stage.supervisor, "hear", NULL);
-    assert_true(supervisor_next_time(stage.supervisor) == INT64_MAX);
-    supervisor_set_grace(stage.supervisor, 0);
+    assert_true(launch_supervisor_next_time(stage.supervisor) == INT64_MAX);
+    launch_supervisor_set_grace(stage.supervisor, 0);
     until_said(&stage, "hears", 1);
-    assert_false(supervisor_is_done(stage.supervisor));
+    assert_false(launch_supervisor_is_done(stage.supervisor));
     kill(getpid(), SIGTERM);
     until_done(&stage);
-    assert_int_equal(supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
+    assert_int_equal(launch_supervisor_exit_code(stage.supervisor), PUPPET_TERMINATED);
     check_silent(&stage);
     stage_close(&stage);
 }
@@ -314,7 +314,7 @@ static void children_from_before_are_left_alone(void **state)
     }
     stage = stage_open();
     stage_supervise(&stage);
-    supervisor_set_grace(stage.supervisor, 0);
+    launch_supervisor_set_grace(stage.supervisor, 0);
     start(stage.supervisor, "leave-stubborn", NULL);
     until_done(&stage);
     check_silent(&stage);

@@ -60,7 +60,7 @@ static void masks_are_read_as_level_zero_does(void **state)
         struct tile_mask mask = tile_mask_read(rows[i].affinity, rows[i].hierarchy);
 
         for (size_t card = 0; card < COUNT(tiles); card++) {
-            uint32_t left = tile_mask_left(&mask, places[card], tiles[card]);
+            uint32_t left = tile_mask_visible(&mask, places[card], tiles[card]);
 
             if (left != rows[i].left[card])
                 fail_msg("row %zu left %#x of card %zu", i, left, card);
@@ -75,11 +75,11 @@ static void a_card_of_the_most_tiles(void **state)
     struct text out = {0};
 
     (void)state;
-    assert_int_equal(tile_mask_left(&mask, places[0], DEVICE_TILES_MAX), 0xffff);
+    assert_int_equal(tile_mask_visible(&mask, places[0], DEVICE_TILES_MAX), 0xffff);
     tile_mask_append(&mask, last, DEVICE_TILES_MAX, 0x8001, &out);
     assert_string_equal(text_string(&out), "4294967295,4294967310");
     mask = tile_mask_read("0", NULL);
-    assert_int_equal(tile_mask_left(&mask, last, DEVICE_TILES_MAX), 0);
+    assert_int_equal(tile_mask_visible(&mask, last, DEVICE_TILES_MAX), 0);
     text_finish(&out);
 }
 

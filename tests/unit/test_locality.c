@@ -126,7 +126,7 @@ static void cpu_lists_that_are_none_are_unknown(void **state)
         "0,,1", "0x10",      "65536", "0 1 2", "0-4/2", "99999999999999999999",
     };
     static const char path[] = HOST "/0000:00:02.0";
-    char endless[3 * ROOT_VALUE_SIZE];
+    char endless[3 * SYSROOT_VALUE_SIZE];
     struct device device;
 
     (void)state;

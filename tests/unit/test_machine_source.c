@@ -71,9 +71,9 @@ static void check_hardware(const char *deadline, int64_t wanted)
 static void without_a_file_there_is_only_hardware(void **state)
 {
     (void)state;
-    check_hardware(NULL, PROBE_DEADLINE);
+    check_hardware(NULL, PROBE_DEADLINE_DEFAULT);
     assert_int_equal(setenv("BERTH_INVENTORY", "", 1), 0);
-    check_hardware(NULL, PROBE_DEADLINE);
+    check_hardware(NULL, PROBE_DEADLINE_DEFAULT);
 }
 
 static void the_option_goes_before_the_environment(void **state)
@@ -91,7 +91,7 @@ static void the_deadline_has_an_option_a_variable_and_a_default(void **state)
 {
     (void)state;
     assert_int_equal(setenv("BERTH_PROBE_DEADLINE", "", 1), 0);
-    check_hardware(NULL, PROBE_DEADLINE);
+    check_hardware(NULL, PROBE_DEADLINE_DEFAULT);
     assert_int_equal(setenv("BERTH_PROBE_DEADLINE", "500ms", 1), 0);
     check_hardware(NULL, DURATION_SECOND / 2);
     check_hardware("1m", DURATION_MINUTE);

@@ -56,7 +56,7 @@ static void nvml_is_started_once(void **state)
 static void the_place_comes_from_sysfs_and_files_from_dev(void **state)
 {
     struct nvidia_world *world = *state;
-    const struct found *found;
+    const struct device_finding *found;
 
     world_says(WORLD_TWO);
     world_gpu("0000:47:00.0", "active");
@@ -280,7 +280,7 @@ static void one_card_of_eight_is_out_of_reach(void **state)
 static void one_that_comes_back_is_where_nvml_says(void **state)
 {
     struct nvidia_world *world = *state;
-    struct sight sight = {0};
+    struct findings findings = {0};
 
     world_says("gpu\n name A\n pci 0000:01:00.0\n call nvmlDeviceGetHandleByIndex_v2 return 999\n"
                "gpu\n name B\n pci 0000:02:00.0\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
@@ -291,11 +291,11 @@ static void one_that_comes_back_is_where_nvml_says(void **state)
     assert_false(world->listed.found.items[1].device->pci.known);
     world_says("gpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n");
     assert_int_equal(
-        nvidia_table.read(&world->context, &world->listed.found.items[1], &sight, NULL), 0);
-    assert_string_equal(pci_format(sight.found.items[0].device->pci).text, "0000:02:00.0");
-    assert_string_equal(sight.found.items[0].path, "/sys/devices/pci0000:00/0000:02:00.0");
-    assert_number(sight.found.items[0].device->numa, 1);
-    sight_finish(&sight);
+        nvidia_table.read(&world->context, &world->listed.found.items[1], &findings, NULL), 0);
+    assert_string_equal(pci_format(findings.found.items[0].device->pci).text, "0000:02:00.0");
+    assert_string_equal(findings.found.items[0].path, "/sys/devices/pci0000:00/0000:02:00.0");
+    assert_number(findings.found.items[0].device->numa, 1);
+    findings_finish(&findings);
 }
 
 /* That the first GPU is sick for this reason when the double says this of it. */
@@ -371,21 +371,22 @@ static void the_machine_changes_while_it_is_looked_at(void **state)
 static void a_device_is_found_again_by_its_address(void **state)
 {
     struct nvidia_world *world = *state;
-    struct sight sight = {0};
+    struct findings findings = {0};
     struct berth_error error = BERTH_ERROR_INIT;
 
     world_says("gpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n");
     assert_int_equal(world_list(world), 0);
     world_says("gpu\n name B\n pci 0000:02:00.0\n");
-    assert_fails(nvidia_table.read(&world->context, &world->listed.found.items[0], &sight, &error),
-                 BERTH_ERROR_IO, &error, "wanted the GPU pci 0000:01:00.0: Not Found (NVML 6)");
-    sight_finish(&sight);
-    sight = (struct sight){0};
+    assert_fails(
+        nvidia_table.read(&world->context, &world->listed.found.items[0], &findings, &error),
+        BERTH_ERROR_IO, &error, "wanted the GPU pci 0000:01:00.0: Not Found (NVML 6)");
+    findings_finish(&findings);
+    findings = (struct findings){0};
     assert_int_equal(
-        nvidia_table.read(&world->context, &world->listed.found.items[1], &sight, &error), 0);
-    assert_string_equal(sight.found.items[0].device->name, "B");
-    assert_int_equal(sight.found.items[0].device->id.index, 1);
-    sight_finish(&sight);
+        nvidia_table.read(&world->context, &world->listed.found.items[1], &findings, &error), 0);
+    assert_string_equal(findings.found.items[0].device->name, "B");
+    assert_int_equal(findings.found.items[0].device->id.index, 1);
+    findings_finish(&findings);
 }
 
 static void an_old_library_tells_as_much(void **state)
@@ -414,23 +415,23 @@ static void without_memory_it_fails_cleanly(void **state)
     world_gpu("0000:47:00.0", "active");
     world_gpu("10007:0f:00.0", "active");
     for (unsigned long n = 1; was_refused; n++) {
-        struct sight listed = {0};
+        struct findings listed = {0};
         int code;
 
         failing_allocator_start(n);
         code = nvidia_table.list(&world->context, &listed, NULL);
         for (size_t i = 0; i < listed.found.count && code == 0; i++) {
-            struct sight sight = {0};
+            struct findings findings = {0};
 
-            code = nvidia_table.read(&world->context, &listed.found.items[i], &sight, NULL);
-            sight_finish(&sight);
+            code = nvidia_table.read(&world->context, &listed.found.items[i], &findings, NULL);
+            findings_finish(&findings);
         }
         if (code == 0)
             code = nvidia_table.links(&world->context, &listed.found, &listed, NULL);
         nvidia_table.close(&world->context);
         was_refused = failing_allocator_stop();
         assert_true(code == 0 || (was_refused && code == BERTH_ERROR_MEMORY));
-        sight_finish(&listed);
+        findings_finish(&listed);
     }
 }
 

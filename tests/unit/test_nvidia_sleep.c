@@ -24,7 +24,7 @@
 static void all_asleep_and_nvml_is_not_even_loaded(void **state)
 {
     struct nvidia_world *world = *state;
-    const struct found *found;
+    const struct device_finding *found;
 
     world_says("gpu\n name Must not be asked\n pci 0000:01:00.0\n");
     world_gpu("0000:01:00.0", "suspended");
@@ -97,7 +97,7 @@ static void a_gpu_that_may_sleep_is_let_go(void **state)
 static void one_that_fell_asleep_after_it_was_listed_is_left_so(void **state)
 {
     struct nvidia_world *world = *state;
-    struct sight sight = {0};
+    struct findings findings = {0};
 
     world_says("gpu\n name A\n pci 0000:01:00.0\n");
     world_gpu("0000:01:00.0", "active");
@@ -105,10 +105,10 @@ static void one_that_fell_asleep_after_it_was_listed_is_left_so(void **state)
     assert_false(world->listed.found.items[0].device->asleep);
     world_gpu("0000:01:00.0", "suspended");
     assert_int_equal(
-        nvidia_table.read(&world->context, &world->listed.found.items[0], &sight, NULL), 0);
-    assert_true(sight.found.items[0].device->asleep);
+        nvidia_table.read(&world->context, &world->listed.found.items[0], &findings, NULL), 0);
+    assert_true(findings.found.items[0].device->asleep);
     assert_int_equal(world_logged("nvmlDeviceGetName 0"), 0);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void an_index_is_given_once(void **state)
@@ -225,13 +225,14 @@ static void nvml_says_why_it_does_not_start(void **state)
 /* Starts a look in a child. */
 static pid_t look_in_child(struct nvidia_world *world)
 {
-    struct sight sight = {0};
+    struct findings findings = {0};
     pid_t child = fork();
 
     assert_true(child >= 0);
     if (child == 0)
-        _exit(nvidia_table.list(&world->context, &sight, NULL) == 0 &&
-                      nvidia_table.read(&world->context, &sight.found.items[0], &sight, NULL) == 0
+        _exit(nvidia_table.list(&world->context, &findings, NULL) == 0 &&
+                      nvidia_table.read(&world->context, &findings.found.items[0], &findings,
+                                        NULL) == 0
                   ? 0
                   : 1);
     return child;

@@ -32,12 +32,12 @@ static void every_status_has_its_class(void **state)
                 wanted = others[i].verdict;
             }
         }
-        if (opencl_driver.judge(status) != wanted)
-            fail_msg("%d: judged %d, wanted %d", status, opencl_driver.judge(status), wanted);
+        if (opencl_driver.classify(status) != wanted)
+            fail_msg("%d: judged %d, wanted %d", status, opencl_driver.classify(status), wanted);
     }
-    assert_int_equal(opencl_driver.judge(0), DRIVER_FINE);
-    assert_int_equal(opencl_driver.judge(1), DRIVER_UNSURE);
-    assert_int_equal(opencl_driver.judge(INT32_MIN), DRIVER_UNSURE);
+    assert_int_equal(opencl_driver.classify(0), DRIVER_FINE);
+    assert_int_equal(opencl_driver.classify(1), DRIVER_UNSURE);
+    assert_int_equal(opencl_driver.classify(INT32_MIN), DRIVER_UNSURE);
 }
 
 static void every_status_has_its_name(void **state)

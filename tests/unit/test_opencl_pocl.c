@@ -95,7 +95,7 @@ static struct native_device part_of(struct world *world, size_t number, size_t c
     struct berth_error error = BERTH_ERROR_INIT;
 
     opencl_need();
-    if ((world->driver == NULL && driver_need(&opencl_driver, &world->driver, &error) < 0) ||
+    if ((world->driver == NULL && context_driver_get(&opencl_driver, &world->driver, &error) < 0) ||
         opencl_driver.stand_in(world->driver, number, count, &device, &error) < 0) {
         print_message("skip: %s\n", error.message);
         skip();
@@ -295,7 +295,7 @@ static void a_mistake_leaves_the_context_good(void **state)
 
     assert_null(clCreateBuffer(context.pointer, CL_MEM_READ_WRITE, 0, NULL, &status));
     assert_string_equal(opencl_driver.name_status(world->driver, status), "CL_INVALID_BUFFER_SIZE");
-    assert_int_equal(opencl_driver.judge(status), DRIVER_FINE);
+    assert_int_equal(opencl_driver.classify(status), DRIVER_FINE);
     assert_int_equal(opencl_driver.try(world->driver, &context), CL_SUCCESS);
     assert_computes(&context);
     end(world, context);

@@ -28,7 +28,7 @@ static int take_spoon(const struct option *option, void *member, const char *val
 {
     if (strcmp(value, "fork") == 0)
         return error_set(error, BERTH_ERROR_SYNTAX, "wanted a spoon, found 'fork'");
-    return option_string(option, member, value, error);
+    return option_type_string(option, member, value, error);
 }
 
 static int take_stir(const struct option *option, void *member, const char *value,
@@ -49,7 +49,7 @@ static int take_hot(const struct option *option, void *member, const char *value
     assert_null(value);
     if (kitchen->stirs > 5)
         return error_set(error, BERTH_ERROR_RANGE, "too late");
-    return option_flag(option, &kitchen->hot, value, error);
+    return option_type_flag(option, &kitchen->hot, value, error);
 }
 
 #define KITCHEN(member) .offset = offsetof(struct kitchen, member)
@@ -60,14 +60,14 @@ static const struct option kitchen_rows[] = {
      .argument = "KIND",
      .help = "which oven",
      KITCHEN(oven),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "spoon",
      .argument = "SIZE",
      .help = "which spoon",
      KITCHEN(spoon),
-     .take = take_spoon},
-    {.name = "stir", .letter = 's', .help = "stir once more", KITCHEN(stirs), .take = take_stir},
-    {.name = "hot", .letter = 't', .help = "serve hot", .take = take_hot},
+     .parse = take_spoon},
+    {.name = "stir", .letter = 's', .help = "stir once more", KITCHEN(stirs), .parse = take_stir},
+    {.name = "hot", .letter = 't', .help = "serve hot", .parse = take_hot},
 };
 
 static const struct option cellar_rows[] = {
@@ -75,7 +75,7 @@ static const struct option cellar_rows[] = {
      .letter = 'w',
      .argument = "YEAR",
      .help = "which wine",
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 static const struct option_set kitchen_set = {"Kitchen", kitchen_rows, COUNT(kitchen_rows)};

@@ -86,22 +86,22 @@ static void count_finished(void *shared)
     finished++;
 }
 
-static const struct patient_work squares = {
+static const struct abandonable_reads_work squares = {
     .run = square,
     .finish = count_finished,
     .result_size = sizeof(uint64_t),
 };
 
-static int run(struct patient *patient, struct gate *gate, const uint64_t *pieces, size_t count,
-               uint64_t *results, bool *done)
+static int run(struct abandonable_reads *reads, struct gate *gate, const uint64_t *pieces,
+               size_t count, uint64_t *results, bool *done)
 {
     struct gate **shared = malloc(sizeof(*shared));
 
     if (shared == NULL)
         return BERTH_ERROR_MEMORY;
     *shared = gate;
-    return patient_run(patient, &squares, shared, pieces, count, 20 * MILLISECOND, results, done,
-                       NULL);
+    return abandonable_reads_run(reads, &squares, shared, pieces, count, 20 * MILLISECOND, results,
+                                 done, NULL);
 }
 
 static struct gate *fresh_gate(void)
@@ -132,17 +132,17 @@ static void all_pieces_are_done(void **state)
     struct gate *gate = fresh_gate();
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
+    struct abandonable_reads *reads;
     int before = finished;
 
     (void)state;
-    assert_int_equal(patient_create(&patient, NULL), 0);
-    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    assert_int_equal(abandonable_reads_create(&reads, NULL), 0);
+    assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), 0);
     for (size_t i = 0; i < COUNT(pieces); i++)
         assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
-    assert_int_equal(run(patient, gate, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(run(reads, gate, NULL, 0, NULL, NULL), 0);
     wait_until_finished(before + 2);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
 }
 
 static void what_hangs_costs_itself(void **state)
@@ -151,17 +151,17 @@ static void what_hangs_costs_itself(void **state)
     struct gate *gate = fresh_gate();
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
+    struct abandonable_reads *reads;
     int before = finished;
     int runs = 0;
     int64_t start;
 
     (void)state;
-    assert_int_equal(patient_create(&patient, NULL), 0);
+    assert_int_equal(abandonable_reads_create(&reads, NULL), 0);
     for (; runs < 10; runs++) {
         start = clock_now();
         memset(results, 0xff, sizeof(results));
-        assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+        assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), 0);
         for (size_t i = 0; i < COUNT(pieces); i++) {
             assert_int_equal(done[i], pieces[i] < HANGING);
             assert_int_equal(results[i], done[i] ? pieces[i] * pieces[i] : 0);
@@ -174,12 +174,12 @@ static void what_hangs_costs_itself(void **state)
     start = clock_now();
     do {
         assert_true(clock_now() - start < 20 * DURATION_SECOND);
-        assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+        assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), 0);
         runs++;
     } while (!done[0] || !done[2] || !done[4]);
     for (size_t i = 0; i < COUNT(pieces); i++)
         assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
     wait_until_finished(before + runs);
 }
 
@@ -189,19 +189,19 @@ static void what_is_back_while_it_is_looked_at_does_not_hang(void **state)
     struct gate *gate = fresh_gate();
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
+    struct abandonable_reads *reads;
     int before = finished;
 
     (void)state;
-    assert_int_equal(patient_create(&patient, NULL), 0);
+    assert_int_equal(abandonable_reads_create(&reads, NULL), 0);
     has_left = false;
     opened_by_look = gate;
-    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), 0);
     assert_null(opened_by_look);
     for (size_t i = 0; i < COUNT(pieces); i++)
         assert_true(done[i] && results[i] == pieces[i] * pieces[i]);
     wait_until_finished(before + 1);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
 }
 
 static void threads_may_outlive_it(void **state)
@@ -210,36 +210,36 @@ static void threads_may_outlive_it(void **state)
     struct gate *gate = fresh_gate();
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
+    struct abandonable_reads *reads;
     int before = finished;
 
     (void)state;
-    assert_int_equal(patient_create(&patient, NULL), 0);
-    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), 0);
+    assert_int_equal(abandonable_reads_create(&reads, NULL), 0);
+    assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), 0);
     assert_true(done[0] && !done[1]);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
     assert_int_equal(finished, before);
     open_gate(gate);
     wait_until_finished(before + 1);
-    patient_destroy(NULL);
+    abandonable_reads_destroy(NULL);
 }
 
 static void when_all_hang_it_is_an_error(void **state)
 {
     struct gate *gate = fresh_gate();
-    uint64_t pieces[PATIENT_HANGING_MAX + 1];
+    uint64_t pieces[ABANDONABLE_READS_HANGING_MAX + 1];
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
+    struct abandonable_reads *reads;
     int before = finished;
 
     (void)state;
     for (size_t i = 0; i < COUNT(pieces); i++)
         pieces[i] = HANGING + i;
-    assert_int_equal(patient_create(&patient, NULL), 0);
-    assert_int_equal(run(patient, gate, pieces, COUNT(pieces), results, done), BERTH_ERROR_IO);
+    assert_int_equal(abandonable_reads_create(&reads, NULL), 0);
+    assert_int_equal(run(reads, gate, pieces, COUNT(pieces), results, done), BERTH_ERROR_IO);
     open_gate(gate);
-    patient_destroy(patient);
+    abandonable_reads_destroy(reads);
     wait_until_finished(before + 1);
 }
 
@@ -248,12 +248,12 @@ static int run_once(void *context)
     static const uint64_t pieces[] = {1, 2};
     uint64_t results[COUNT(pieces)];
     bool done[COUNT(pieces)];
-    struct patient *patient;
-    int code = patient_create(&patient, NULL);
+    struct abandonable_reads *reads;
+    int code = abandonable_reads_create(&reads, NULL);
 
     if (code == 0) {
-        code = run(patient, context, pieces, COUNT(pieces), results, done);
-        patient_destroy(patient);
+        code = run(reads, context, pieces, COUNT(pieces), results, done);
+        abandonable_reads_destroy(reads);
     }
     return code;
 }

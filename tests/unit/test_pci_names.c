@@ -33,15 +33,15 @@ static const char sample[] = "# a comment\n"
 static void check_name(uint32_t vendor, uint32_t device, const char *wanted)
 {
     struct text content = {0};
-    struct pci_ids ids;
+    struct pci_name_table ids;
     char *name;
 
     text_append_bytes(&content, sample, sizeof(sample) - 1);
-    assert_int_equal(pci_ids_init(&ids, &content), 0);
-    name = pci_ids_name(&ids, vendor, device);
+    assert_int_equal(pci_name_table_init(&ids, &content), 0);
+    name = pci_name_table_find(&ids, vendor, device);
     assert_string_equal(name, wanted);
     free(name);
-    pci_ids_finish(&ids);
+    pci_name_table_finish(&ids);
 }
 
 static void names_are_those_on_the_box(void **state)
@@ -74,15 +74,15 @@ static void what_is_not_listed_is_told_by_number(void **state)
 static void check_hostile(const char *bytes, size_t length, const char *wanted)
 {
     struct text content = {0};
-    struct pci_ids ids;
+    struct pci_name_table ids;
     char *name;
 
     text_append_bytes(&content, bytes, length);
-    assert_int_equal(pci_ids_init(&ids, &content), 0);
-    name = pci_ids_name(&ids, 0x1002, 0x687f);
+    assert_int_equal(pci_name_table_init(&ids, &content), 0);
+    name = pci_name_table_find(&ids, 0x1002, 0x687f);
     assert_string_equal(name, wanted);
     free(name);
-    pci_ids_finish(&ids);
+    pci_name_table_finish(&ids);
 }
 
 #define HOSTILE(text, wanted) check_hostile(text, sizeof(text) - 1, wanted)

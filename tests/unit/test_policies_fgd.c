@@ -145,13 +145,13 @@ static uint64_t choose_slowly(const struct world *world, const struct policy_nod
     int64_t best_score = -1;
 
     if (demand.share == SHARE_WHOLE || demand.count == 0)
-        return policy_nodes_first(node, node->candidates, demand.count);
-    policy_nodes_for_each (device, node->candidates) {
-        int64_t score = score_if(world, node, demand, policy_nodes_bit(device));
+        return node_rating_first(node, node->candidates, demand.count);
+    node_rating_for_each (device, node->candidates) {
+        int64_t score = score_if(world, node, demand, node_rating_bit(device));
 
         if (score > best_score) {
             best_score = score;
-            best = policy_nodes_bit(device);
+            best = node_rating_bit(device);
         }
     }
     return best;

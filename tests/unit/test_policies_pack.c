@@ -149,9 +149,9 @@ static uint32_t count_numa(const struct rated_nodes *nodes, uint64_t devices)
 {
     uint64_t found = 0;
 
-    policy_nodes_for_each (device, devices)
+    node_rating_for_each (device, devices)
         found |= UINT64_C(1) << nodes->machine.devices.items[device].numa.value;
-    return policy_nodes_size(found);
+    return node_rating_size(found);
 }
 
 static uint32_t left_partly(const struct rated_nodes *nodes, struct policy_demand demand,
@@ -170,11 +170,11 @@ static uint32_t left_partly(const struct rated_nodes *nodes, struct policy_deman
 static bool is_possible(const struct rated_nodes *nodes, struct policy_demand demand,
                         uint64_t devices)
 {
-    policy_nodes_for_each (device, devices) {
+    node_rating_for_each (device, devices) {
         if (nodes->left[device] < demand.share)
             return false;
     }
-    return policy_nodes_size(devices) == demand.count;
+    return node_rating_size(devices) == demand.count;
 }
 
 static void make_node(struct rated_nodes *nodes, struct test_random *random)

@@ -107,14 +107,14 @@ static void expect_default(struct rated_nodes *nodes)
 static void check_offer(const struct policy_node *node, const struct policy_demand *demand,
                         const struct policy_offer *offer)
 {
-    uint32_t plain = policy_nodes_size(node->candidates & ~node->avoided & ~node->required);
-    uint32_t open = demand->count - policy_nodes_size(node->required);
-    uint32_t avoided = policy_nodes_size(node->avoided & node->required);
+    uint32_t plain = node_rating_size(node->candidates & ~node->avoided & ~node->required);
+    uint32_t open = demand->count - node_rating_size(node->required);
+    uint32_t avoided = node_rating_size(node->avoided & node->required);
 
     assert_int_equal(offer->chosen & ~node->candidates, 0);
     assert_int_equal(node->required & ~offer->chosen, 0);
-    assert_int_equal(policy_nodes_size(offer->chosen), demand->count);
-    assert_int_equal(policy_nodes_size(offer->chosen & node->avoided),
+    assert_int_equal(node_rating_size(offer->chosen), demand->count);
+    assert_int_equal(node_rating_size(offer->chosen & node->avoided),
                      avoided + (open > plain ? open - plain : 0));
 }
 

@@ -145,7 +145,7 @@ static uint32_t most_together(const struct rated_nodes *nodes, uint64_t devices)
     uint32_t counts[4] = {0};
     uint32_t max = 0;
 
-    policy_nodes_for_each (device, devices) {
+    node_rating_for_each (device, devices) {
         uint32_t count = ++counts[nodes->machine.devices.items[device].numa.value];
 
         max = count > max ? count : max;
@@ -176,7 +176,7 @@ static void nothing_is_more_even(void **state)
         rated_set_numa(&nodes, numa);
         if (rated_best(&nodes, &policy_spread, &demand, &chosen) == 0) {
             for (uint64_t other = 0; other < 256; other++) {
-                if ((other & ~free_ones) == 0 && policy_nodes_size(other) == demand.count)
+                if ((other & ~free_ones) == 0 && node_rating_size(other) == demand.count)
                     assert_true(most_together(&nodes, chosen) <= most_together(&nodes, other));
             }
         }

@@ -217,7 +217,7 @@ static void random_takes_any_set(void **state)
         seen[slots] = true;
     }
     for (uint64_t set = 0; set < COUNT(seen); set++)
-        assert_int_equal(seen[set], policy_nodes_size(set) == 2);
+        assert_int_equal(seen[set], node_rating_size(set) == 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rated_set_up, rated_tear_down)

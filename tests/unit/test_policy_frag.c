@@ -28,7 +28,7 @@ static void price(const int64_t *by_parts, int hundredths, int64_t min, int64_t 
 {
     int64_t prices[FRAG_PRICES + 1];
 
-    frag_find_prices(by_parts, prices);
+    frag_prices_find(by_parts, prices);
     assert_int_equal(prices[0], 0);
     assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE);
     for (int left = 1; left <= FRAG_PRICES; left++)
@@ -80,7 +80,7 @@ static void nothing_expected_has_no_price(void **state)
     int64_t prices[FRAG_PRICES + 1];
 
     (void)state;
-    frag_find_prices(by_parts, prices);
+    frag_prices_find(by_parts, prices);
     for (int left = 0; left <= FRAG_PRICES; left++)
         assert_int_equal(prices[left], 0);
 }

@@ -305,7 +305,7 @@ static void tell_link(struct world *world, size_t one, size_t other, enum link_k
     struct link link = {.between = {one, other}, .kind = kind, .lanes = lanes};
     struct link_list list = {.items = &link, .count = 1};
 
-    assert_int_equal(engine_links(world->engine, &list, NULL), 0);
+    assert_int_equal(engine_set_links(world->engine, &list, NULL), 0);
 }
 
 static void links_that_are_told_later_count(void **state)
@@ -340,7 +340,7 @@ static void a_pair_has_a_fabric_link_and_a_path(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
-    assert_int_equal(engine_links(world.engine, &list, NULL), 0);
+    assert_int_equal(engine_set_links(world.engine, &list, NULL), 0);
     known = &engine_machine(world.engine)->links;
     assert_int_equal(known->count, 3);
     assert_int_equal(known->items[0].kind, LINK_NVLINK);
@@ -367,7 +367,7 @@ static void links_of_other_slots_are_refused(void **state)
         snprintf(message, sizeof(message),
                  "wanted a link between two of 2 devices, found one between %zu and %zu",
                  pairs[i][0], pairs[i][1]);
-        assert_fails(engine_links(world.engine, &list, &error), BERTH_ERROR_INVALID, &error,
+        assert_fails(engine_set_links(world.engine, &list, &error), BERTH_ERROR_INVALID, &error,
                      message);
     }
     assert_int_equal(engine_machine(world.engine)->links.count, 0);
@@ -377,7 +377,7 @@ static void links_of_other_slots_are_refused(void **state)
 /* The report's devices are in another order than the slots. */
 static void links_of_a_report_reach_the_slots(void **state)
 {
-    const struct report_taker taker = {0};
+    const struct report_handler taker = {0};
     struct report report = {.listed = 0x1f};
     struct world world;
 
@@ -387,7 +387,7 @@ static void links_of_a_report_reach_the_slots(void **state)
     add_link(&report.machine, 0, 2, LINK_NVLINK, 4);
     add_link(&report.machine, 1, 2, LINK_SYS, 0);
     engine_pause(world.engine);
-    assert_int_equal(engine_report(world.engine, &report, &taker, NULL), 0);
+    assert_int_equal(engine_apply_report(world.engine, &report, &taker, NULL), 0);
     engine_resume(world.engine);
     check_given(&world, "gpus=2 policy=topology", false, "0,2");
     world_finish(&world);
@@ -481,7 +481,7 @@ static int tell_some(void *context)
     };
     struct link_list list = {.items = links, .count = COUNT(links)};
 
-    return engine_links(context, &list, NULL);
+    return engine_set_links(context, &list, NULL);
 }
 
 /* Requests that could not be compiled again are when there is memory. */

@@ -20,7 +20,7 @@ static int look(struct probe *probe, struct report *ret_report, struct berth_err
 {
     struct probe_request request = {.deadline = 100 * MILLISECOND};
 
-    return probe_look(probe, &request, ret_report, error);
+    return probe_query(probe, &request, ret_report, error);
 }
 
 /* A look that may take as long as a busy machine makes it. */
@@ -30,7 +30,7 @@ static void check_answers(struct probe *probe)
     struct berth_error error = BERTH_ERROR_INIT;
     struct report report;
 
-    assert_works(probe_look(probe, &request, &report, &error), &error);
+    assert_works(probe_query(probe, &request, &report, &error), &error);
     assert_int_equal(report.machine.devices.count, 1);
     assert_string_equal(report.machine.devices.items[0].name, "A");
     assert_int_equal(report.listed, 0x1f);
@@ -75,7 +75,7 @@ static void a_probe_that_hangs_is_given_up_in_time(void **state)
     began = clock_now();
     assert_fails(look(&probe, &report, &error), BERTH_ERROR_TIMED_OUT, &error,
                  "berth-probe: wanted an answer in time, found none");
-    assert_true(clock_now() - began >= 100 * MILLISECOND + PROBE_LENIENCE);
+    assert_true(clock_now() - began >= 100 * MILLISECOND + PROBE_DEADLINE_GRACE);
     assert_false(probe.is_open);
     await(!probe_runs());
     probe_says(ONE_DEVICE);
@@ -93,7 +93,7 @@ static void a_probe_that_dies_is_noticed_at_once(void **state)
     struct report report;
 
     probe_script(*state, "{\"behaviour\": \"die\"}");
-    assert_fails(probe_look(&probe, &request, &report, &error), BERTH_ERROR_IO, &error,
+    assert_fails(probe_query(&probe, &request, &report, &error), BERTH_ERROR_IO, &error,
                  "berth-probe: wanted an answer, found that it ended");
     assert_false(probe.is_open);
     await(!probe_runs());
@@ -107,7 +107,7 @@ static void garbage_is_no_answer(void **state)
     struct report report;
 
     probe_script(*state, "{\"behaviour\": \"garbage\"}");
-    assert_int_equal(probe_look(&probe, &request, &report, &error), BERTH_ERROR_SYNTAX);
+    assert_int_equal(probe_query(&probe, &request, &report, &error), BERTH_ERROR_SYNTAX);
     assert_memory_equal(error.message, "berth-probe: ", 13);
     assert_false(probe.is_open);
     await(!probe_runs());
@@ -135,7 +135,7 @@ static void answers_can_be_waited_for_by_the_caller(void **state)
 
     probe_script(*state, ONE_DEVICE);
     assert_int_equal(probe_start(&probe, NULL), 0);
-    assert_int_equal(probe_ask(&probe, &request, NULL), 0);
+    assert_int_equal(probe_send(&probe, &request, NULL), 0);
     assert_int_equal(request.number, 1);
     while (code == 0) {
         struct pollfd waiting = {.fd = probe.channel.descriptor, .events = POLLIN};
@@ -201,7 +201,7 @@ static void the_deadline_is_that_of_the_environment(void **state)
     (void)state;
     unsetenv("BERTH_PROBE_DEADLINE");
     assert_int_equal(probe_deadline(&deadline, &error), 0);
-    assert_int_equal(deadline, PROBE_DEADLINE);
+    assert_int_equal(deadline, PROBE_DEADLINE_DEFAULT);
     assert_int_equal(setenv("BERTH_PROBE_DEADLINE", "250ms", 1), 0);
     assert_int_equal(probe_deadline(&deadline, &error), 0);
     assert_int_equal(deadline, 250 * MILLISECOND);

@@ -374,7 +374,7 @@ static void rows_are_whole_and_unlike_each_other(void **state)
         assert_string_not_equal(rows[i].name, "help");
         assert_int_not_equal(rows[i].letter, 'h');
         assert_true(rows[i].help != NULL && strlen(rows[i].help) > 5);
-        assert_non_null(rows[i].take);
+        assert_non_null(rows[i].parse);
         assert_true(rows[i].choices == NULL || rows[i].argument != NULL);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(rows[i].name, rows[j].name);
@@ -414,8 +414,8 @@ static void check_choices(const struct option *row)
 
     request_options_init(&options);
     for (const struct choice *choice = row->choices; choice->name != NULL; choice++)
-        assert_int_equal(row->take(row, (char *)&options + row->offset, choice->name, &error), 0);
-    assert_true(row->take(row, (char *)&options + row->offset, "?", &error) < 0);
+        assert_int_equal(row->parse(row, (char *)&options + row->offset, choice->name, &error), 0);
+    assert_true(row->parse(row, (char *)&options + row->offset, "?", &error) < 0);
     text_append(&wanted, "wanted one of ");
     choice_list(&wanted, row->choices, ", ");
     text_append(&wanted, ", found '?'");

@@ -8,36 +8,36 @@
 
 static void the_machine_itself_has_no_prefix(void **state)
 {
-    struct root root;
+    struct sysroot root;
 
     (void)state;
     unsetenv("BERTH_SYSROOT");
-    assert_int_equal(root_init(&root, NULL), 0);
+    assert_int_equal(sysroot_init(&root, NULL), 0);
     assert_string_equal(root.prefix, "");
     assert_false(root.recorded);
-    assert_true(root_has(&root, "/proc/self"));
-    root_finish(&root);
+    assert_true(sysroot_has(&root, "/proc/self"));
+    sysroot_finish(&root);
 
     setenv("BERTH_SYSROOT", "", 1);
-    assert_int_equal(root_init(&root, NULL), 0);
+    assert_int_equal(sysroot_init(&root, NULL), 0);
     assert_false(root.recorded);
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 static void a_recorded_machine_is_below_its_directory(void **state)
 {
     const char *directory = *state;
     char *real = realpath(directory, NULL);
-    struct root root;
+    struct sysroot root;
     char *given;
 
     assert_string_equal(machine.prefix, real);
     assert_true(machine.recorded);
     assert_true(asprintf(&given, "%s///", directory) > 0);
     setenv("BERTH_SYSROOT", given, 1);
-    assert_int_equal(root_init(&root, NULL), 0);
+    assert_int_equal(sysroot_init(&root, NULL), 0);
     assert_string_equal(root.prefix, real);
-    root_finish(&root);
+    sysroot_finish(&root);
     free(given);
     free(real);
 }
@@ -45,42 +45,42 @@ static void a_recorded_machine_is_below_its_directory(void **state)
 static void a_root_that_is_not_there_is_empty(void **state)
 {
     struct string_list names = {0};
-    struct root_value value;
-    struct root root;
+    struct sysroot_value value;
+    struct sysroot root;
 
     (void)state;
     setenv("BERTH_SYSROOT", "/nowhere/at/all/", 1);
-    assert_int_equal(root_init(&root, NULL), 0);
+    assert_int_equal(sysroot_init(&root, NULL), 0);
     assert_string_equal(root.prefix, "/nowhere/at/all");
     assert_true(root.recorded);
-    assert_false(root_has(&root, "/"));
-    assert_int_equal(root_read(&root, &value, "/proc/stat"), -ENOENT);
-    assert_int_equal(root_list(&root, &names, "/"), -ENOENT);
-    root_finish(&root);
+    assert_false(sysroot_has(&root, "/"));
+    assert_int_equal(sysroot_read(&root, &value, "/proc/stat"), -ENOENT);
+    assert_int_equal(sysroot_list(&root, &names, "/"), -ENOENT);
+    sysroot_finish(&root);
 }
 
 static void the_root_directory_may_be_recorded(void **state)
 {
-    struct root root;
+    struct sysroot root;
     char *path;
 
     (void)state;
     setenv("BERTH_SYSROOT", "/", 1);
-    assert_int_equal(root_init(&root, NULL), 0);
+    assert_int_equal(sysroot_init(&root, NULL), 0);
     assert_true(root.recorded);
     assert_string_equal(root.prefix, "");
-    path = root_resolve(&root, "/proc");
+    path = sysroot_resolve(&root, "/proc");
     assert_string_equal(path, "/proc");
     free(path);
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 static void check_value(const char *bytes, size_t length, const char *wanted, size_t wanted_length)
 {
-    struct root_value value;
+    struct sysroot_value value;
 
     machine_bytes("/value", bytes, length);
-    assert_int_equal(root_read(&machine, &value, "/%s", "value"), 0);
+    assert_int_equal(sysroot_read(&machine, &value, "/%s", "value"), 0);
     assert_int_equal(value.length, wanted_length);
     assert_memory_equal(value.text, wanted, wanted_length + 1);
 }
@@ -98,35 +98,35 @@ static void values_lose_what_is_blank_at_their_end(void **state)
 
 static void long_values_are_cut(void **state)
 {
-    char bytes[3 * ROOT_VALUE_SIZE];
-    struct root_value value;
+    char bytes[3 * SYSROOT_VALUE_SIZE];
+    struct sysroot_value value;
 
     (void)state;
     memset(bytes, 'x', sizeof(bytes));
     machine_bytes("/value", bytes, sizeof(bytes));
-    assert_int_equal(root_read(&machine, &value, "/value"), 0);
-    assert_int_equal(value.length, ROOT_VALUE_SIZE - 1);
-    assert_int_equal(strlen(value.text), ROOT_VALUE_SIZE - 1);
+    assert_int_equal(sysroot_read(&machine, &value, "/value"), 0);
+    assert_int_equal(value.length, SYSROOT_VALUE_SIZE - 1);
+    assert_int_equal(strlen(value.text), SYSROOT_VALUE_SIZE - 1);
 }
 
 static void what_cannot_be_read_says_why(void **state)
 {
     char name[8192];
-    struct root_value value;
+    struct sysroot_value value;
 
     (void)state;
     memset(name, 'n', sizeof(name));
     name[sizeof(name) - 1] = '\0';
     machine_directory("/directory");
-    assert_int_equal(root_read(&machine, &value, "/none"), -ENOENT);
+    assert_int_equal(sysroot_read(&machine, &value, "/none"), -ENOENT);
     assert_string_equal(value.text, "");
-    assert_int_equal(root_read(&machine, &value, "/directory"), -EISDIR);
-    assert_int_equal(root_read(&machine, &value, "/%s", name), -ENAMETOOLONG);
+    assert_int_equal(sysroot_read(&machine, &value, "/directory"), -EISDIR);
+    assert_int_equal(sysroot_read(&machine, &value, "/%s", name), -ENAMETOOLONG);
     assert_int_equal(value.length, 0);
-    assert_false(root_has(&machine, "/%s", name));
-    assert_null(root_resolve(&machine, "/%s", name));
-    assert_null(root_link_name(&machine, "/%s", name));
-    assert_false(root_number(&machine, "/%s", name).known);
+    assert_false(sysroot_has(&machine, "/%s", name));
+    assert_null(sysroot_resolve(&machine, "/%s", name));
+    assert_null(sysroot_link_name(&machine, "/%s", name));
+    assert_false(sysroot_number(&machine, "/%s", name).known);
 }
 
 static void long_files_are_read_up_to_a_bound(void **state)
@@ -136,14 +136,14 @@ static void long_files_are_read_up_to_a_bound(void **state)
     (void)state;
     machine_file("/long", "0123456789");
     text_append(&text, "before ");
-    assert_int_equal(root_read_long(&machine, 4, &text, "/long"), 0);
+    assert_int_equal(sysroot_read_text(&machine, 4, &text, "/long"), 0);
     assert_string_equal(text_string(&text), "before 0123");
-    assert_int_equal(root_read_long(&machine, 100, &text, "/long"), 0);
+    assert_int_equal(sysroot_read_text(&machine, 100, &text, "/long"), 0);
     assert_string_equal(text_string(&text), "before 01230123456789");
-    assert_int_equal(root_read_long(&machine, 100, &text, "/none"), -ENOENT);
+    assert_int_equal(sysroot_read_text(&machine, 100, &text, "/none"), -ENOENT);
     assert_string_equal(text_string(&text), "before 01230123456789");
     failing_allocator_start(1);
-    assert_int_equal(root_read_long(&machine, 1000000, &text, "/long"), -ENOMEM);
+    assert_int_equal(sysroot_read_text(&machine, 1000000, &text, "/long"), -ENOMEM);
     assert_true(failing_allocator_stop());
     text_finish(&text);
 }
@@ -187,7 +187,7 @@ static void numbers_are_digits_and_nothing_else(void **state)
         struct optional_number number;
 
         machine_file("/number", cases[i].content);
-        number = root_number(&machine, "/number");
+        number = sysroot_number(&machine, "/number");
         assert_int_equal(number.known, cases[i].known);
         if (cases[i].known)
             assert_int_equal(number.value, cases[i].value);
@@ -196,21 +196,21 @@ static void numbers_are_digits_and_nothing_else(void **state)
                   "1\0"
                   "2",
                   3);
-    assert_false(root_number(&machine, "/number").known);
-    assert_false(root_number(&machine, "/none").known);
-    assert_false(root_number(&machine, "/").known);
+    assert_false(sysroot_number(&machine, "/number").known);
+    assert_false(sysroot_number(&machine, "/none").known);
+    assert_false(sysroot_number(&machine, "/").known);
 }
 
 static void hexadecimal_numbers_need_no_prefix_and_take_none(void **state)
 {
     (void)state;
     machine_file("/number", "0213f5b6a2f6ab5c\n");
-    assert_true(root_hexadecimal(&machine, "/number").known);
-    assert_int_equal(root_hexadecimal(&machine, "/number").value, 0x0213f5b6a2f6ab5c);
+    assert_true(sysroot_hexadecimal(&machine, "/number").known);
+    assert_int_equal(sysroot_hexadecimal(&machine, "/number").value, 0x0213f5b6a2f6ab5c);
     machine_file("/number", "0x12\n");
-    assert_false(root_hexadecimal(&machine, "/number").known);
+    assert_false(sysroot_hexadecimal(&machine, "/number").known);
     machine_file("/number", "12g\n");
-    assert_false(root_hexadecimal(&machine, "/number").known);
+    assert_false(sysroot_hexadecimal(&machine, "/number").known);
 }
 
 static void signed_numbers_may_be_negative(void **state)
@@ -219,19 +219,19 @@ static void signed_numbers_may_be_negative(void **state)
 
     (void)state;
     machine_file("/number", "-1\n");
-    assert_true(root_signed(&machine, &number, "/number"));
+    assert_true(sysroot_signed(&machine, &number, "/number"));
     assert_int_equal(number, -1);
     machine_file("/number", "9223372036854775807");
-    assert_true(root_signed(&machine, &number, "/number"));
+    assert_true(sysroot_signed(&machine, &number, "/number"));
     assert_int_equal(number, INT64_MAX);
     machine_file("/number", "9223372036854775808");
-    assert_false(root_signed(&machine, &number, "/number"));
+    assert_false(sysroot_signed(&machine, &number, "/number"));
     machine_file("/number", "--1");
-    assert_false(root_signed(&machine, &number, "/number"));
+    assert_false(sysroot_signed(&machine, &number, "/number"));
     machine_file("/number", "-");
-    assert_false(root_signed(&machine, &number, "/number"));
+    assert_false(sysroot_signed(&machine, &number, "/number"));
     machine_file("/number", "-0x1");
-    assert_false(root_signed(&machine, &number, "/number"));
+    assert_false(sysroot_signed(&machine, &number, "/number"));
     assert_int_equal(number, INT64_MAX);
 }
 
@@ -245,13 +245,13 @@ static void names_come_in_the_order_of_their_numbers(void **state)
     machine_directory("/list/.hidden");
     machine_file("/list/version", "");
     assert_int_equal(string_list_append(&names, "zzz"), 0);
-    assert_int_equal(root_list(&machine, &names, "/%s", "list"), 0);
+    assert_int_equal(sysroot_list(&machine, &names, "/%s", "list"), 0);
     assert_int_equal(names.count, 4);
     assert_string_equal(names.items[0], "zzz");
     assert_string_equal(names.items[1], "card2");
     assert_string_equal(names.items[2], "card10");
     assert_string_equal(names.items[3], "version");
-    assert_int_equal(root_list(&machine, &names, "/list/version"), -ENOTDIR);
+    assert_int_equal(sysroot_list(&machine, &names, "/list/version"), -ENOTDIR);
     string_list_finish(&names);
 }
 
@@ -264,17 +264,17 @@ static void links_have_names_even_where_they_lead_nowhere(void **state)
     machine_link("/device/slashes", "/sys/bus/pci/drivers/xe///");
     machine_file("/device/file", "amdgpu");
     assert_int_equal(symlink("bare", "device/bare"), 0);
-    name = root_link_name(&machine, "/device/driver");
+    name = sysroot_link_name(&machine, "/device/driver");
     assert_string_equal(name, "amdgpu");
     free(name);
-    name = root_link_name(&machine, "/device/slashes");
+    name = sysroot_link_name(&machine, "/device/slashes");
     assert_string_equal(name, "xe");
     free(name);
-    name = root_link_name(&machine, "/device/bare");
+    name = sysroot_link_name(&machine, "/device/bare");
     assert_string_equal(name, "bare");
     free(name);
-    assert_null(root_link_name(&machine, "/device/file"));
-    assert_null(root_link_name(&machine, "/device/none"));
+    assert_null(sysroot_link_name(&machine, "/device/file"));
+    assert_null(sysroot_link_name(&machine, "/device/none"));
 }
 
 static void paths_resolve_to_the_machines_own(void **state)
@@ -284,10 +284,10 @@ static void paths_resolve_to_the_machines_own(void **state)
     (void)state;
     machine_directory("/sys/devices/pci0000:00/0000:00:02.0");
     machine_link("/sys/class/drm/card0", "/sys/devices/pci0000:00/0000:00:02.0");
-    path = root_resolve(&machine, "/sys/class/drm/card%d", 0);
+    path = sysroot_resolve(&machine, "/sys/class/drm/card%d", 0);
     assert_string_equal(path, "/sys/devices/pci0000:00/0000:00:02.0");
     free(path);
-    assert_null(root_resolve(&machine, "/sys/class/drm/card1"));
+    assert_null(sysroot_resolve(&machine, "/sys/class/drm/card1"));
 }
 
 static void links_out_of_the_machine_lead_nowhere(void **state)
@@ -297,16 +297,16 @@ static void links_out_of_the_machine_lead_nowhere(void **state)
     assert_int_equal(symlink("/proc", "absolute"), 0);
     assert_int_equal(symlink("../../../../../../../../proc", "upward"), 0);
     assert_int_equal(symlink("loop", "loop"), 0);
-    assert_null(root_resolve(&machine, "/absolute"));
-    assert_null(root_resolve(&machine, "/upward"));
-    assert_null(root_resolve(&machine, "/loop"));
-    assert_null(root_resolve(&machine, "/..")); /* its own parent */
+    assert_null(sysroot_resolve(&machine, "/absolute"));
+    assert_null(sysroot_resolve(&machine, "/upward"));
+    assert_null(sysroot_resolve(&machine, "/loop"));
+    assert_null(sysroot_resolve(&machine, "/..")); /* its own parent */
 
     /* A neighbour whose name begins with the root's. */
     assert_true(asprintf(&sibling, "%s-neighbour", (const char *)*state) > 0);
     assert_int_equal(mkdir(sibling, 0755), 0);
     assert_int_equal(symlink(sibling, "sideways"), 0);
-    assert_null(root_resolve(&machine, "/sideways"));
+    assert_null(sysroot_resolve(&machine, "/sideways"));
     assert_int_equal(rmdir(sibling), 0);
     free(sibling);
 }
@@ -315,10 +315,10 @@ static void looking_opens_nothing(void **state)
 {
     (void)state;
     assert_int_equal(mkfifo("fifo", 0600), 0); /* opening it would wait */
-    assert_true(root_has(&machine, "/fifo"));
-    assert_false(root_has(&machine, "/none"));
+    assert_true(sysroot_has(&machine, "/fifo"));
+    assert_false(sysroot_has(&machine, "/none"));
     assert_int_equal(symlink("none", "dangling"), 0);
-    assert_false(root_has(&machine, "/dangling"));
+    assert_false(sysroot_has(&machine, "/dangling"));
 }
 
 #define MACHINE_TEST(function) \

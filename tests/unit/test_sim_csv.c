@@ -12,60 +12,60 @@
 
 enum { NAME, GPUS, MODEL };
 
-static const struct csv_column columns[] = {
+static const struct trace_csv_column columns[] = {
     [NAME] = {.name = "name"},
     [GPUS] = {.name = "gpus"},
     [MODEL] = {.name = "model", .optional = true},
 };
 
-static int parse_bytes(const char *bytes, size_t length, struct csv *ret_csv,
+static int parse_bytes(const char *bytes, size_t length, struct trace_csv *ret_csv,
                        struct berth_error *error)
 {
-    return csv_parse("trace.csv", bytes, length, columns, COUNT(columns), ret_csv, error);
+    return trace_csv_parse("trace.csv", bytes, length, columns, COUNT(columns), ret_csv, error);
 }
 
-static int parse(const char *content, struct csv *ret_csv, struct berth_error *error)
+static int parse(const char *content, struct trace_csv *ret_csv, struct berth_error *error)
 {
     return parse_bytes(content, strlen(content), ret_csv, error);
 }
 
 /* Opens content that is good, as far as its header. */
-static struct csv opened(const char *content)
+static struct trace_csv opened(const char *content)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct csv csv;
+    struct trace_csv csv;
 
     assert_int_equal(parse(content, &csv, &error), 0);
     return csv;
 }
 
-static void check_row(struct csv *csv, const char *name, uint64_t gpus, const char *model)
+static void check_row(struct trace_csv *csv, const char *name, uint64_t gpus, const char *model)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t found = UINT64_MAX;
 
-    assert_int_equal(csv_next(csv, &error), 1);
-    assert_string_equal(csv_text(csv, NAME), name);
-    assert_int_equal(csv_number(csv, GPUS, 0, 64, &found, &error), 0);
+    assert_int_equal(trace_csv_next(csv, &error), 1);
+    assert_string_equal(trace_csv_text(csv, NAME), name);
+    assert_int_equal(trace_csv_number(csv, GPUS, 0, 64, &found, &error), 0);
     assert_int_equal(found, gpus);
     if (model == NULL)
-        assert_null(csv_text(csv, MODEL));
+        assert_null(trace_csv_text(csv, MODEL));
     else
-        assert_string_equal(csv_text(csv, MODEL), model);
+        assert_string_equal(trace_csv_text(csv, MODEL), model);
 }
 
-static void check_end(struct csv *csv)
+static void check_end(struct trace_csv *csv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    assert_int_equal(csv_next(csv, &error), 0);
-    assert_int_equal(csv_next(csv, &error), 0);
-    csv_finish(csv);
+    assert_int_equal(trace_csv_next(csv, &error), 0);
+    assert_int_equal(trace_csv_next(csv, &error), 0);
+    trace_csv_finish(csv);
 }
 
 static void columns_go_by_name(void **state)
 {
-    struct csv csv = opened("gpus,colour,model,name\n2,red,V100,a\n4,,,b");
+    struct trace_csv csv = opened("gpus,colour,model,name\n2,red,V100,a\n4,,,b");
 
     (void)state;
     check_row(&csv, "a", 2, "V100");
@@ -76,7 +76,7 @@ static void columns_go_by_name(void **state)
 
 static void optional_columns_may_be_missing(void **state)
 {
-    struct csv csv = opened("name,gpus\na,1\n");
+    struct trace_csv csv = opened("name,gpus\na,1\n");
 
     (void)state;
     check_row(&csv, "a", 1, NULL);
@@ -85,7 +85,7 @@ static void optional_columns_may_be_missing(void **state)
 
 static void other_systems_write_lines_too(void **state)
 {
-    struct csv csv = opened("\xef\xbb\xbfname,gpus\r\na,1\r\n\r\nb,2\r\n");
+    struct trace_csv csv = opened("\xef\xbb\xbfname,gpus\r\na,1\r\n\r\nb,2\r\n");
 
     (void)state;
     check_row(&csv, "a", 1, NULL);
@@ -96,7 +96,7 @@ static void other_systems_write_lines_too(void **state)
 
 static void a_file_may_end_in_blank_lines(void **state)
 {
-    struct csv csv = opened("\nname,gpus\n\na,1\n\n\r\n\r");
+    struct trace_csv csv = opened("\nname,gpus\n\na,1\n\n\r\n\r");
 
     (void)state;
     check_row(&csv, "a", 1, NULL);
@@ -105,10 +105,10 @@ static void a_file_may_end_in_blank_lines(void **state)
 
 static void quoted_fields_may_hold_anything(void **state)
 {
-    struct csv csv = opened("\"name\",gpus,\"model\"\r\n"
-                            "\"a,b\",\"3\",\"say \"\"so\"\"\"\r\n"
-                            "\"two\nlines\",4,\"\"\n"
-                            "plain \"quotes\",5,\"last\"");
+    struct trace_csv csv = opened("\"name\",gpus,\"model\"\r\n"
+                                  "\"a,b\",\"3\",\"say \"\"so\"\"\"\r\n"
+                                  "\"two\nlines\",4,\"\"\n"
+                                  "plain \"quotes\",5,\"last\"");
 
     (void)state;
     check_row(&csv, "a,b", 3, "say \"so\"");
@@ -121,17 +121,17 @@ static void quoted_fields_may_hold_anything(void **state)
 
 static void decimals_are_exact(void **state)
 {
-    struct csv csv = opened("name,gpus\na,66.25\nb,0.001\n");
+    struct trace_csv csv = opened("name,gpus\na,66.25\nb,0.001\n");
     uint64_t value = 0;
 
     (void)state;
-    assert_int_equal(csv_next(&csv, NULL), 1);
-    assert_int_equal(csv_decimal(&csv, GPUS, 3, 100000, &value, NULL), 0);
+    assert_int_equal(trace_csv_next(&csv, NULL), 1);
+    assert_int_equal(trace_csv_decimal(&csv, GPUS, 3, 100000, &value, NULL), 0);
     assert_int_equal(value, 66250);
-    assert_int_equal(csv_next(&csv, NULL), 1);
-    assert_int_equal(csv_decimal(&csv, GPUS, 3, 100000, &value, NULL), 0);
+    assert_int_equal(trace_csv_next(&csv, NULL), 1);
+    assert_int_equal(trace_csv_decimal(&csv, GPUS, 3, 100000, &value, NULL), 0);
     assert_int_equal(value, 1);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
 }
 
 static void bad_headers_are_refused(void **state)
@@ -153,7 +153,7 @@ static void bad_headers_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct berth_error error = BERTH_ERROR_INIT;
-        struct csv csv;
+        struct trace_csv csv;
 
         assert_int_equal(parse(cases[i].content, &csv, &error), BERTH_ERROR_INVALID);
         assert_string_equal(error.message, cases[i].message);
@@ -189,19 +189,19 @@ static void bad_rows_are_refused(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
         struct text content = {0};
         uint64_t gpus = 7;
-        struct csv csv;
+        struct trace_csv csv;
         int code;
 
         text_append(&content, "name,gpus\n");
         text_append(&content, cases[i].content);
         csv = opened(content.bytes);
-        code = csv_next(&csv, &error);
+        code = trace_csv_next(&csv, &error);
         if (code == 1)
-            code = csv_number(&csv, GPUS, 0, 64, &gpus, &error);
+            code = trace_csv_number(&csv, GPUS, 0, 64, &gpus, &error);
         assert_int_equal(code, BERTH_ERROR_INVALID);
         assert_string_equal(error.message, cases[i].message);
         assert_int_equal(gpus, 7);
-        csv_finish(&csv);
+        trace_csv_finish(&csv);
         text_finish(&content);
     }
 }
@@ -210,7 +210,7 @@ static void zero_bytes_are_refused(void **state)
 {
     static const char content[] = "name,gpus\na,1\nb\0c,2\n";
     struct berth_error error = BERTH_ERROR_INIT;
-    struct csv csv;
+    struct trace_csv csv;
 
     (void)state;
     assert_int_equal(parse_bytes(content, sizeof(content) - 1, &csv, &error), BERTH_ERROR_INVALID);
@@ -221,7 +221,7 @@ static void check_long(const char *begin, size_t length, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct text content = {0};
-    struct csv csv;
+    struct trace_csv csv;
     int code;
 
     text_append(&content, "name,gpus\n");
@@ -229,11 +229,11 @@ static void check_long(const char *begin, size_t length, const char *message)
     text_append_repeated(&content, 'x', length - strlen(begin) - 2);
     text_append(&content, *begin == '"' ? "\",1\nb,2\n" : ",1\nb,2\n");
     csv = opened(content.bytes);
-    code = csv_next(&csv, &error);
+    code = trace_csv_next(&csv, &error);
     assert_int_equal(code, message == NULL ? 1 : BERTH_ERROR_INVALID);
     if (message != NULL)
         assert_string_equal(error.message, message);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
     text_finish(&content);
 }
 
@@ -242,23 +242,23 @@ static void long_rows_are_refused(void **state)
     static const char message[] = "trace.csv:2: wanted a row of at most 64 KiB, found a longer one";
 
     (void)state;
-    check_long("", CSV_ROW_MAX, NULL);
-    check_long("", CSV_ROW_MAX + 1, message);
-    check_long("", 2 * CSV_ROW_MAX, message);
-    check_long("\"", 2 * CSV_ROW_MAX, message);
+    check_long("", TRACE_CSV_ROW_MAX, NULL);
+    check_long("", TRACE_CSV_ROW_MAX + 1, message);
+    check_long("", 2 * TRACE_CSV_ROW_MAX, message);
+    check_long("\"", 2 * TRACE_CSV_ROW_MAX, message);
 }
 
 static void many_columns_are_refused(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct text content = {0};
-    struct csv csv;
+    struct trace_csv csv;
 
     (void)state;
     text_append(&content, "name,gpus");
-    text_append_repeated(&content, ',', CSV_COLUMNS_MAX - 2);
+    text_append_repeated(&content, ',', TRACE_CSV_COLUMNS_MAX - 2);
     csv = opened(content.bytes);
-    csv_finish(&csv);
+    trace_csv_finish(&csv);
     text_append_char(&content, ',');
     assert_int_equal(parse(content.bytes, &csv, &error), BERTH_ERROR_INVALID);
     assert_string_equal(error.message, "trace.csv:1: wanted at most 256 columns, found 257");
@@ -268,14 +268,14 @@ static void many_columns_are_refused(void **state)
 static void files_are_read(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct csv csv;
+    struct trace_csv csv;
 
     (void)state;
-    assert_int_equal(csv_open("no/such/file", columns, COUNT(columns), &csv, &error),
+    assert_int_equal(trace_csv_open("no/such/file", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "no/such/file: No such file or directory");
     assert_null(csv.fields);
-    assert_int_equal(csv_open("/dev/null", columns, COUNT(columns), &csv, &error),
+    assert_int_equal(trace_csv_open("/dev/null", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
                         "/dev/null:1: wanted a line with the names of the columns, found none");
@@ -291,20 +291,20 @@ static void any_bytes_end(void **state)
     for (unsigned long step = test_steps(20000); step > 0; step--) {
         struct berth_error error = BERTH_ERROR_INIT;
         struct text content = {0};
-        struct csv csv;
+        struct trace_csv csv;
         int code;
 
         text_append(&content, "name,gpus\n");
         for (size_t i = test_random_below(&random, 40); i > 0; i--)
             text_append_char(&content, pieces[test_random_below(&random, sizeof(pieces) - 1)]);
         csv = opened(content.bytes);
-        while ((code = csv_next(&csv, &error)) > 0) {
-            assert_non_null(csv_text(&csv, NAME));
-            assert_true(strlen(csv_text(&csv, GPUS)) < content.length);
+        while ((code = trace_csv_next(&csv, &error)) > 0) {
+            assert_non_null(trace_csv_text(&csv, NAME));
+            assert_true(strlen(trace_csv_text(&csv, GPUS)) < content.length);
         }
         if (code < 0)
             assert_memory_equal(error.message, "trace.csv:", 10);
-        csv_finish(&csv);
+        trace_csv_finish(&csv);
         text_finish(&content);
     }
 }

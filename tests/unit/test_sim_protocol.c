@@ -47,20 +47,21 @@ static void draws_are_even(void **state)
     assert_int_equal(sim_random_below(&random, 1), 0);
 }
 
-static uint64_t demand_of(const struct trace *trace, const struct arrivals *arrivals, size_t count)
+static uint64_t demand_of(const struct pod_trace *trace, const struct arrivals *arrivals,
+                          size_t count)
 {
     uint64_t demand = 0;
 
     for (size_t i = 0; i < count; i++)
-        demand += trace_demand(&trace->kinds.items[arrivals->items[i]]);
+        demand += pod_trace_demand(&trace->kinds.items[arrivals->items[i]]);
     return demand;
 }
 
 /* A hundred pods of different kinds, a part each. */
-static struct trace hundred_pods(void)
+static struct pod_trace hundred_pods(void)
 {
     struct text rows = {0};
-    struct trace trace;
+    struct pod_trace trace;
 
     for (unsigned i = 1; i <= 100; i++)
         text_append_format(&rows, "p,1,1,1,%u,\n", i);
@@ -71,7 +72,7 @@ static struct trace hundred_pods(void)
 
 static void every_pod_arrives_before_any_comes_again(void **state)
 {
-    struct trace trace = hundred_pods();
+    struct pod_trace trace = hundred_pods();
     struct arrivals arrivals;
     bool seen[100] = {false};
     bool moved = false;
@@ -88,12 +89,12 @@ static void every_pod_arrives_before_any_comes_again(void **state)
     assert_true(demand_of(&trace, &arrivals, arrivals.count) >= 12000);
     assert_true(demand_of(&trace, &arrivals, arrivals.count - 1) < 12000);
     arrivals_finish(&arrivals);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 static void arrivals_end_with_the_demand(void **state)
 {
-    struct trace trace = hundred_pods();
+    struct pod_trace trace = hundred_pods();
     struct arrivals arrivals;
 
     (void)state;
@@ -102,12 +103,12 @@ static void arrivals_end_with_the_demand(void **state)
     assert_true(demand_of(&trace, &arrivals, arrivals.count) >= 2000);
     assert_true(demand_of(&trace, &arrivals, arrivals.count - 1) < 2000);
     arrivals_finish(&arrivals);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 static void arrivals_go_by_the_seed(void **state)
 {
-    struct trace trace = hundred_pods();
+    struct pod_trace trace = hundred_pods();
     struct arrivals one;
     struct arrivals again;
     struct arrivals other;
@@ -127,15 +128,15 @@ static void arrivals_go_by_the_seed(void **state)
     arrivals_finish(&one);
     arrivals_finish(&again);
     arrivals_finish(&other);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 /* 20 pods: 95 % are 19. Kinds that differ in memory alone are one. */
 static void usual_kinds_cover_nineteen_of_twenty(void **state)
 {
     struct text rows = {0};
-    struct typical typical;
-    struct trace trace;
+    struct typical_pods typical;
+    struct pod_trace trace;
 
     (void)state;
     for (unsigned i = 0; i < 10; i++)
@@ -144,7 +145,7 @@ static void usual_kinds_cover_nineteen_of_twenty(void **state)
         text_append(&rows, "q,500,1,0,0,\n");
     text_append(&rows, "r,7,1,1,500,T4\ns,9,1,1,500,T4\n");
     trace = trace_of("a,1,1,4,\n", text_string(&rows), 1);
-    assert_int_equal(typical_find(&trace, &typical, NULL), 0);
+    assert_int_equal(typical_pods_find(&trace, &typical, NULL), 0);
     assert_int_equal(typical.count, 3);
     assert_int_equal(typical.pods, 19);
     assert_int_equal(typical.items[0].pods, 10);
@@ -154,15 +155,15 @@ static void usual_kinds_cover_nineteen_of_twenty(void **state)
     assert_int_equal(typical.items[1].gpus, 0);
     /* Of equally frequent ones the larger. */
     assert_int_equal(typical.items[2].cpus, 9);
-    typical_finish(&typical);
-    trace_finish(&trace);
+    typical_pods_finish(&typical);
+    pod_trace_finish(&trace);
     text_finish(&rows);
 }
 
 /* An engine of a trace, and its fragmentation. */
 struct measured {
-    struct trace trace;
-    struct typical typical;
+    struct pod_trace trace;
+    struct typical_pods typical;
     struct engine *engine;
     struct fragmentation fragmentation;
 };
@@ -172,8 +173,8 @@ static void set_up(struct measured *measured, const char *nodes, const char *pod
     struct machine machine;
 
     measured->trace = trace_of(nodes, pods, 1);
-    assert_int_equal(typical_find(&measured->trace, &measured->typical, NULL), 0);
-    assert_int_equal(trace_machine(&measured->trace, NULL, &machine, NULL), 0);
+    assert_int_equal(typical_pods_find(&measured->trace, &measured->typical, NULL), 0);
+    assert_int_equal(pod_trace_build_machine(&measured->trace, NULL, &machine, NULL), 0);
     assert_int_equal(engine_create(&machine, NULL, &measured->engine, NULL), 0);
     assert_int_equal(
         fragmentation_init(measured->engine, &measured->typical, &measured->fragmentation, NULL),
@@ -184,8 +185,8 @@ static void tear_down(struct measured *measured)
 {
     fragmentation_finish(&measured->fragmentation);
     engine_destroy(measured->engine);
-    typical_finish(&measured->typical);
-    trace_finish(&measured->trace);
+    typical_pods_finish(&measured->typical);
+    pod_trace_finish(&measured->trace);
 }
 
 static void check_measure(struct measured *measured, double wanted)
@@ -205,12 +206,12 @@ static void take_part(struct measured *measured, uint32_t part, uint64_t cpus)
     uint64_t lease;
     uint32_t host;
 
-    assert_int_equal(trace_request(&kind, &request, NULL), 0);
+    assert_int_equal(pod_trace_build_request(&kind, &request, NULL), 0);
     assert_int_equal(
         engine_request_open(measured->engine, &request, &(struct party){0}, NULL, &opened, NULL),
         0);
     assert_int_equal(engine_try(measured->engine, opened, &lease, NULL), CLAIM_GRANTED);
-    assert_true(engine_lease(measured->engine, lease, &view));
+    assert_true(engine_get_lease(measured->engine, lease, &view));
     host = engine_machine(measured->engine)->devices.items[view.slots[0]].host;
     fragmentation_changed(&measured->fragmentation, host, cpus);
     engine_request_close(measured->engine, opened);
@@ -257,7 +258,8 @@ static void fragmentation_of_pods_with_several_gpus(void **state)
     tear_down(&measured);
 }
 
-static struct place_settings settings_of(const struct trace *trace, const struct typical *typical)
+static struct place_settings settings_of(const struct pod_trace *trace,
+                                         const struct typical_pods *typical)
 {
     return (struct place_settings){
         .trace = trace,
@@ -278,77 +280,77 @@ static void count_progress(void *context, size_t done, size_t of)
 
 static void a_replay_by_hand(void **state)
 {
-    struct trace trace = trace_of("a,8000,9,2,\n", "p,1000,1,1,1000,\n", 1);
+    struct pod_trace trace = trace_of("a,8000,9,2,\n", "p,1000,1,1,1000,\n", 1);
     struct place_settings settings;
-    struct typical typical;
+    struct typical_pods typical;
     struct place_run run;
     size_t told = 0;
     int64_t value = 7;
 
     (void)state;
-    assert_int_equal(typical_find(&trace, &typical, NULL), 0);
+    assert_int_equal(typical_pods_find(&trace, &typical, NULL), 0);
     settings = settings_of(&trace, &typical);
     settings.progress = count_progress;
     settings.context = &told;
-    assert_int_equal(place_run(&settings, &run, NULL), 0);
+    assert_int_equal(place_replay_run(&settings, &run, NULL), 0);
     assert_int_equal(told, 1);
     assert_int_equal(run.decisions, 3);
     assert_int_equal(run.failed, 1);
-    assert_true(place_allocated(&run, 50, &value) && value == 500000);
-    assert_true(place_allocated(&run, 100, &value) && value == 1000000);
-    assert_true(place_allocated(&run, 150, &value) && value == 1000000);
-    assert_true(place_fragmented(&run, 100, &value) && value == 0);
+    assert_true(place_replay_allocated(&run, 50, &value) && value == 500000);
+    assert_true(place_replay_allocated(&run, 100, &value) && value == 1000000);
+    assert_true(place_replay_allocated(&run, 150, &value) && value == 1000000);
+    assert_true(place_replay_fragmented(&run, 100, &value) && value == 0);
     value = 7;
-    assert_false(place_allocated(&run, 60, &value));
+    assert_false(place_replay_allocated(&run, 60, &value));
     assert_int_equal(value, 7);
     assert_true(run.decision_p50 <= run.decision_p99 && run.decision_p99 <= run.decision_max);
     assert_true(run.took >= run.decision_max);
-    typical_finish(&typical);
-    trace_finish(&trace);
+    typical_pods_finish(&typical);
+    pod_trace_finish(&trace);
 }
 
 static void an_unknown_policy_is_refused(void **state)
 {
-    struct trace trace = trace_of("a,8000,9,2,\n", "p,1000,1,1,1000,\n", 1);
+    struct pod_trace trace = trace_of("a,8000,9,2,\n", "p,1000,1,1,1000,\n", 1);
     struct berth_error error = BERTH_ERROR_INIT;
     struct place_settings settings;
-    struct typical typical;
+    struct typical_pods typical;
     struct place_run run;
 
     (void)state;
-    assert_int_equal(typical_find(&trace, &typical, NULL), 0);
+    assert_int_equal(typical_pods_find(&trace, &typical, NULL), 0);
     settings = settings_of(&trace, &typical);
     settings.policy = "fist";
-    assert_int_equal(place_run(&settings, &run, &error), BERTH_ERROR_INVALID);
+    assert_int_equal(place_replay_run(&settings, &run, &error), BERTH_ERROR_INVALID);
     assert_non_null(strstr(error.message, "found 'fist'"));
-    typical_finish(&typical);
-    trace_finish(&trace);
+    typical_pods_finish(&typical);
+    pod_trace_finish(&trace);
 }
 
 static int attempt_replay(void *context)
 {
-    const struct trace *trace = context;
+    const struct pod_trace *trace = context;
     struct place_settings settings;
-    struct typical typical;
+    struct typical_pods typical;
     struct place_run run;
-    int code = typical_find(trace, &typical, NULL);
+    int code = typical_pods_find(trace, &typical, NULL);
 
     if (code < 0)
         return code;
     settings = settings_of(trace, &typical);
-    code = place_run(&settings, &run, NULL);
-    typical_finish(&typical);
+    code = place_replay_run(&settings, &run, NULL);
+    typical_pods_finish(&typical);
     return code;
 }
 
 static void without_memory_a_replay_fails(void **state)
 {
-    struct trace trace = trace_of("a,8000,9,2,T4\nb,8000,9,1,\n",
-                                  "p,1000,1,1,1000,\nq,1,1,1,500,T4\nr,1,1,0,0,\n", 1);
+    struct pod_trace trace = trace_of("a,8000,9,2,T4\nb,8000,9,1,\n",
+                                      "p,1000,1,1,1000,\nq,1,1,1,500,T4\nr,1,1,0,0,\n", 1);
 
     (void)state;
     assert_true(failing_allocator_try_all(attempt_replay, &trace) > 20);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 /* Means are over the runs that have a value. */
@@ -363,10 +365,10 @@ static void means_leave_out_what_is_unknown(void **state)
         runs[i].capacity = 10000;
     runs[0].samples[60] = (struct place_sample){.count = 2, .allocated = 11000};
     runs[2].samples[60] = (struct place_sample){.count = 1, .allocated = 5999};
-    assert_true(place_mean(&series, place_allocated, 60, &mean));
+    assert_true(place_report_mean(&series, place_replay_allocated, 60, &mean));
     assert_int_equal(mean, 574950);
     mean = 7;
-    assert_false(place_mean(&series, place_allocated, 61, &mean));
+    assert_false(place_report_mean(&series, place_replay_allocated, 61, &mean));
     assert_int_equal(mean, 7);
 }
 

@@ -22,13 +22,13 @@ static struct job_list jobs_of(const struct line *lines, size_t count)
     struct job_list jobs = {0};
 
     for (size_t i = 0; i < count; i++) {
-        struct job *job = vector_append(&jobs);
+        struct trace_job *job = vector_append(&jobs);
 
         assert_non_null(job);
-        *job = (struct job){.arrival = lines[i].arrival * DURATION_SECOND,
-                            .duration = lines[i].duration * DURATION_SECOND,
-                            .gpus = lines[i].gpus,
-                            .line = (uint32_t)i + 2};
+        *job = (struct trace_job){.arrival = lines[i].arrival * DURATION_SECOND,
+                                  .duration = lines[i].duration * DURATION_SECOND,
+                                  .gpus = lines[i].gpus,
+                                  .line = (uint32_t)i + 2};
     }
     return jobs;
 }

@@ -13,7 +13,7 @@
 
 static void nodes_are_in_the_order_of_their_names(void **state)
 {
-    struct trace trace =
+    struct pod_trace trace =
         trace_of("b,2000,20,0,\nc,3000,30,2,T4\na,1000,10,8,V100\n", "p,1,1,1,1000,\n", 1);
 
     (void)state;
@@ -27,18 +27,18 @@ static void nodes_are_in_the_order_of_their_names(void **state)
     assert_null(trace.nodes.items[1].model);
     assert_string_equal(trace.nodes.items[2].name, "c");
     assert_int_equal(trace.capacity, 10000);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 static void pods_that_want_the_same_are_of_one_kind(void **state)
 {
-    struct trace trace = trace_of("a,1,1,1,T4\n",
-                                  "p,4,5,1,250,A|B\n"
-                                  "q,4,5,0,0,A\n"
-                                  "r,4,5,1,250,A|B\n"
-                                  "s,4,6,1,250,A|B\n"
-                                  "t,4,5,0,999,\n",
-                                  1);
+    struct pod_trace trace = trace_of("a,1,1,1,T4\n",
+                                      "p,4,5,1,250,A|B\n"
+                                      "q,4,5,0,0,A\n"
+                                      "r,4,5,1,250,A|B\n"
+                                      "s,4,6,1,250,A|B\n"
+                                      "t,4,5,0,999,\n",
+                                      1);
     const uint32_t *pods = trace.pods.items;
     const struct trace_kind *kind = &trace.kinds.items[pods[0]];
 
@@ -56,13 +56,13 @@ static void pods_that_want_the_same_are_of_one_kind(void **state)
     assert_int_equal(kind->cpus, 4);
     assert_int_equal(kind->memory, 5 * MEBIBYTE);
     assert_string_equal(kind->models, "A|B");
-    assert_int_equal(trace_demand(kind), 250);
-    trace_finish(&trace);
+    assert_int_equal(pod_trace_demand(kind), 250);
+    pod_trace_finish(&trace);
 }
 
 static void copies_of_nodes_have_names_of_their_own(void **state)
 {
-    struct trace trace = trace_of("b,2,2,2,T4\na,1,1,1,\n", "p,1,1,1,1000,\n", 3);
+    struct pod_trace trace = trace_of("b,2,2,2,T4\na,1,1,1,\n", "p,1,1,1,1000,\n", 3);
 
     (void)state;
     assert_int_equal(trace.nodes.count, 6);
@@ -73,14 +73,14 @@ static void copies_of_nodes_have_names_of_their_own(void **state)
     assert_string_equal(trace.nodes.items[5].name, "b~3");
     assert_int_equal(trace.nodes.items[5].gpus, 2);
     assert_string_equal(trace.nodes.items[5].model, "T4");
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
-static void check_machine(const struct trace *trace, const uint32_t *order, const char *first)
+static void check_machine(const struct pod_trace *trace, const uint32_t *order, const char *first)
 {
     struct machine machine;
 
-    assert_int_equal(trace_machine(trace, order, &machine, NULL), 0);
+    assert_int_equal(pod_trace_build_machine(trace, order, &machine, NULL), 0);
     assert_int_equal(machine.hosts.count, 2);
     assert_string_equal(machine.hosts.items[0].name, first);
     assert_int_equal(machine.devices.count, 3);
@@ -101,12 +101,12 @@ static void check_machine(const struct trace *trace, const uint32_t *order, cons
 static void a_machine_has_the_nodes_as_hosts(void **state)
 {
     static const uint32_t turned[] = {1, 0};
-    struct trace trace = trace_of("b,2,2,2,T4\na,1,1,1,\n", "p,1,1,1,1000,\n", 1);
+    struct pod_trace trace = trace_of("b,2,2,2,T4\na,1,1,1,\n", "p,1,1,1,1000,\n", 1);
 
     (void)state;
     check_machine(&trace, NULL, "a");
     check_machine(&trace, turned, "b");
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
 }
 
 static void check_request(const struct trace_kind *kind, const char *words)
@@ -114,7 +114,7 @@ static void check_request(const struct trace_kind *kind, const char *words)
     struct request request;
     struct text found = {0};
 
-    assert_int_equal(trace_request(kind, &request, NULL), 0);
+    assert_int_equal(pod_trace_build_request(kind, &request, NULL), 0);
     assert_int_equal(request_validate(&request, NULL), 0);
     request_describe(&request, &found);
     assert_string_equal(text_string(&found), words);
@@ -136,17 +136,17 @@ static void kinds_are_requests(void **state)
 
 static int attempt_read(void *context)
 {
-    struct trace trace;
-    int code = trace_read("nodes.csv", "pods.csv", 2, &trace, NULL);
+    struct pod_trace trace;
+    int code = pod_trace_read("nodes.csv", "pods.csv", 2, &trace, NULL);
     struct machine machine;
 
     (void)context;
     if (code < 0)
         return code;
-    code = trace_machine(&trace, NULL, &machine, NULL);
+    code = pod_trace_build_machine(&trace, NULL, &machine, NULL);
     if (code == 0)
         machine_finish(&machine);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
     return code;
 }
 

@@ -40,7 +40,7 @@ static void nobody_asks_for_processes(void **state)
     struct probe_request request = {.deadline = 10000 * MILLISECOND, .without_processes = true};
     struct report report;
 
-    assert_int_equal(probe_look(&fixture->probe, &request, &report, NULL), 0);
+    assert_int_equal(probe_query(&fixture->probe, &request, &report, NULL), 0);
     assert_int_equal(device_of(&report, "nvidia1")->processes.count, 0);
     report_finish(&report);
 }
@@ -349,7 +349,7 @@ static void only_some_are_looked_at(void **state)
 
     report_finish(&report);
     assert_int_equal(device_id_list_parse(&request.only, "nvidia2,amd0", NULL), 0);
-    assert_int_equal(probe_look(&fixture->probe, &request, &report, NULL), 0);
+    assert_int_equal(probe_query(&fixture->probe, &request, &report, NULL), 0);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(fixture->stage->nvidia.reads + fixture->stage->amd.reads, reads + 2);
     assert_int_equal(fixture->stage->nvidia.lists, lists);
@@ -364,7 +364,7 @@ static void it_ends_with_whoever_asks(void **state)
     int status;
 
     fixture->stage->amd.hangs = 0;
-    assert_int_equal(probe_ask(&fixture->probe, &request, NULL), 0);
+    assert_int_equal(probe_send(&fixture->probe, &request, NULL), 0);
     probe_finish(&fixture->probe);
     assert_int_equal(waitpid(fixture->supervisor, &status, 0), fixture->supervisor);
     assert_int_equal(status, 0);

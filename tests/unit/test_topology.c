@@ -55,12 +55,12 @@ static void islands_stay_whole(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         for (uint32_t wanted = 2; wanted <= sizes[i]; wanted++) {
-            struct topology_question question;
-            struct topology_answer answer;
+            struct connected_question question;
+            struct connected_answer answer;
             struct graph graph;
 
             make_islands(&graph, &random, 64, sizes[i]);
-            question = question_of(&graph, TOPOLOGY_PARTITION, wanted);
+            question = question_of(&graph, CONNECTED_PARTITION, wanted);
             answer = ask(&question);
             assert_true(is_in_one_island(&graph, answer.chosen));
             if (sizes[i] % wanted == 0)
@@ -81,10 +81,10 @@ static void equals_go_in_order(void **state)
                 set_value(&graph, one, other, 610);
         }
         for (uint32_t wanted = 1; wanted <= count; wanted++) {
-            for (int rule = TOPOLOGY_PARTITION; rule <= TOPOLOGY_FILL; rule++) {
-                struct topology_question question =
-                    question_of(&graph, (enum topology_rule)rule, wanted);
-                struct topology_answer answer = ask(&question);
+            for (int rule = CONNECTED_PARTITION; rule <= CONNECTED_FILL; rule++) {
+                struct connected_question question =
+                    question_of(&graph, (enum connected_rule)rule, wanted);
+                struct connected_answer answer = ask(&question);
 
                 assert_int_equal(answer.chosen, lowest(wanted));
                 assert_true(answer.proven);
@@ -100,13 +100,13 @@ static void required_devices_draw_their_neighbours(void **state)
 
     (void)state;
     for (uint32_t round = 0; round < 100; round++) {
-        struct topology_question question;
-        struct topology_answer answer;
+        struct connected_question question;
+        struct connected_answer answer;
         struct graph graph;
         uint32_t required = (uint32_t)test_random_below(&random, 64);
 
         make_islands(&graph, &random, 64, 8);
-        question = question_of(&graph, TOPOLOGY_PARTITION, 8);
+        question = question_of(&graph, CONNECTED_PARTITION, 8);
         question.required = bit(required);
         answer = ask(&question);
         assert_true(is_in_one_island(&graph, answer.chosen));
@@ -120,14 +120,14 @@ static void avoided_devices_come_last(void **state)
 
     (void)state;
     for (uint32_t round = 0; round < 100; round++) {
-        struct topology_question question;
-        struct topology_answer answer;
+        struct connected_question question;
+        struct connected_answer answer;
         struct graph graph;
         uint32_t plain;
         uint32_t expected;
 
         make_graph(&graph, &random, 20 + (uint32_t)test_random_below(&random, 45));
-        question = question_of(&graph, (enum topology_rule)(round % 2),
+        question = question_of(&graph, (enum connected_rule)(round % 2),
                                1 + (uint32_t)test_random_below(&random, graph.count));
         question.avoided = some_of(&random, question.candidates, 64);
         plain = size_of(question.candidates & ~question.avoided);
@@ -144,14 +144,14 @@ static void any_request_takes_bounded_steps(void **state)
 
     (void)state;
     for (uint32_t round = 0; round < 200; round++) {
-        struct topology_question question;
-        struct topology_answer answer;
+        struct connected_question question;
+        struct connected_answer answer;
         struct graph graph;
 
         make_graph(&graph, &random, 17 + (uint32_t)test_random_below(&random, 48));
         for (uint32_t i = 0; i < graph.count && round % 4 < 2; i++)
             graph.units[i] = (uint8_t)i;
-        question = question_of(&graph, (enum topology_rule)(round % 2),
+        question = question_of(&graph, (enum connected_rule)(round % 2),
                                1 + (uint32_t)test_random_below(&random, graph.count));
         if (round % 3 == 0)
             question.required = some_of(&random, question.candidates, question.wanted / 2);
@@ -167,24 +167,24 @@ static void the_largest_exact_question_takes_bounded_steps(void **state)
     struct test_random random = {7};
 
     (void)state;
-    for (uint32_t wanted = 2; wanted < TOPOLOGY_EXACT_MAX; wanted++) {
-        struct topology_question question;
+    for (uint32_t wanted = 2; wanted < CONNECTED_EXACT_MAX; wanted++) {
+        struct connected_question question;
         struct graph graph;
 
-        make_graph(&graph, &random, TOPOLOGY_EXACT_MAX);
-        question = question_of(&graph, TOPOLOGY_PARTITION, wanted);
+        make_graph(&graph, &random, CONNECTED_EXACT_MAX);
+        question = question_of(&graph, CONNECTED_PARTITION, wanted);
         assert_true(ask(&question).proven);
     }
 }
 
 static int make_scratch(void *context)
 {
-    struct topology_scratch *made = topology_scratch_create(8);
+    struct connected_scratch *made = connected_set_scratch_create(8);
 
     (void)context;
     if (made == NULL)
         return BERTH_ERROR_MEMORY;
-    topology_scratch_destroy(made);
+    connected_set_scratch_destroy(made);
     return 0;
 }
 
@@ -192,7 +192,7 @@ static void no_memory_is_no_scratch(void **state)
 {
     (void)state;
     assert_int_equal(failing_allocator_try_all(make_scratch, NULL), 3);
-    topology_scratch_destroy(NULL);
+    connected_set_scratch_destroy(NULL);
 }
 
 int main(void)

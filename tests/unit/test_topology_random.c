@@ -12,12 +12,12 @@
 /* Sequences of places; those past the count are padding. */
 struct definition {
     const struct graph *graph;
-    const struct topology_question *question;
-    uint8_t places[TOPOLOGY_MAX]; /* devices that count, in order */
+    const struct connected_question *question;
+    uint8_t places[CONNECTED_MAX]; /* devices that count, in order */
     uint32_t count;
     uint32_t padded; /* the count with padding */
-    uint32_t now[TOPOLOGY_MAX];
-    bool used[TOPOLOGY_MAX];
+    uint32_t now[CONNECTED_MAX];
+    bool used[CONNECTED_MAX];
     bool found;
     int64_t total;
     uint64_t chosen;
@@ -91,7 +91,7 @@ static void each_partition(struct definition *definition, uint32_t at)
 /* As few avoided devices as can be: they count only where the others are too few, which are then
  * all required. */
 static void start_definition(struct definition *definition, const struct graph *graph,
-                             struct topology_question *question)
+                             struct connected_question *question)
 {
     uint64_t plain = (question->candidates & ~question->avoided) | question->required;
 
@@ -109,7 +109,7 @@ static void start_definition(struct definition *definition, const struct graph *
 }
 
 static uint64_t partition_by_definition(const struct graph *graph,
-                                        struct topology_question question)
+                                        struct connected_question question)
 {
     struct definition definition;
 
@@ -122,7 +122,7 @@ static uint64_t partition_by_definition(const struct graph *graph,
 /* Units in the order in which they are used up. */
 struct use {
     const struct definition *definition;
-    uint64_t free[TOPOLOGY_MAX];
+    uint64_t free[CONNECTED_MAX];
     uint32_t count;
     bool found;
     int64_t best;
@@ -150,7 +150,7 @@ static void gather_units(struct use *use)
 {
     const struct definition *definition = use->definition;
 
-    for (uint32_t unit = 0; unit < TOPOLOGY_MAX; unit++) {
+    for (uint32_t unit = 0; unit < CONNECTED_MAX; unit++) {
         uint64_t set = 0;
 
         for (uint32_t i = 0; i < definition->count; i++) {
@@ -199,7 +199,7 @@ static void each_use(struct use *use, uint32_t from, uint32_t depth, uint64_t ch
     }
 }
 
-static uint64_t fill_by_definition(const struct graph *graph, struct topology_question question)
+static uint64_t fill_by_definition(const struct graph *graph, struct connected_question question)
 {
     struct definition definition;
     struct use use = {.definition = &definition};
@@ -226,14 +226,14 @@ static void keep_candidates(struct graph *graph, uint64_t candidates)
     graph->order_count = kept;
 }
 
-static void check_random(enum topology_rule rule, uint64_t seed, uint32_t rounds,
-                         uint64_t (*definition)(const struct graph *, struct topology_question))
+static void check_random(enum connected_rule rule, uint64_t seed, uint32_t rounds,
+                         uint64_t (*definition)(const struct graph *, struct connected_question))
 {
     struct test_random random = {seed};
 
     for (uint32_t round = 0; round < rounds; round++) {
-        struct topology_question question;
-        struct topology_answer answer;
+        struct connected_question question;
+        struct connected_answer answer;
         struct graph graph;
         uint32_t wanted;
 
@@ -262,13 +262,13 @@ static void check_random(enum topology_rule rule, uint64_t seed, uint32_t rounds
 static void the_best_partition_is_found(void **state)
 {
     (void)state;
-    check_random(TOPOLOGY_PARTITION, 1, 3000, partition_by_definition);
+    check_random(CONNECTED_PARTITION, 1, 3000, partition_by_definition);
 }
 
 static void the_best_way_to_use_gpus_up_is_found(void **state)
 {
     (void)state;
-    check_random(TOPOLOGY_FILL, 2, 3000, fill_by_definition);
+    check_random(CONNECTED_FILL, 2, 3000, fill_by_definition);
 }
 
 /* ---- Many devices ---- */

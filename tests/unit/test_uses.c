@@ -16,11 +16,11 @@
 /* More than is needed to measure anything. */
 #define A_WHILE (60 * 1000000)
 
-static struct uses *make_uses(void)
+static struct device_users *make_uses(void)
 {
-    struct uses *uses;
+    struct device_users *uses;
 
-    assert_int_equal(uses_create(&uses, NULL), 0);
+    assert_int_equal(device_users_create(&uses, NULL), 0);
     return uses;
 }
 
@@ -34,13 +34,13 @@ static void let_time_pass(int64_t nanoseconds)
         nanosleep(&wait, NULL);
 }
 
-static struct sight scan_once(void)
+static struct findings scan_once(void)
 {
-    struct uses *uses = make_uses();
-    struct sight sight = process_tree_scan(uses);
+    struct device_users *uses = make_uses();
+    struct findings findings = process_tree_scan(uses);
 
-    uses_destroy(uses);
-    return sight;
+    device_users_destroy(uses);
+    return findings;
 }
 
 static void assert_process(const struct device *device, size_t place, uint64_t pid,
@@ -63,7 +63,7 @@ static struct optional_number bytes(uint64_t value)
 static void processes_are_found_by_their_open_files(void **state)
 {
     const struct device *device;
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_open(1234, 0, "/dev/null", "pos:\t0\n");
@@ -80,23 +80,23 @@ static void processes_are_found_by_their_open_files(void **state)
     process_tree_open(88, 6, "/home/dev/dri/renderD128", "");
     process_tree_open(88, 7, "/dev/dri/", "");
     process_tree_open(88, 8, "/dev/dri/card", "");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 1);
-    device = sight.found.items[0].device;
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 1);
+    device = findings.found.items[0].device;
     assert_string_equal(pci_format(device->pci).text, "0000:00:02.0");
     assert_int_equal(device->nodes.count, 2);
-    assert_non_null(process_tree_device(&sight, RENDER));
-    assert_non_null(process_tree_device(&sight, CARD));
+    assert_non_null(process_tree_device(&findings, RENDER));
+    assert_non_null(process_tree_device(&findings, CARD));
     assert_int_equal(device->processes.count, 2);
     assert_process(device, 0, 77, bytes(1024));
     assert_process(device, 1, 1234, bytes(2 << 20));
     assert_false(device->load.utilization.known);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void who_computes_on_amd_has_more_open(void **state)
 {
-    struct sight sight;
+    struct findings findings;
     const struct device *device;
 
     (void)state;
@@ -105,13 +105,13 @@ static void who_computes_on_amd_has_more_open(void **state)
     process_tree_open(11, 4, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\t2\n");
     process_tree_open(12, 3, RENDER, "drm-driver:\tamdgpu\ndrm-client-id:\t3\n");
     process_tree_open(12, 4, "/dev/kfd", "");
-    sight = scan_once();
-    device = sight.found.items[0].device;
+    findings = scan_once();
+    device = findings.found.items[0].device;
     assert_int_equal(device->processes.count, 3);
     assert_true(device->processes.items[0].draws);
     assert_false(device->processes.items[1].draws);
     assert_false(device->processes.items[2].draws);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void a_client_counts_once_for_the_lowest_pid(void **state)
@@ -123,7 +123,7 @@ static void a_client_counts_once_for_the_lowest_pid(void **state)
     static const char elsewhere[] = "drm-driver: xe\ndrm-pdev: 0000:04:00.0\ndrm-client-id: 9\n"
                                     "drm-resident-vram0: 7\n";
     const struct device *device;
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_open(300, 4, RENDER, one);
@@ -131,41 +131,41 @@ static void a_client_counts_once_for_the_lowest_pid(void **state)
     process_tree_open(20, 5, CARD, one);
     process_tree_open(20, 6, RENDER, more);
     process_tree_open(300, 5, OTHER, elsewhere);
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 2);
-    device = process_tree_device(&sight, RENDER);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 2);
+    device = process_tree_device(&findings, RENDER);
     assert_int_equal(device->processes.count, 2);
     assert_process(device, 0, 20, bytes(130));
     assert_process(device, 1, 300, unknown);
-    device = process_tree_device(&sight, OTHER);
+    device = process_tree_device(&findings, OTHER);
     assert_int_equal(device->processes.count, 1);
     assert_process(device, 0, 300, bytes(7));
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void who_has_it_open_uses_it_whatever_the_driver_says(void **state)
 {
     const struct device *device;
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_open(9, 3, RENDER, "pos:\t0\nflags:\t02\n");
     process_tree_open(8, 3, RENDER, NULL);
     process_tree_open(7, 3, RENDER, "drm-driver: vgem\ndrm-resident-memory: 5\n");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 1);
-    device = sight.found.items[0].device;
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 1);
+    device = findings.found.items[0].device;
     assert_false(device->pci.known);
     assert_int_equal(device->processes.count, 3);
     assert_process(device, 0, 7, unknown);
     assert_process(device, 1, 8, unknown);
     assert_process(device, 2, 9, unknown);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void files_of_one_device_are_brought_together_by_sysfs(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_file("sys/devices/platform/gpu/uevent", "");
@@ -174,17 +174,18 @@ static void files_of_one_device_are_brought_together_by_sysfs(void **state)
     process_tree_open(9, 3, RENDER, "drm-driver: panthor\ndrm-client-id: 1\n");
     process_tree_open(9, 4, CARD, "drm-driver: panthor\ndrm-client-id: 2\n");
     process_tree_open(9, 5, OTHER, "drm-driver: vgem\n");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 2);
-    assert_ptr_equal(process_tree_device(&sight, RENDER), process_tree_device(&sight, CARD));
-    assert_ptr_not_equal(process_tree_device(&sight, RENDER), process_tree_device(&sight, OTHER));
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 2);
+    assert_ptr_equal(process_tree_device(&findings, RENDER), process_tree_device(&findings, CARD));
+    assert_ptr_not_equal(process_tree_device(&findings, RENDER),
+                         process_tree_device(&findings, OTHER));
+    findings_finish(&findings);
 }
 
 /* The partitions of an AMD GPU have files of their own, and the PCI address of the whole. */
 static void partitions_of_one_gpu_are_told_apart(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_file("sys/devices/pci0000:00/0000:03:00.0/uevent", "");
@@ -196,17 +197,17 @@ static void partitions_of_one_gpu_are_told_apart(void **state)
     process_tree_file("dev/dri/renderD129", "");
     process_tree_open(9, 3, OTHER,
                       "drm-driver: amdgpu\ndrm-pdev: 0000:03:00.0\ndrm-client-id: 2\n");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 2);
-    assert_int_equal(process_tree_device(&sight, RENDER)->processes.count, 0);
-    assert_int_equal(process_tree_device(&sight, OTHER)->processes.count, 1);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 2);
+    assert_int_equal(process_tree_device(&findings, RENDER)->processes.count, 0);
+    assert_int_equal(process_tree_device(&findings, OTHER)->processes.count, 1);
+    findings_finish(&findings);
 }
 
 /* In a container the first GPU that it has may be called renderD128, whichever it is. */
 static void the_kernel_knows_better_than_the_name(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_file("sys/devices/pci0000:00/0000:03:00.0/uevent", "");
@@ -218,18 +219,18 @@ static void the_kernel_knows_better_than_the_name(void **state)
     process_tree_file("dev/dri/renderD128", "");
     process_tree_file("dev/dri/renderD129", "");
     process_tree_open(9, 3, RENDER, "drm-driver: xe\ndrm-pdev: 0000:04:00.0\ndrm-client-id: 2\n");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 2);
-    assert_int_equal(process_tree_device(&sight, RENDER)->processes.count, 0);
-    assert_int_equal(process_tree_device(&sight, OTHER)->processes.count, 1);
-    assert_int_equal(process_tree_device(&sight, OTHER)->pci.bus, 4);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 2);
+    assert_int_equal(process_tree_device(&findings, RENDER)->processes.count, 0);
+    assert_int_equal(process_tree_device(&findings, OTHER)->processes.count, 1);
+    assert_int_equal(process_tree_device(&findings, OTHER)->pci.bus, 4);
+    findings_finish(&findings);
 }
 
 static void a_probe_only_asks(void **state)
 {
     const struct device *device;
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_file("bin/berth-probe", "");
@@ -240,58 +241,58 @@ static void a_probe_only_asks(void **state)
     process_tree_open(41, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t2\n");
     process_tree_link("proc/41/exe", "../../home/berth-probe"); /* no more than its name */
     process_tree_open(42, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t3\n");
-    sight = scan_once();
-    device = process_tree_device(&sight, RENDER);
+    findings = scan_once();
+    device = process_tree_device(&findings, RENDER);
     assert_non_null(device);
     assert_int_equal(device->processes.count, 2);
     assert_int_equal(device->processes.items[0].pid, 41);
     assert_int_equal(device->processes.items[1].pid, 42);
-    sight_finish(&sight);
+    findings_finish(&findings);
 }
 
 static void utilization_is_known_from_the_second_scan_on(void **state)
 {
-    struct uses *uses = make_uses();
+    struct device_users *uses = make_uses();
     struct figure figure;
-    struct sight sight;
+    struct findings findings;
     int64_t before;
 
     (void)state;
     process_tree_open(9, 3, RENDER,
                       "drm-driver: i915\ndrm-client-id: 2\ndrm-engine-render: 100 ns\n"
                       "drm-engine-copy: 5 ns\n");
-    sight = process_tree_scan(uses);
-    assert_false(sight.found.items[0].device->load.utilization.known);
-    sight_finish(&sight);
-    sight = process_tree_scan(uses); /* too soon */
-    assert_false(sight.found.items[0].device->load.utilization.known);
-    sight_finish(&sight);
+    findings = process_tree_scan(uses);
+    assert_false(findings.found.items[0].device->load.utilization.known);
+    findings_finish(&findings);
+    findings = process_tree_scan(uses); /* too soon */
+    assert_false(findings.found.items[0].device->load.utilization.known);
+    findings_finish(&findings);
 
     let_time_pass(A_WHILE);
     process_tree_say(9, 3,
                      "drm-driver: i915\ndrm-client-id: 2\ndrm-engine-render: 20000100 ns\n"
                      "drm-engine-copy: 5 ns\n");
     before = clock_read(CLOCK_REALTIME);
-    sight = process_tree_scan(uses);
-    figure = sight.found.items[0].device->load.utilization;
+    findings = process_tree_scan(uses);
+    figure = findings.found.items[0].device->load.utilization;
     assert_true(figure.known);
     assert_true(figure.value > 0 && figure.value <= 333);
     assert_true(figure.sampled_at >= before && figure.sampled_at <= clock_read(CLOCK_REALTIME));
-    sight_finish(&sight);
+    findings_finish(&findings);
 
     let_time_pass(A_WHILE);
-    sight = process_tree_scan(uses);
-    figure = sight.found.items[0].device->load.utilization;
+    findings = process_tree_scan(uses);
+    figure = findings.found.items[0].device->load.utilization;
     assert_true(figure.known);
     assert_int_equal(figure.value, 0);
-    sight_finish(&sight);
-    uses_destroy(uses);
+    findings_finish(&findings);
+    device_users_destroy(uses);
 }
 
 static void what_nobody_has_open_is_idle(void **state)
 {
-    struct uses *uses = make_uses();
-    struct sight sight;
+    struct device_users *uses = make_uses();
+    struct findings findings;
 
     (void)state;
     process_tree_file("proc/9/status", "");
@@ -304,56 +305,56 @@ static void what_nobody_has_open_is_idle(void **state)
                       "../../../devices/pci0000:00/0000:03:00.0");
     process_tree_link("sys/devices/pci0000:00/0000:03:00.0/driver",
                       "../../../bus/pci/drivers/nvidia");
-    sight = process_tree_scan(uses);
-    assert_int_equal(sight.found.count, 2);
-    assert_false(process_tree_device(&sight, RENDER)->load.utilization.known);
-    sight_finish(&sight);
+    findings = process_tree_scan(uses);
+    assert_int_equal(findings.found.count, 2);
+    assert_false(process_tree_device(&findings, RENDER)->load.utilization.known);
+    findings_finish(&findings);
     let_time_pass(A_WHILE);
-    sight = process_tree_scan(uses);
-    assert_true(process_tree_device(&sight, RENDER)->load.utilization.known);
-    assert_int_equal(process_tree_device(&sight, RENDER)->load.utilization.value, 0);
+    findings = process_tree_scan(uses);
+    assert_true(process_tree_device(&findings, RENDER)->load.utilization.known);
+    assert_int_equal(process_tree_device(&findings, RENDER)->load.utilization.value, 0);
     /* CUDA needs no such file. */
-    assert_false(process_tree_device(&sight, OTHER)->load.utilization.known);
-    sight_finish(&sight);
-    uses_destroy(uses);
+    assert_false(process_tree_device(&findings, OTHER)->load.utilization.known);
+    findings_finish(&findings);
+    device_users_destroy(uses);
 }
 
 static void a_client_that_cannot_be_told_makes_it_unknown(void **state)
 {
-    struct uses *uses = make_uses();
-    struct sight sight;
+    struct device_users *uses = make_uses();
+    struct findings findings;
 
     (void)state;
     process_tree_open(9, 3, RENDER,
                       "drm-driver: i915\ndrm-client-id: 2\ndrm-engine-render: 100 ns\n");
     process_tree_open(9, 4, RENDER, "drm-driver: i915\n");
-    sight = process_tree_scan(uses);
-    sight_finish(&sight);
+    findings = process_tree_scan(uses);
+    findings_finish(&findings);
     let_time_pass(A_WHILE);
-    sight = process_tree_scan(uses);
-    assert_false(sight.found.items[0].device->load.utilization.known);
-    sight_finish(&sight);
-    uses_destroy(uses);
+    findings = process_tree_scan(uses);
+    assert_false(findings.found.items[0].device->load.utilization.known);
+    findings_finish(&findings);
+    device_users_destroy(uses);
 }
 
 /* As somebody who may not look into every process. */
 static int scan_as_nobody(void)
 {
-    struct uses *uses = make_uses();
-    struct sight sight;
+    struct device_users *uses = make_uses();
+    struct findings findings;
     bool known;
 
     if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
         return 3;
-    sight = process_tree_scan(uses);
-    if (process_tree_device(&sight, RENDER)->processes.count != 1)
+    findings = process_tree_scan(uses);
+    if (process_tree_device(&findings, RENDER)->processes.count != 1)
         return 2;
-    sight_finish(&sight);
+    findings_finish(&findings);
     let_time_pass(A_WHILE);
-    sight = process_tree_scan(uses);
-    known = sight.found.items[0].device->load.utilization.known;
-    sight_finish(&sight);
-    uses_destroy(uses);
+    findings = process_tree_scan(uses);
+    known = findings.found.items[0].device->load.utilization.known;
+    findings_finish(&findings);
+    device_users_destroy(uses);
     return known ? 1 : 0;
 }
 
@@ -381,25 +382,25 @@ static void a_process_that_is_closed_to_us_makes_it_unknown(void **state)
 
 static void a_machine_without_processes_is_fine(void **state)
 {
-    struct sight sight = scan_once();
+    struct findings findings = scan_once();
 
     (void)state;
-    assert_int_equal(sight.found.count, 0);
-    sight_finish(&sight);
+    assert_int_equal(findings.found.count, 0);
+    findings_finish(&findings);
 }
 
 static void the_real_processes_can_be_scanned(void **state)
 {
-    struct root root = {.prefix = (char *)""};
-    struct uses *uses = make_uses();
-    struct sight sight = {0};
+    struct sysroot root = {.prefix = (char *)""};
+    struct device_users *uses = make_uses();
+    struct findings findings = {0};
     int64_t began = clock_now();
 
     (void)state;
-    assert_int_equal(uses_scan(uses, &root, &sight, NULL), 0);
+    assert_int_equal(device_users_scan(uses, &root, &findings, NULL), 0);
     assert_true(clock_now() - began < INT64_C(10) * 1000000000);
-    sight_finish(&sight);
-    uses_destroy(uses);
+    findings_finish(&findings);
+    device_users_destroy(uses);
 }
 
 #define TREE_TEST(function) \

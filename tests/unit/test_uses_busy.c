@@ -10,11 +10,11 @@
 
 /* One device, and two looks at it a second apart. */
 struct stage {
-    struct look before;
-    struct look now;
+    struct proc_scan before;
+    struct proc_scan now;
 };
 
-static void add_device(struct look *look, const char *path)
+static void add_device(struct proc_scan *look, const char *path)
 {
     struct used_device *device = vector_append(&look->devices);
 
@@ -40,14 +40,14 @@ static int tear_down(void **state)
 {
     struct stage *stage = *state;
 
-    look_finish(&stage->before);
-    look_finish(&stage->now);
+    proc_scan_finish(&stage->before);
+    proc_scan_finish(&stage->now);
     free(stage);
     return 0;
 }
 
 /* To be called in the order of clients and names. */
-static struct fdinfo_engine *add(struct look *look, uint64_t client, const char *name)
+static struct fdinfo_engine *add(struct proc_scan *look, uint64_t client, const char *name)
 {
     struct use_engine *use = vector_append(&look->engines);
 
@@ -59,7 +59,7 @@ static struct fdinfo_engine *add(struct look *look, uint64_t client, const char 
     return &use->engine;
 }
 
-static struct fdinfo_engine *add_busy(struct look *look, uint64_t client, const char *name,
+static struct fdinfo_engine *add_busy(struct proc_scan *look, uint64_t client, const char *name,
                                       uint64_t busy)
 {
     struct fdinfo_engine *engine = add(look, client, name);
@@ -68,7 +68,7 @@ static struct fdinfo_engine *add_busy(struct look *look, uint64_t client, const 
     return engine;
 }
 
-static void add_cycles(struct look *look, uint64_t client, const char *name, uint64_t cycles,
+static void add_cycles(struct proc_scan *look, uint64_t client, const char *name, uint64_t cycles,
                        uint64_t total)
 {
     struct fdinfo_engine *engine = add(look, client, name);
@@ -81,7 +81,7 @@ static void assert_busy(struct stage *stage, int64_t wanted)
 {
     int64_t busy = -1;
 
-    assert_true(look_busy(&stage->now, 0, &stage->before, &busy));
+    assert_true(proc_scan_utilization(&stage->now, 0, &stage->before, &busy));
     assert_int_equal(busy, wanted);
 }
 
@@ -89,7 +89,7 @@ static void assert_unknown(struct stage *stage)
 {
     int64_t busy = -1;
 
-    assert_false(look_busy(&stage->now, 0, &stage->before, &busy));
+    assert_false(proc_scan_utilization(&stage->now, 0, &stage->before, &busy));
     assert_int_equal(busy, -1);
 }
 
@@ -189,7 +189,7 @@ static void a_device_that_was_not_open_before_is_measured_too(void **state)
     {
         int64_t busy;
 
-        assert_true(look_busy(&stage->now, 1, &stage->before, &busy));
+        assert_true(proc_scan_utilization(&stage->now, 1, &stage->before, &busy));
         assert_int_equal(busy, 500);
     }
 }

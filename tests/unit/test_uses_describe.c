@@ -25,14 +25,14 @@ static void finish(struct device_process *process)
 
 static struct device_process describe(uint64_t pid)
 {
-    struct root root = process_tree_root();
+    struct sysroot root = process_tree_root();
     struct device_process process = {.pid = pid, .memory = {true, 5}, .lease = 7};
 
-    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
     assert_int_equal(process.pid, pid);
     assert_int_equal(process.memory.value, 5);
     assert_int_equal(process.lease, 7);
-    root_finish(&root);
+    sysroot_finish(&root);
     return process;
 }
 
@@ -241,33 +241,33 @@ static void long_commands_are_cut_between_characters(void **state)
 static void a_process_that_is_gone_is_not_found(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct root root = process_tree_root();
+    struct sysroot root = process_tree_root();
     struct device_process process = {.pid = 4711};
 
     (void)state;
-    assert_int_equal(uses_describe(&root, &process, &error), BERTH_ERROR_NOT_FOUND);
+    assert_int_equal(proc_describe_process(&root, &process, &error), BERTH_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "wanted process 4711, found none");
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 static void what_was_said_before_is_replaced(void **state)
 {
-    struct root root = process_tree_root();
+    struct sysroot root = process_tree_root();
     struct device_process process = {.pid = 2, .command = strdup("x"), .container = strdup("y")};
 
     (void)state;
     process_tree_file("proc/2/status", "Name:\tz\n");
-    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
     assert_string_equal(process.command, "z");
     assert_null(process.container);
     finish(&process);
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 static int try_to_describe(void *context)
 {
     struct device_process process = {.pid = 12};
-    int code = uses_describe(context, &process, NULL);
+    int code = proc_describe_process(context, &process, NULL);
 
     finish(&process);
     return code;
@@ -275,23 +275,23 @@ static int try_to_describe(void *context)
 
 static void no_memory_is_said(void **state)
 {
-    struct root root = process_tree_root();
+    struct sysroot root = process_tree_root();
 
     (void)state;
     process_tree_file("proc/12/status", "Name:\tpython3\nUid:\t1000\t1001\t1002\t1003\n");
     process_tree_file("proc/12/cmdline", "python3");
     process_tree_file("proc/12/cgroup", "0::/docker/" ID "\n");
     assert_true(failing_allocator_try_all(try_to_describe, &root) > 3);
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 static void we_know_ourselves(void **state)
 {
-    struct root root = {.prefix = (char *)""};
+    struct sysroot root = {.prefix = (char *)""};
     struct device_process process = {.pid = (uint64_t)getpid()};
 
     (void)state;
-    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
     assert_true(process.uid.known);
     assert_int_equal(process.uid.value, geteuid());
     assert_non_null(strstr(process.command, "test-uses_describe"));
@@ -303,8 +303,8 @@ static void we_know_ourselves(void **state)
 /* Of a recorded machine it is not asked: its processes are not ours. */
 static void a_user_namespace_has_an_owner(void **state)
 {
-    struct root root = {.prefix = (char *)""};
-    struct root recorded = {.prefix = (char *)"", .recorded = true};
+    struct sysroot root = {.prefix = (char *)""};
+    struct sysroot recorded = {.prefix = (char *)"", .recorded = true};
     struct device_process process = {0};
     int ready[2];
     char byte;
@@ -324,10 +324,10 @@ static void a_user_namespace_has_an_owner(void **state)
         skip();
     }
     close(ready[0]);
-    assert_int_equal(uses_describe(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
     assert_true(process.owner.known);
     assert_int_equal(process.owner.value, geteuid());
-    assert_int_equal(uses_describe(&recorded, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&recorded, &process, NULL), 0);
     assert_false(process.owner.known);
     kill((pid_t)process.pid, SIGKILL);
     waitpid((pid_t)process.pid, NULL, 0);

@@ -10,15 +10,15 @@
 #define RENDER "/dev/dri/renderD128"
 #define CLIENT "drm-driver: xe\ndrm-client-id: 9\ndrm-resident-vram0: 100\ndrm-engine-rcs: 1 ns\n"
 
-static struct sight scan_once(void)
+static struct findings scan_once(void)
 {
-    struct uses *uses;
-    struct sight sight;
+    struct device_users *uses;
+    struct findings findings;
 
-    assert_int_equal(uses_create(&uses, NULL), 0);
-    sight = process_tree_scan(uses);
-    uses_destroy(uses);
-    return sight;
+    assert_int_equal(device_users_create(&uses, NULL), 0);
+    findings = process_tree_scan(uses);
+    device_users_destroy(uses);
+    return findings;
 }
 
 static void names_that_are_no_pids_are_passed_over(void **state)
@@ -28,7 +28,7 @@ static void names_that_are_no_pids_are_passed_over(void **state)
         " 1",   "1 ",  "1\n2", "4294967297", "2147483648", "99999999999999999999999999",
         "self",
     };
-    struct sight sight;
+    struct findings findings;
     char path[256];
 
     (void)state;
@@ -37,16 +37,16 @@ static void names_that_are_no_pids_are_passed_over(void **state)
         process_tree_link(path, RENDER);
     }
     process_tree_open(2147483647, 3, RENDER, CLIENT);
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 1);
-    assert_int_equal(sight.found.items[0].device->processes.count, 1);
-    assert_int_equal(sight.found.items[0].device->processes.items[0].pid, 2147483647);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 1);
+    assert_int_equal(findings.found.items[0].device->processes.count, 1);
+    assert_int_equal(findings.found.items[0].device->processes.items[0].pid, 2147483647);
+    findings_finish(&findings);
 }
 
 static void things_that_are_not_what_they_should_be_are_passed_over(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_file("proc/5", "a file for a process");
@@ -61,19 +61,19 @@ static void things_that_are_not_what_they_should_be_are_passed_over(void **state
     process_tree_link("proc/12/fd/3\n4", "/dev/dri/renderD128\n");
     process_tree_link("proc/13/fd/3", "/dev/dri/renderD99999999999999999999");
     process_tree_link("proc/14/fd/3", "/dev/dri/../dri/renderD128");
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 1);
-    assert_int_equal(sight.found.items[0].device->processes.count, 2);
-    assert_int_equal(sight.found.items[0].device->processes.items[0].pid, 10);
-    assert_int_equal(sight.found.items[0].device->processes.items[1].pid, 11);
-    assert_false(sight.found.items[0].device->processes.items[0].memory.known);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 1);
+    assert_int_equal(findings.found.items[0].device->processes.count, 2);
+    assert_int_equal(findings.found.items[0].device->processes.items[0].pid, 10);
+    assert_int_equal(findings.found.items[0].device->processes.items[1].pid, 11);
+    assert_false(findings.found.items[0].device->processes.items[0].memory.known);
+    findings_finish(&findings);
 }
 
 static void thousands_of_descriptors_are_one_client(void **state)
 {
     enum { MANY = 5000 };
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     process_tree_open(50, 3, RENDER, CLIENT);
@@ -84,18 +84,18 @@ static void thousands_of_descriptors_are_one_client(void **state)
         snprintf(path, sizeof(path), "proc/50/fdinfo/%d", i);
         assert_int_equal(link("proc/50/fdinfo/3", path), 0);
     }
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 1);
-    assert_int_equal(sight.found.items[0].device->processes.count, 1);
-    assert_int_equal(sight.found.items[0].device->processes.items[0].memory.value, 100);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 1);
+    assert_int_equal(findings.found.items[0].device->processes.count, 1);
+    assert_int_equal(findings.found.items[0].device->processes.items[0].memory.value, 100);
+    findings_finish(&findings);
 }
 
 static void endless_facts_are_cut(void **state)
 {
     size_t size = 1 << 20;
     char *bytes = malloc(size);
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     assert_non_null(bytes);
@@ -103,15 +103,15 @@ static void endless_facts_are_cut(void **state)
     memcpy(bytes, CLIENT, strlen(CLIENT));
     process_tree_open(50, 3, RENDER, NULL);
     process_tree_write("proc/50/fdinfo/3", bytes, size);
-    sight = scan_once();
-    assert_int_equal(sight.found.items[0].device->processes.items[0].memory.value, 100);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.items[0].device->processes.items[0].memory.value, 100);
+    findings_finish(&findings);
     free(bytes);
 }
 
 static void more_devices_than_there_can_be_are_bounded(void **state)
 {
-    struct sight sight;
+    struct findings findings;
 
     (void)state;
     for (int i = 0; i < 5000; i++) {
@@ -120,37 +120,37 @@ static void more_devices_than_there_can_be_are_bounded(void **state)
         snprintf(target, sizeof(target), "/dev/dri/renderD%d", i);
         process_tree_open(50, i, target, NULL);
     }
-    sight = scan_once();
-    assert_int_equal(sight.found.count, 4096);
-    sight_finish(&sight);
+    findings = scan_once();
+    assert_int_equal(findings.found.count, 4096);
+    findings_finish(&findings);
 }
 
 /* Whatever runs out, the scan fails as a whole or is whole. */
 static void memory_may_run_out_anywhere(void **state)
 {
-    struct root root = process_tree_root();
+    struct sysroot root = process_tree_root();
     bool refused = true;
 
     (void)state;
     process_tree_open(1, 3, RENDER, CLIENT);
     process_tree_open(2, 3, "/dev/dri/card0", CLIENT);
     for (unsigned long n = 1; refused; n++) {
-        struct uses *uses = NULL;
-        struct sight sight = {0};
+        struct device_users *uses = NULL;
+        struct findings findings = {0};
         int code;
 
         failing_allocator_start(n);
-        code = uses_create(&uses, NULL);
+        code = device_users_create(&uses, NULL);
         if (code == 0)
-            code = uses_scan(uses, &root, &sight, NULL);
+            code = device_users_scan(uses, &root, &findings, NULL);
         refused = failing_allocator_stop();
         assert_true(code == 0 || (refused && code == BERTH_ERROR_MEMORY));
         if (code == 0)
-            assert_int_equal(sight.found.count, 2);
-        sight_finish(&sight);
-        uses_destroy(uses);
+            assert_int_equal(findings.found.count, 2);
+        findings_finish(&findings);
+        device_users_destroy(uses);
     }
-    root_finish(&root);
+    sysroot_finish(&root);
 }
 
 #define TREE_TEST(function) \

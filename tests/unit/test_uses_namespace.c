@@ -61,11 +61,11 @@ static pid_t start_with(dev_t number)
     return pid;
 }
 
-static const struct device_process *find(const struct sight *sight, pid_t pid)
+static const struct device_process *find(const struct findings *findings, pid_t pid)
 {
-    struct found *found;
+    struct device_finding *found;
 
-    vector_for_each (found, &sight->found) {
+    vector_for_each (found, &findings->found) {
         const struct device_process *process =
             device_process_find(&found->device->processes, (uint64_t)pid);
 
@@ -77,18 +77,19 @@ static const struct device_process *find(const struct sight *sight, pid_t pid)
 
 static int scan(pid_t same, pid_t other, pid_t file)
 {
-    struct root root = {.prefix = (char *)""};
-    struct sight sight = {0};
-    struct uses *uses;
+    struct sysroot root = {.prefix = (char *)""};
+    struct findings findings = {0};
+    struct device_users *uses;
     int outcome = WRONG;
 
-    if (uses_create(&uses, NULL) == 0 && uses_scan(uses, &root, &sight, NULL) == 0 &&
-        sight.found.count == 1 && find(&sight, getpid()) != NULL &&
-        !find(&sight, getpid())->memory.known && find(&sight, same) != NULL &&
-        find(&sight, other) == NULL && find(&sight, file) == NULL)
+    if (device_users_create(&uses, NULL) == 0 &&
+        device_users_scan(uses, &root, &findings, NULL) == 0 && findings.found.count == 1 &&
+        find(&findings, getpid()) != NULL && !find(&findings, getpid())->memory.known &&
+        find(&findings, same) != NULL && find(&findings, other) == NULL &&
+        find(&findings, file) == NULL)
         outcome = WENT_WELL;
-    sight_finish(&sight);
-    uses_destroy(uses);
+    findings_finish(&findings);
+    device_users_destroy(uses);
     return outcome;
 }
 

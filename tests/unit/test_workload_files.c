@@ -86,13 +86,13 @@ static void collect_wanted(const char *path)
 }
 
 /* Adds the names of all keys of the mapping that have a value. */
-static void collect_keys(const struct node *node, const char *above)
+static void collect_keys(const struct document_node *node, const char *above)
 {
     for (size_t i = 0; node->kind == NODE_MAPPING && i < node->count; i += 2) {
         struct text path = {0};
 
         text_append_format(&path, "%s%s", above, node->items[i]->text);
-        if (!node_is_null(node->items[i + 1]))
+        if (!document_node_is_null(node->items[i + 1]))
             text_append_format(&all_fields, " %s ", text_string(&path));
         text_append_char(&path, '.');
         collect_keys(node->items[i + 1], text_string(&path));

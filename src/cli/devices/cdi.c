@@ -29,7 +29,7 @@ static const struct option cdi_rows[] = {
      .help = "write DIR/" CDI_FILE " instead of standard output; runtimes look into /etc/cdi and "
              "/var/run/cdi",
      .offset = offsetof(struct cdi_options, output),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "arguments",
      .argument = "HOW",
      .choices = cdi_arguments_names,
@@ -37,12 +37,12 @@ static const struct option cdi_rows[] = {
          "within a lease, print the options by which podman run and docker run give its devices "
          "to a container: cdi names them, nodes lists their files, for runtimes without CDI",
      .offset = offsetof(struct cdi_options, arguments),
-     .take = option_choice},
+     .parse = option_type_choice},
     {.name = "inventory",
      .argument = "FILE",
      .help = "the devices of this file instead of the hardware",
      .offset = offsetof(struct cdi_options, inventory),
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 static const struct option_set cdi_option_set = {
@@ -87,7 +87,7 @@ static int describe(const struct report *report, struct text *out, struct berth_
 
     if (code < 0)
         return code;
-    code = cdi_write(&report->machine.devices, prefix, out, &notes, error);
+    code = cdi_document_write(&report->machine.devices, prefix, out, &notes, error);
     if (code != BERTH_ERROR_MEMORY)
         print_notes(report, &notes);
     string_list_finish(&notes);

@@ -15,7 +15,7 @@ int devices_look_open(struct devices_look *look, const char *inventory, const ch
     int code = machine_source_open(&opened.source, inventory, deadline, error);
 
     if (code == 0 && !opened.source.is_virtual)
-        code = mask_collect(environ, &opened.masks, error);
+        code = inherited_masks_collect(environ, &opened.masks, error);
     if (code < 0)
         machine_source_close(&opened.source);
     else
@@ -101,11 +101,12 @@ static int find_visible_by(const struct devices_look *look, const char *mask,
     int code = 0;
 
     vector_for_each (entry, &look->masks) {
-        if (code == 0 && (*entry == mask || mask_is_meaning(*entry)))
+        if (code == 0 && (*entry == mask || inherited_masks_is_setting(*entry)))
             code = string_list_append(&alone, *entry);
     }
-    code = code < 0 ? error_set_memory(error)
-                    : mask_find_visible(&alone, &look->report.machine, ret_visible, error);
+    code = code < 0
+               ? error_set_memory(error)
+               : inherited_masks_find_visible(&alone, &look->report.machine, ret_visible, error);
     string_list_finish(&alone);
     return code;
 }
@@ -122,7 +123,7 @@ static int name_masks(struct devices_look *look, bool all, struct berth_error *e
         bool hides;
         int code;
 
-        if (mask_is_meaning(*mask))
+        if (inherited_masks_is_setting(*mask))
             continue;
         code = find_visible_by(look, *mask, &visible, error);
         if (code < 0)
@@ -161,7 +162,7 @@ static int hide(struct devices_look *look, struct berth_error *error)
 {
     struct machine *machine = &look->report.machine;
     struct bitset visible;
-    int code = mask_find_visible(&look->masks, machine, &visible, error);
+    int code = inherited_masks_find_visible(&look->masks, machine, &visible, error);
 
     if (code < 0)
         return code;

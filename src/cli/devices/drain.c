@@ -34,7 +34,7 @@ static const struct option drain_rows[] = {
      .argument = "TEXT",
      .help = "why, for those who look at the pool",
      .offset = offsetof(struct drain_options, reason),
-     .take = take_reason},
+     .parse = take_reason},
 };
 
 static const struct option_set drain_option_set = {

@@ -25,7 +25,7 @@ static const struct option history_rows[] = {
      .argument = "N",
      .help = "only the last so many",
      .offset = offsetof(struct history_options, max),
-     .take = take_count},
+     .parse = take_count},
 };
 
 const struct option_set history_option_set = {

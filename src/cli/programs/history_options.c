@@ -12,7 +12,7 @@ static int take_device(const struct option *option, void *member, const char *va
     struct device_id id;
     int code = device_id_parse(value, &id, error);
 
-    return code < 0 ? code : option_string(option, member, value, error);
+    return code < 0 ? code : option_type_string(option, member, value, error);
 }
 
 static const struct option past_rows[] = {
@@ -21,47 +21,47 @@ static const struct option past_rows[] = {
      .argument = "NAME",
      .help = "only leases of this user, by name or number",
      .offset = offsetof(struct past_options, user),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "name",
      .argument = "TEXT",
      .help = "only leases with this in their name, in capitals or not",
      .offset = offsetof(struct past_options, name),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "device",
      .argument = "ID",
      .help = "only leases that had this device",
      .offset = offsetof(struct past_options, device),
-     .take = take_device},
+     .parse = take_device},
     {.name = "since",
      .letter = 's',
      .argument = "TIME",
      .help = "only what was held then or later: so long ago (7d, 24h), a date (2026-11-01), or a "
              "date and a time (2026-11-01T09:30, with Z or +01:00 for another zone than here)",
      .offset = offsetof(struct past_options, since),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "until",
      .argument = "TIME",
      .help = "only what was held before then",
      .offset = offsetof(struct past_options, until),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
      .help = "the pool of this file's devices instead of the hardware's",
      .offset = offsetof(struct past_options, inventory),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "file",
      .argument = "FILE",
      .help = "read this history, of another machine say, instead of the pool's",
      .offset = offsetof(struct past_options, file),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "json",
      .help = "print JSON",
      .offset = offsetof(struct past_options, json),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "csv",
      .help = "print comma-separated values with a header, for spreadsheets",
      .offset = offsetof(struct past_options, csv),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 const struct option_set past_option_set = {

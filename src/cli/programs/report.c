@@ -13,7 +13,7 @@ static const struct option report_rows[] = {
      .choices = history_by_names,
      .help = "a line for each user (usual), for each name of jobs, or for each device",
      .offset = offsetof(struct report_options, by),
-     .take = option_choice},
+     .parse = option_type_choice},
 };
 
 const struct option_set report_option_set = {

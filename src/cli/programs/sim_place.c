@@ -46,7 +46,7 @@ static void show_progress(void *context, size_t done, size_t of)
 }
 
 /* One policy with all seeds. */
-static int replay_seeds(struct work *work, const struct typical *typical,
+static int replay_seeds(struct work *work, const struct typical_pods *typical,
                         const struct place_report *report, struct place_series *series,
                         struct berth_error *error)
 {
@@ -67,14 +67,14 @@ static int replay_seeds(struct work *work, const struct typical *typical,
         struct place_run *run = vector_append(series);
 
         settings.seed = work->seed = work->seeds.first + i;
-        code = run == NULL ? error_set_memory(error) : place_run(&settings, run, error);
+        code = run == NULL ? error_set_memory(error) : place_replay_run(&settings, run, error);
         work->done++;
     }
     return code;
 }
 
-static int replay_all(struct work *work, const struct typical *typical, struct place_report *report,
-                      struct berth_error *error)
+static int replay_all(struct work *work, const struct typical_pods *typical,
+                      struct place_report *report, struct berth_error *error)
 {
     char **policy;
     int code = 0;
@@ -104,7 +104,7 @@ static int write_chart(const struct place_report *report, const char *path, int 
     int number = 0;
     int code = 0;
 
-    place_write_chart(report, &chart);
+    place_report_write_chart(report, &chart);
     if (text_failed(&chart))
         code = error_set_memory(error);
     else if (ftruncate(descriptor, 0) < 0 && errno != EINVAL)
@@ -122,8 +122,8 @@ static int print_report(const struct place_report *report, bool json)
     int code;
 
     if (json)
-        place_write_json(report, &text);
-    else if (place_write_table(report, &terminal, &text) < 0)
+        place_report_write_json(report, &text);
+    else if (place_report_write_table(report, &terminal, &text) < 0)
         text.failed = true;
     code = output_write(&text);
     text_finish(&text);
@@ -159,14 +159,14 @@ static struct seed_range seeds_of(const struct place_options *options)
 }
 
 /* Replays the trace and tells of it; with a chart where one is open. */
-static int simulate(const struct place_options *options, const struct trace *trace, int chart,
+static int simulate(const struct place_options *options, const struct pod_trace *trace, int chart,
                     struct berth_error *error, int *ret_exit)
 {
     struct work work = {.options = options, .seeds = seeds_of(options)};
     struct place_report report = {.trace = trace, .several_seeds = options->seeds.known};
-    struct typical typical = {0};
+    struct typical_pods typical = {0};
     char *name = name_of(options->pods);
-    int code = name == NULL ? error_set_memory(error) : typical_find(trace, &typical, error);
+    int code = name == NULL ? error_set_memory(error) : typical_pods_find(trace, &typical, error);
 
     report.name = name;
     work.of = options->policies.count * (work.seeds.last - work.seeds.first + 1);
@@ -177,7 +177,7 @@ static int simulate(const struct place_options *options, const struct trace *tra
     if (code == 0)
         *ret_exit = print_report(&report, options->json);
     finish_report(&report);
-    typical_finish(&typical);
+    typical_pods_finish(&typical);
     free(name);
     return code;
 }
@@ -208,21 +208,21 @@ static int open_chart(const char *path, int *ret_chart, struct berth_error *erro
 static int place(struct place_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct trace trace = {0};
+    struct pod_trace trace = {0};
     uint32_t scale = options->scale.known ? (uint32_t)options->scale.value : 1;
     int chart = -1;
     int exit_code = EXIT_GOOD;
     int code = check(options, &error);
 
     if (code == 0)
-        code = trace_read(options->nodes, options->pods, scale, &trace, &error);
+        code = pod_trace_read(options->nodes, options->pods, scale, &trace, &error);
     if (code == 0)
         code = open_chart(options->chart, &chart, &error);
     if (code == 0)
         code = simulate(options, &trace, chart, &error, &exit_code);
     if (chart >= 0)
         close(chart);
-    trace_finish(&trace);
+    pod_trace_finish(&trace);
     if (code == 0)
         return exit_code;
     error_wrap(&error, code, "%s", verb_sim_place.name);

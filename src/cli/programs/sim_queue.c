@@ -77,7 +77,7 @@ static int replay(struct question *question, struct berth_error *error)
 {
     struct job_list jobs = {0};
     int64_t began = clock_now();
-    int code = jobs_read(question->options->jobs, &jobs, error);
+    int code = job_trace_read(question->options->jobs, &jobs, error);
 
     question->settings.progress = show_progress;
     question->settings.context = question;

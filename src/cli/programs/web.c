@@ -21,30 +21,30 @@ static const struct option web_rows[] = {
      .argument = "ADDRESS:PORT",
      .help = "where (127.0.0.1:7411); [::1]:7411 for IPv6; port 0 takes any that is free",
      .offset = offsetof(struct web_options, listen),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "token",
      .argument = "FILE",
      .help = "who asks has to know what stands in this file; needed for any address that is not "
              "loopback",
      .offset = offsetof(struct web_options, token),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "host",
      .argument = "NAME",
      .help = "also answer requests for this host, a name or an address, behind a proxy say; may be "
              "given several times",
      .offset = offsetof(struct web_options, hosts),
-     .take = add_text},
+     .parse = add_text},
     {.name = "job-mapping",
      .argument = "DIR",
      .help = "keep a file there for each NVIDIA GPU, with the leases on it, for dcgm-exporter's "
              "DCGM_HPC_JOB_MAPPING_DIR",
      .offset = offsetof(struct web_options, job_mapping),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
      .help = "the pool of this file's devices instead of the hardware's",
      .offset = offsetof(struct web_options, inventory),
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 const struct option_set web_option_set = {

@@ -32,12 +32,12 @@ static const struct option adopt_rows[] = {
      .argument = "ID",
      .help = "adopt the first process of this container, and all else that is in it",
      .offset = offsetof(struct adopt_options, container),
-     .take = option_string},
+     .parse = option_type_string},
     {.name = "verbose",
      .letter = 'v',
      .help = "say on standard error what is waited for and what was granted",
      .offset = offsetof(struct adopt_options, verbose),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 static const struct option_set adopt_option_set = {

@@ -115,10 +115,10 @@ uint32_t launch_label(const struct launch *launch, uint32_t number)
     return launch->is_replica ? launch->replica : number;
 }
 
-int launch_make_labels(const struct launch *launch, struct labels **ret_labels,
+int launch_make_labels(const struct launch *launch, struct labelled_output **ret_labels,
                        struct berth_error *error)
 {
-    const struct labels_facts facts = {
+    const struct labelled_output_options facts = {
         .count = launch_copies(launch),
         .numbers = launch->is_replica ? launch->replica_count : launch_copies(launch),
         .output = STDOUT_FILENO,
@@ -126,7 +126,7 @@ int launch_make_labels(const struct launch *launch, struct labels **ret_labels,
     };
 
     if (launch->options->label)
-        return labels_create(&facts, ret_labels, error);
+        return labelled_output_create(&facts, ret_labels, error);
     *ret_labels = NULL;
     return 0;
 }
@@ -246,7 +246,8 @@ int launch_exec(const struct launch *launch)
         return launch_fail(launch, &error);
     if (prepared.is_pinned)
         pin_apply(&prepared.cpus);
-    become_error(launch->words[0], become(launch->words, prepared.environment.items), &error);
+    exec_command_error(launch->words[0], exec_command(launch->words, prepared.environment.items),
+                       &error);
     code = launch_fail_start(launch, &error);
     environ = inherited;
     prepared_finish(&prepared);

@@ -46,7 +46,7 @@ void launch_finish(struct launch *launch);
 uint32_t launch_copies(const struct launch *launch);
 
 /* Labels for the copies, or NULL where none were asked for. Fails with BERTH_ERROR_MEMORY. */
-int launch_make_labels(const struct launch *launch, struct labels **ret_labels,
+int launch_make_labels(const struct launch *launch, struct labelled_output **ret_labels,
                        struct berth_error *error);
 /* The number of a copy in its label. */
 uint32_t launch_label(const struct launch *launch, uint32_t number);

@@ -35,7 +35,7 @@ struct job {
     struct poll_list polls;
     struct claim *claim; /* NULL: none */
     struct session *session;
-    struct supervisor *supervisor;
+    struct launch_supervisor *supervisor;
     int64_t next_call; /* while the session is not connected */
     unsigned calls;
     enum wire_end end; /* why the lease ends; 0: it does not */
@@ -46,7 +46,7 @@ static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
 {
     if (job->end == 0)
         job->end = end;
-    supervisor_stop(job->supervisor, force_at);
+    launch_supervisor_stop(job->supervisor, force_at);
 }
 
 void job_describe_warning(const struct wire_message *warning, struct text *out)
@@ -90,7 +90,7 @@ static void warn(const struct job *job, const struct wire_message *warning)
     text_finish(&line);
 }
 
-static void take(struct job *job, const struct wire_message *message)
+static void parse(struct job *job, const struct wire_message *message)
 {
     bool answer = message->number == job->claim->question.number;
 
@@ -115,7 +115,7 @@ static void listen_to_daemon(struct job *job)
     struct wire_message message;
 
     while (session_receive(job->session, 0, &message, NULL) == SESSION_MESSAGE) {
-        take(job, &message);
+        parse(job, &message);
         wire_message_finish(&message);
     }
     if (is_alone(job)) {
@@ -136,7 +136,7 @@ static void call_again(struct job *job)
 
 static int poll_timeout(const struct job *job)
 {
-    int64_t next = supervisor_next_time(job->supervisor);
+    int64_t next = launch_supervisor_next_time(job->supervisor);
     int64_t left;
 
     if (is_alone(job) && job->next_call < next)
@@ -152,21 +152,21 @@ static int poll_timeout(const struct job *job)
 
 static void turn(struct job *job)
 {
-    struct labels *labels = job->copies.labels;
+    struct labelled_output *labels = job->copies.labels;
     struct pollfd *polls = job->polls.items;
     size_t count = POLL_LABELS;
 
     polls[POLL_SUPERVISOR] =
-        (struct pollfd){.fd = supervisor_descriptor(job->supervisor), .events = POLLIN};
+        (struct pollfd){.fd = launch_supervisor_descriptor(job->supervisor), .events = POLLIN};
     polls[POLL_DAEMON] =
         (struct pollfd){.fd = job->claim != NULL ? job->session->socket : -1, .events = POLLIN};
     if (labels != NULL)
-        count += labels_ask(labels, polls + POLL_LABELS);
+        count += labelled_output_fill_poll(labels, polls + POLL_LABELS);
     poll(polls, count, poll_timeout(job));
     /* What was printed before all stopped is seen before we stop. */
     if (labels != NULL)
-        labels_turn(labels, polls + POLL_LABELS);
-    supervisor_turn(job->supervisor);
+        labelled_output_process(labels, polls + POLL_LABELS);
+    launch_supervisor_dispatch(job->supervisor);
     if (job->claim != NULL && polls[POLL_DAEMON].revents != 0)
         listen_to_daemon(job);
     if (is_alone(job) && clock_now() >= job->next_call)
@@ -188,11 +188,12 @@ static int start_copy(struct job *job, uint32_t number)
     uint32_t label = job->launch == NULL ? number : launch_label(job->launch, number);
     int code;
 
-    if (copies->labels != NULL && labels_begin(copies->labels, label, &streams, &error) < 0)
+    if (copies->labels != NULL &&
+        labelled_output_open_pipes(copies->labels, label, &streams, &error) < 0)
         return fail(copies->verb, &error);
     code = copies->start(copies->context, job->supervisor, number, &streams);
     if (copies->labels != NULL)
-        labels_began(copies->labels);
+        labelled_output_close_child_ends(copies->labels);
     return code;
 }
 
@@ -202,7 +203,7 @@ static void start(struct job *job)
     for (uint32_t number = 0; number < job->copies.count && job->failure == 0; number++)
         job->failure = start_copy(job, number);
     if (job->failure != 0)
-        supervisor_stop(job->supervisor, clock_after(clock_now(), GRACE));
+        launch_supervisor_stop(job->supervisor, clock_after(clock_now(), GRACE));
 }
 
 static int exit_code_of(const struct job *job)
@@ -211,14 +212,14 @@ static int exit_code_of(const struct job *job)
         return job->failure;
     if (job->end != 0)
         return exit_code_of_end(job->end);
-    return supervisor_exit_code(job->supervisor);
+    return launch_supervisor_exit_code(job->supervisor);
 }
 
 /* Makes room for all that is polled. */
 static int prepare_polls(struct job *job, struct berth_error *error)
 {
-    const struct labels *labels = job->copies.labels;
-    size_t max = POLL_LABELS + (labels == NULL ? 0 : labels_poll_max(labels));
+    const struct labelled_output *labels = job->copies.labels;
+    size_t max = POLL_LABELS + (labels == NULL ? 0 : labelled_output_poll_max(labels));
 
     return vector_reserve(&job->polls, max) < 0 ? error_set_memory(error) : 0;
 }
@@ -228,13 +229,13 @@ static void watch(struct job *job)
 {
     bool is_told;
 
-    while (!supervisor_is_done(job->supervisor))
+    while (!launch_supervisor_is_done(job->supervisor))
         turn(job);
-    is_told = job->end != 0 || supervisor_was_told_to_end(job->supervisor);
+    is_told = job->end != 0 || launch_supervisor_must_end(job->supervisor);
     if (job->copies.labels != NULL)
-        labels_collect(job->copies.labels, is_told);
+        labelled_output_drain_pipes(job->copies.labels, is_told);
     /* What failed may have been ended with the lease, if that was faster than its notice. */
-    if (job->claim != NULL && supervisor_exit_code(job->supervisor) != EXIT_GOOD)
+    if (job->claim != NULL && launch_supervisor_exit_code(job->supervisor) != EXIT_GOOD)
         listen_to_daemon(job);
 }
 
@@ -244,14 +245,14 @@ static int run(struct job *job)
     int code = prepare_polls(job, &error);
 
     if (code == 0)
-        code = supervisor_create(&job->supervisor, &error);
+        code = launch_supervisor_create(&job->supervisor, &error);
     if (code < 0) {
         code = fail(job->copies.verb, &error);
     } else {
         start(job);
         watch(job);
         code = exit_code_of(job);
-        supervisor_destroy(job->supervisor);
+        launch_supervisor_destroy(job->supervisor);
     }
     vector_finish(&job->polls);
     return code;
@@ -265,8 +266,8 @@ int job_run_copies(const struct job_copies *copies)
 }
 
 /* A start of job_copies: one copy of a launch with its environment. */
-static int start_prepared(const void *context, struct supervisor *supervisor, uint32_t number,
-                          const struct launch_copy *streams)
+static int start_prepared(const void *context, struct launch_supervisor *supervisor,
+                          uint32_t number, const struct launch_copy *streams)
 {
     const struct launch *launch = context;
     struct launch_copy copy = *streams;
@@ -279,13 +280,13 @@ static int start_prepared(const void *context, struct supervisor *supervisor, ui
     copy.arguments = launch->words;
     copy.environment = prepared.environment.items;
     copy.cpus = prepared.is_pinned ? &prepared.cpus : NULL;
-    if (supervisor_start(supervisor, &copy, &error) < 0)
+    if (launch_supervisor_start(supervisor, &copy, &error) < 0)
         code = launch_fail_start(launch, &error);
     prepared_finish(&prepared);
     return code;
 }
 
-int job_run(const struct launch *launch, struct labels *labels, struct session *session)
+int job_run(const struct launch *launch, struct labelled_output *labels, struct session *session)
 {
     struct job job = {
         .copies =
@@ -305,12 +306,12 @@ int job_run(const struct launch *launch, struct labels *labels, struct session *
     return run(&job);
 }
 
-int job_finish_labels(const char *verb, struct labels *labels, int exit_code)
+int job_finish_labels(const char *verb, struct labelled_output *labels, int exit_code)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int code;
 
-    if (labels_finish(labels, &error) == 0)
+    if (labelled_output_finish(labels, &error) == 0)
         return exit_code;
     code = fail(verb, &error);
     return exit_code == EXIT_GOOD ? code : exit_code;

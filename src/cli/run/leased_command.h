@@ -16,12 +16,12 @@
 struct job_copies {
     const char *verb; /* for messages */
     uint32_t count;
-    struct labels *labels; /* NULL: none */
+    struct labelled_output *labels; /* NULL: none */
     const void *context;
 
     /* Starts one copy, of which only the streams are given. Returns 0, or an exit code having said
      * what failed. */
-    int (*start)(const void *context, struct supervisor *supervisor, uint32_t number,
+    int (*start)(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                  const struct launch_copy *streams);
 };
 
@@ -32,11 +32,11 @@ int job_run_copies(const struct job_copies *copies);
  * that of the first that failed, what the end of the lease stands for, or what berth failed with,
  * having said so. Without a claim nobody is listened to, and the session may be NULL. What labels
  * have not written yet is the caller's to wait for, with job_finish_labels. */
-int job_run(const struct launch *launch, struct labels *labels, struct session *session);
+int job_run(const struct launch *launch, struct labelled_output *labels, struct session *session);
 
 /* Waits until all is written, and says so where that fails. Returns the exit code of the whole:
  * that of the commands, unless it is good and output was lost. The verb is for messages. */
-int job_finish_labels(const char *verb, struct labels *labels, int exit_code);
+int job_finish_labels(const char *verb, struct labelled_output *labels, int exit_code);
 
 /* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
  */

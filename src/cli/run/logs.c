@@ -33,7 +33,7 @@ static const struct option logs_rows[] = {
      .letter = 'f',
      .help = "go on until the job has ended",
      .offset = offsetof(struct logs_options, follow),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 static const struct option_set logs_option_set = {

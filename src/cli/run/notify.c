@@ -26,7 +26,7 @@ static const struct option notify_rows[] = {
      .argument = "CMD",
      .help = "run this by a shell, once, when it waited for a minute or more and is about to start",
      .offset = offsetof(struct notify_options, command),
-     .take = option_string},
+     .parse = option_type_string},
 };
 
 const struct option_set notify_option_set = {

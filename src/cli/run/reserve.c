@@ -30,16 +30,16 @@ static const struct option reserve_rows[] = {
      .argument = "DURATION",
      .help = "how long, such as 4h; --time says the same",
      .offset = offsetof(struct reserve_options, time),
-     .take = option_duration},
+     .parse = option_type_duration},
     {.name = "export",
      .help = "print lines for a shell: eval \"$(berth reserve --for 1h --export)\"",
      .offset = offsetof(struct reserve_options, exports),
-     .take = option_flag},
+     .parse = option_type_flag},
     {.name = "verbose",
      .letter = 'v',
      .help = "say on standard error what is waited for",
      .offset = offsetof(struct reserve_options, verbose),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 static const struct option_set reserve_option_set = {

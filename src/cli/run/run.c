@@ -35,7 +35,7 @@ static bool needs_supervisor(const struct launch *launch, const struct request *
 static int supervise(const struct launch *launch, struct session *session)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct labels *labels;
+    struct labelled_output *labels;
     int code;
 
     if (launch_make_labels(launch, &labels, &error) < 0)

@@ -13,7 +13,7 @@ static const struct option run_rows[] = {
      .letter = 'v',
      .help = "say on standard error what is waited for and what was granted",
      .offset = offsetof(struct run_line, verbose),
-     .take = option_flag},
+     .parse = option_type_flag},
 };
 
 const struct option_set run_option_set = {

@@ -48,7 +48,7 @@ static int ask_first(struct run_line *line, struct berth_error *error)
 
 struct copies {
     struct run_line *line;
-    struct labels *labels; /* NULL: none */
+    struct labelled_output *labels; /* NULL: none */
 };
 
 struct copy {
@@ -61,12 +61,12 @@ static int run_copy(void *context)
     const struct copy *copy = context;
 
     if (copy->all->labels != NULL)
-        labels_abandon(copy->all->labels);
+        labelled_output_abandon(copy->all->labels);
     return run_replica(copy->all->line, copy->number);
 }
 
 /* A start of job_copies: the context is a struct copies. */
-static int start_copy(const void *context, struct supervisor *supervisor, uint32_t number,
+static int start_copy(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                       const struct launch_copy *streams)
 {
     struct copy copy = {context, number};
@@ -75,14 +75,16 @@ static int start_copy(const void *context, struct supervisor *supervisor, uint32
 
     launch.run = run_copy;
     launch.context = &copy;
-    return supervisor_start(supervisor, &launch, &error) < 0 ? run_fail(&verb_run, &error) : 0;
+    return launch_supervisor_start(supervisor, &launch, &error) < 0 ? run_fail(&verb_run, &error)
+                                                                    : 0;
 }
 
-static int make_labels(uint32_t count, struct labels **ret_labels, struct berth_error *error)
+static int make_labels(uint32_t count, struct labelled_output **ret_labels,
+                       struct berth_error *error)
 {
-    const struct labels_facts facts = {count, count, STDOUT_FILENO, STDERR_FILENO};
+    const struct labelled_output_options facts = {count, count, STDOUT_FILENO, STDERR_FILENO};
 
-    return labels_create(&facts, ret_labels, error);
+    return labelled_output_create(&facts, ret_labels, error);
 }
 
 int run_replicas(struct run_line *line)

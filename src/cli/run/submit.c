@@ -142,7 +142,7 @@ static int claim_and_run(struct submission *submission, const struct replica *re
         .replica = replica->number,
         .replica_count = replica->count,
     };
-    struct labels *labels;
+    struct labelled_output *labels;
     int code = claim(submission, error);
 
     if (code < 0)

@@ -13,14 +13,14 @@ struct dump {
         VECTOR_OF(const struct engine_request *);
     } requests; /* by number */
     struct {
-        VECTOR_OF(const struct entry *);
+        VECTOR_OF(const struct engine_entry *);
     } entries; /* claims and leases, by id */
 };
 
-static void say(const struct dump *dump, struct engine_event event)
+static void write_event(const struct dump *dump, struct engine_event event)
 {
     if ((dump->sink->wanted & EVENT_BIT(event.type)) != 0)
-        dump->sink->tell(dump->sink->context, &event);
+        dump->sink->notify(dump->sink->context, &event);
 }
 
 static struct engine_event event_of_request(const struct engine_request *request,
@@ -42,11 +42,11 @@ static struct engine_event event_of_request(const struct engine_request *request
     };
 }
 
-void tell_request(const struct engine_request *request)
+void engine_notify_request(const struct engine_request *request)
 {
     struct party party;
 
-    tell(request->engine, event_of_request(request, &party));
+    engine_notify(request->engine, event_of_request(request, &party));
 }
 
 static int compare_requests(const void *one, const void *other)
@@ -59,15 +59,15 @@ static int compare_requests(const void *one, const void *other)
 
 static int compare_entries(const void *one, const void *other)
 {
-    uint64_t first = (*(const struct entry *const *)one)->link.id;
-    uint64_t second = (*(const struct entry *const *)other)->link.id;
+    uint64_t first = (*(const struct engine_entry *const *)one)->link.id;
+    uint64_t second = (*(const struct engine_entry *const *)other)->link.id;
 
     return (first > second) - (first < second);
 }
 
-static int add_entry(struct dump *dump, const struct entry *entry)
+static int add_entry(struct dump *dump, const struct engine_entry *entry)
 {
-    const struct entry **place = vector_append(&dump->entries);
+    const struct engine_entry **place = vector_append(&dump->entries);
 
     if (place == NULL)
         return BERTH_ERROR_MEMORY;
@@ -89,7 +89,7 @@ static int gather_request(struct dump *dump, const struct engine_request *reques
     return 0;
 }
 
-static int gather(struct dump *dump)
+static int gather_state(struct dump *dump)
 {
     list_for_each (link, &dump->engine->scopes) {
         const struct scope *scope = container_of(link, struct scope, in_engine);
@@ -100,7 +100,7 @@ static int gather(struct dump *dump)
         }
     }
     list_for_each (link, &dump->engine->leases) {
-        if (add_entry(dump, &container_of(link, struct held, in_engine)->entry) < 0)
+        if (add_entry(dump, &container_of(link, struct lease, in_engine)->entry) < 0)
             return BERTH_ERROR_MEMORY;
     }
     if (dump->requests.count > 0)
@@ -112,48 +112,48 @@ static int gather(struct dump *dump)
     return 0;
 }
 
-static void say_devices(const struct dump *dump)
+static void write_devices(const struct dump *dump)
 {
     const struct engine *engine = dump->engine;
 
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++)
-        say(dump, (struct engine_event){
-                      .type = EVENT_DEVICE,
-                      .time = engine->now,
-                      .slot = slot,
-                      .blocks = engine->status[slot].blocks,
-                      .health = (uint8_t)engine->machine.devices.items[slot].health,
-                      .present = engine->status[slot].present,
-                  });
+        write_event(dump, (struct engine_event){
+                              .type = EVENT_DEVICE,
+                              .time = engine->now,
+                              .slot = slot,
+                              .blocks = engine->status[slot].blocks,
+                              .health = (uint8_t)engine->machine.devices.items[slot].health,
+                              .present = engine->status[slot].present,
+                          });
 }
 
-static void say_slots(const struct dump *dump, const struct scope *scope)
+static void write_slots(const struct dump *dump, const struct scope *scope)
 {
     for (uint32_t slot = 0; slot < dump->engine->machine.devices.count; slot++) {
         const struct ledger_slot *view = &scope->ledger[slot];
 
         if (view->served == 0 && view->last_served == 0 && view->affinity == 0)
             continue;
-        say(dump, (struct engine_event){
-                      .type = EVENT_SLOT,
-                      .time = dump->engine->now,
-                      .lease = scope->parent != NULL ? scope->parent->entry.link.id : 0,
-                      .slot = slot,
-                      .stamp = view->last_served,
-                      .served = view->served,
-                      .affinity = view->affinity,
-                  });
+        write_event(dump, (struct engine_event){
+                              .type = EVENT_SLOT,
+                              .time = dump->engine->now,
+                              .lease = scope->parent != NULL ? scope->parent->entry.link.id : 0,
+                              .slot = slot,
+                              .stamp = view->last_served,
+                              .served = view->served,
+                              .affinity = view->affinity,
+                          });
     }
 }
 
-static void say_state(const struct dump *dump, const struct held *held)
+static void write_lease_state(const struct dump *dump, const struct lease *held)
 {
     struct engine_event event = {.time = dump->engine->now, .lease = held->entry.link.id};
 
     if (held->force_at != TIME_NEVER) {
         event.type = EVENT_NOTICE;
         event.expires = held->force_at;
-        say(dump, event);
+        write_event(dump, event);
     }
     if (held->state == LEASE_HELD || held->state == LEASE_NOTICED)
         return;
@@ -161,88 +161,88 @@ static void say_state(const struct dump *dump, const struct held *held)
                  : held->state == LEASE_EXPIRED ? EVENT_EXPIRED
                                                 : EVENT_DRAINING;
     event.expires = 0;
-    say(dump, event);
+    write_event(dump, event);
 }
 
-static void say_entry(const struct dump *dump, const struct entry *entry)
+static void write_entry(const struct dump *dump, const struct engine_entry *entry)
 {
     if (entry->is_lease) {
-        const struct held *held = container_of(entry, struct held, entry);
+        const struct lease *held = container_of(entry, struct lease, entry);
 
-        say(dump, (struct engine_event){
-                      .type = EVENT_GRANTED,
-                      .time = held->granted,
-                      .claim = held->claim,
-                      .lease = entry->link.id,
-                      .request = held->request->number,
-                      .slots = held->slots,
-                      .slot_count = held->slot_count,
-                      .replicas = held->replicas,
-                      .expires = held->expires,
-                  });
+        write_event(dump, (struct engine_event){
+                              .type = EVENT_GRANTED,
+                              .time = held->granted,
+                              .claim = held->claim,
+                              .lease = entry->link.id,
+                              .request = held->request->number,
+                              .slots = held->slots,
+                              .slot_count = held->slot_count,
+                              .replicas = held->replicas,
+                              .expires = held->expires,
+                          });
     } else {
         const struct claim *claim = container_of(entry, struct claim, entry);
 
-        say(dump, (struct engine_event){
-                      .type = EVENT_QUEUED,
-                      .time = claim->arrived,
-                      .claim = entry->link.id,
-                      .request = claim->request->number,
-                      .deadline = entry->at,
-                  });
+        write_event(dump, (struct engine_event){
+                              .type = EVENT_QUEUED,
+                              .time = claim->arrived,
+                              .claim = entry->link.id,
+                              .request = claim->request->number,
+                              .deadline = entry->at,
+                          });
     }
 }
 
 /* Requests of the pool, then claims and leases by id, each lease followed by the requests that are
  * made within it. */
-static void say_all(const struct dump *dump)
+static void write_all(const struct dump *dump)
 {
     const struct engine_request **request;
-    const struct entry **entry;
+    const struct engine_entry **entry;
     struct party party;
 
     vector_for_each (request, &dump->requests) {
         if ((*request)->parent == 0)
-            say(dump, event_of_request(*request, &party));
+            write_event(dump, event_of_request(*request, &party));
     }
     vector_for_each (entry, &dump->entries) {
-        const struct held *held;
+        const struct lease *held;
 
-        say_entry(dump, *entry);
+        write_entry(dump, *entry);
         if (!(*entry)->is_lease)
             continue;
-        held = container_of(*entry, struct held, entry);
+        held = container_of(*entry, struct lease, entry);
         vector_for_each (request, &dump->requests) {
-            if (held->inside != NULL && (*request)->parent == (*entry)->link.id)
-                say(dump, event_of_request(*request, &party));
+            if (held->inner_scope != NULL && (*request)->parent == (*entry)->link.id)
+                write_event(dump, event_of_request(*request, &party));
         }
     }
     vector_for_each (entry, &dump->entries) {
         if ((*entry)->is_lease)
-            say_state(dump, container_of(*entry, struct held, entry));
+            write_lease_state(dump, container_of(*entry, struct lease, entry));
     }
 }
 
 int engine_dump(const struct engine *engine, const struct event_sink *sink)
 {
     struct dump dump = {.engine = engine, .sink = sink};
-    int code = gather(&dump);
+    int code = gather_state(&dump);
 
     if (code == 0) {
-        say(&dump, (struct engine_event){
-                       .type = EVENT_COUNTERS,
-                       .time = engine->now,
-                       .lease = engine->last_id,
-                       .request = engine->last_request,
-                   });
-        say_all(&dump);
-        say_devices(&dump);
-        say_slots(&dump, &engine->root);
+        write_event(&dump, (struct engine_event){
+                               .type = EVENT_COUNTERS,
+                               .time = engine->now,
+                               .lease = engine->last_id,
+                               .request = engine->last_request,
+                           });
+        write_all(&dump);
+        write_devices(&dump);
+        write_slots(&dump, &engine->root);
         list_for_each (link, &engine->leases) {
-            const struct held *held = container_of(link, struct held, in_engine);
+            const struct lease *held = container_of(link, struct lease, in_engine);
 
-            if (held->inside != NULL)
-                say_slots(&dump, held->inside);
+            if (held->inner_scope != NULL)
+                write_slots(&dump, held->inner_scope);
         }
     }
     vector_finish(&dump.requests);

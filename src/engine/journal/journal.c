@@ -27,7 +27,7 @@ static uint32_t checksum_of(const unsigned char *record, size_t size)
     return crc32c(crc32c(0, record, CHECKSUM_AT), record + TIME_AT, size - TIME_AT);
 }
 
-static void seal(unsigned char *record, size_t size, unsigned type, int64_t time)
+static void seal_record(unsigned char *record, size_t size, unsigned type, int64_t time)
 {
     record[0] = JOURNAL_FORMAT;
     record[TYPE_AT] = (unsigned char)type;
@@ -37,7 +37,7 @@ static void seal(unsigned char *record, size_t size, unsigned type, int64_t time
     tagged_put(record + CHECKSUM_AT, checksum_of(record, size), 4);
 }
 
-static void cut_back(struct text *text, size_t length)
+static void truncate_text(struct text *text, size_t length)
 {
     text->length = length;
     text->failed = false;
@@ -45,8 +45,8 @@ static void cut_back(struct text *text, size_t length)
         text->bytes[length] = '\0';
 }
 
-static int encode(unsigned type, int64_t time, uint32_t type_bit, const struct tagged_table *table,
-                  const void *whole, struct text *out)
+static int encode_record(unsigned type, int64_t time, uint32_t type_bit,
+                         const struct tagged_table *table, const void *whole, struct text *out)
 {
     size_t start = out->length;
     int code;
@@ -60,9 +60,9 @@ static int encode(unsigned type, int64_t time, uint32_t type_bit, const struct t
     if (code == 0 && out->length - start - JOURNAL_HEADER_SIZE > JOURNAL_LENGTH_MAX)
         code = BERTH_ERROR_INVALID;
     if (code < 0)
-        cut_back(out, start);
+        truncate_text(out, start);
     else
-        seal((unsigned char *)out->bytes + start, out->length - start, type, time);
+        seal_record((unsigned char *)out->bytes + start, out->length - start, type, time);
     return code;
 }
 
@@ -70,21 +70,21 @@ int journal_encode(const struct engine_event *event, struct text *out)
 {
     if (event->type < EVENT_REQUEST || event->type >= EVENT_TYPES)
         return BERTH_ERROR_INVALID;
-    return encode(event->type, event->time, EVENT_BIT(event->type), &journal_event_table, event,
-                  out);
+    return encode_record(event->type, event->time, EVENT_BIT(event->type), &journal_event_table,
+                         event, out);
 }
 
-int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
-                        const void *whole, struct text *out)
+int journal_encode_custom(unsigned type, int64_t time, const struct tagged_table *table,
+                          const void *whole, struct text *out)
 {
-    assert(type >= JOURNAL_DOOR_TYPES && type <= UINT8_MAX);
-    return encode(type, time, TAGGED_ALL_TYPES, table, whole, out);
+    assert(type >= JOURNAL_CUSTOM_TYPES && type <= UINT8_MAX);
+    return encode_record(type, time, TAGGED_ALL_TYPES, table, whole, out);
 }
 
-/* Looks at what the header alone tells. Returns JOURNAL_WHOLE with the size of the record that it
- * promises, JOURNAL_MORE or an error. */
-static int take_header(const unsigned char *bytes, size_t length, size_t *ret_size,
-                       struct berth_error *error)
+/* Looks at what the header alone tells. Returns JOURNAL_COMPLETE with the size of the record that
+ * it promises, JOURNAL_INCOMPLETE or an error. */
+static int decode_header(const unsigned char *bytes, size_t length, size_t *ret_size,
+                         struct berth_error *error)
 {
     size_t rest;
 
@@ -93,7 +93,7 @@ static int take_header(const unsigned char *bytes, size_t length, size_t *ret_si
                          "journal: wanted a record of format 0x%02X, found 0x%02X at byte 0",
                          JOURNAL_FORMAT, bytes[0]);
     if (length < JOURNAL_HEADER_SIZE)
-        return JOURNAL_MORE;
+        return JOURNAL_INCOMPLETE;
     if (tagged_get(bytes + GUARD_AT, 2) != guard_of(bytes))
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "journal: wanted guard 0x%04X, found 0x%04X at byte %d", guard_of(bytes),
@@ -107,9 +107,9 @@ static int take_header(const unsigned char *bytes, size_t length, size_t *ret_si
                          "journal: wanted a length from %d to %u, found %zu at byte %d",
                          JOURNAL_TIME_SIZE, JOURNAL_LENGTH_MAX, rest, LENGTH_AT);
     if (rest > length - JOURNAL_HEADER_SIZE)
-        return JOURNAL_MORE;
+        return JOURNAL_INCOMPLETE;
     *ret_size = JOURNAL_HEADER_SIZE + rest;
-    return JOURNAL_WHOLE;
+    return JOURNAL_COMPLETE;
 }
 
 static int check_sum(const unsigned char *bytes, size_t size, struct berth_error *error)
@@ -133,8 +133,8 @@ static int read_fields(const struct tagged_reading *reading, const struct tagged
 }
 
 /* Reads a record that is whole and undamaged. */
-static int take_record(const unsigned char *bytes, size_t size, struct journal_record *ret_record,
-                       struct berth_error *error)
+static int decode_record(const unsigned char *bytes, size_t size, struct journal_record *ret_record,
+                         struct berth_error *error)
 {
     uint32_t type = bytes[TYPE_AT];
     struct journal_record record = {
@@ -166,21 +166,21 @@ int journal_decode(const void *bytes, size_t length, struct journal_record *ret_
                    size_t *ret_used, struct berth_error *error)
 {
     size_t size = 0;
-    int code = take_header(bytes, length, &size, error);
+    int code = decode_header(bytes, length, &size, error);
 
-    if (code != JOURNAL_WHOLE)
+    if (code != JOURNAL_COMPLETE)
         return code;
     code = check_sum(bytes, size, error);
     if (code == 0)
-        code = take_record(bytes, size, ret_record, error);
+        code = decode_record(bytes, size, ret_record, error);
     if (code < 0)
         return code;
     *ret_used = size;
-    return JOURNAL_WHOLE;
+    return JOURNAL_COMPLETE;
 }
 
-int journal_decode_door(const struct journal_record *record, const struct tagged_table *table,
-                        void *ret_whole, struct berth_error *error)
+int journal_decode_custom(const struct journal_record *record, const struct tagged_table *table,
+                          void *ret_whole, struct berth_error *error)
 {
     struct tagged_reading reading = {record->fields, TAGGED_ALL_TYPES, error};
 

@@ -16,7 +16,7 @@
  *     byte 20 on        fields
  *
  * as codec/tagged.h describes them. A reader says of a type that it does not know that it is
- * unknown. Types from JOURNAL_DOOR_TYPES on are not the engine's but of the door that keeps the
+ * unknown. Types from JOURNAL_CUSTOM_TYPES on are not the engine's but of the door that keeps the
  * journal. Numbers of types are never changed or used again.
  */
 #ifndef ENGINE_JOURNAL_JOURNAL_H
@@ -31,13 +31,13 @@
 #include "codec/tagged.h"
 #include "engine/event.h"
 
-#define JOURNAL_FORMAT      0xB1
-#define JOURNAL_HEADER_SIZE 12
-#define JOURNAL_TIME_SIZE   8
-#define JOURNAL_LENGTH_MAX  (UINT32_C(1) << 24)
-#define JOURNAL_SLOTS_MAX   REQUEST_COUNT_MAX
-#define JOURNAL_GROUPS_MAX  65536
-#define JOURNAL_DOOR_TYPES  128 /* to 255 */
+#define JOURNAL_FORMAT       0xB1
+#define JOURNAL_HEADER_SIZE  12
+#define JOURNAL_TIME_SIZE    8
+#define JOURNAL_LENGTH_MAX   (UINT32_C(1) << 24)
+#define JOURNAL_SLOTS_MAX    REQUEST_COUNT_MAX
+#define JOURNAL_GROUPS_MAX   65536
+#define JOURNAL_CUSTOM_TYPES 128 /* to 255 */
 
 /* The fields of a record: the members of struct engine_event. */
 enum journal_tag {
@@ -85,30 +85,30 @@ void journal_record_finish(struct journal_record *record);
  * text is as before then. One that failed before gives BERTH_ERROR_MEMORY. */
 int journal_encode(const struct engine_event *event, struct text *out);
 
-/* The same for a record of the door's: a type from JOURNAL_DOOR_TYPES on and what the table says of
- * `whole`. What is longer than JOURNAL_LENGTH_MAX is BERTH_ERROR_INVALID too. */
-int journal_encode_door(unsigned type, int64_t time, const struct tagged_table *table,
-                        const void *whole, struct text *out);
+/* The same for a record of the door's: a type from JOURNAL_CUSTOM_TYPES on and what the table says
+ * of `whole`. What is longer than JOURNAL_LENGTH_MAX is BERTH_ERROR_INVALID too. */
+int journal_encode_custom(unsigned type, int64_t time, const struct tagged_table *table,
+                          const void *whole, struct text *out);
 
 enum {
-    JOURNAL_MORE = 0,  /* the beginning of a record, or nothing: more bytes may make it one */
-    JOURNAL_WHOLE = 1, /* a good record */
+    JOURNAL_INCOMPLETE = 0, /* the beginning of a record, or nothing: more bytes may make it one */
+    JOURNAL_COMPLETE = 1,   /* a good record */
 };
 
-/* Reads the record at the beginning of `length` bytes. Returns JOURNAL_WHOLE with the record, which
- * the caller finishes, and how many bytes it takes; or JOURNAL_MORE. Fails with BERTH_ERROR_SYNTAX
- * for bytes that no others could make a record of (the message counts them from `bytes`), or with
- * BERTH_ERROR_MEMORY. Unless a record was read, *ret_record and *ret_used are untouched. The memory
- * it takes is at most a few times `length` and a fixed amount. Whether the event makes sense, only
- * engine_replay knows. */
+/* Reads the record at the beginning of `length` bytes. Returns JOURNAL_COMPLETE with the record,
+ * which the caller finishes, and how many bytes it takes; or JOURNAL_INCOMPLETE. Fails with
+ * BERTH_ERROR_SYNTAX for bytes that no others could make a record of (the message counts them from
+ * `bytes`), or with BERTH_ERROR_MEMORY. Unless a record was read, *ret_record and *ret_used are
+ * untouched. The memory it takes is at most a few times `length` and a fixed amount. Whether the
+ * event makes sense, only engine_replay knows. */
 int journal_decode(const void *bytes, size_t length, struct journal_record *ret_record,
                    size_t *ret_used, struct berth_error *error);
 
 /* Reads the fields of an unknown record, whose bytes must still be there, into a zeroed struct,
  * which the caller finishes (tagged_finish), also on failure. Fails with BERTH_ERROR_SYNTAX or
  * _MEMORY. */
-int journal_decode_door(const struct journal_record *record, const struct tagged_table *table,
-                        void *ret_whole, struct berth_error *error);
+int journal_decode_custom(const struct journal_record *record, const struct tagged_table *table,
+                          void *ret_whole, struct berth_error *error);
 
 /* "granted" for EVENT_GRANTED; NULL for a type that this version does not know. The text is
  * static. */

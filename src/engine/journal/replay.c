@@ -46,8 +46,8 @@ static int replay_request(struct engine *engine, const struct engine_event *even
 
     if (event->what == NULL || request_of(engine, event->request) != NULL)
         return does_not_fit(event, "a request that is known already", error);
-    code = request_keep(engine, event->what, event->party != NULL ? event->party : &nobody, NULL,
-                        event->request, event->share, &request, error);
+    code = engine_request_create(engine, event->what, event->party != NULL ? event->party : &nobody,
+                                 NULL, event->request, event->share, &request, error);
     if (code == 0)
         request->restored = true;
     return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
@@ -60,14 +60,15 @@ static int replay_forgotten(struct engine *engine, const struct engine_event *ev
 
     if (request == NULL || request->references != 1)
         return does_not_fit(event, "a request that is not there or in use", error);
-    request_unreference(request);
+    engine_request_unreference(request);
     return 0;
 }
 
 /* Whether no claim or lease to come may have this number. */
 static bool is_used(struct engine *engine, uint64_t id)
 {
-    return id == 0 || claim_of(engine, id) != NULL || lease_of(engine, id) != NULL;
+    return id == 0 || engine_find_claim(engine, id) != NULL ||
+           engine_find_lease(engine, id) != NULL;
 }
 
 static int replay_queued(struct engine *engine, const struct engine_event *event,
@@ -78,7 +79,7 @@ static int replay_queued(struct engine *engine, const struct engine_event *event
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
         return does_not_fit(event, "an unknown request or a claim that is known already", error);
-    claim = claim_begin(request, event->claim, event->time, event->deadline, NULL);
+    claim = lifecycle_begin_claim(request, event->claim, event->time, event->deadline, NULL);
     if (claim == NULL)
         return error_set_memory(error);
     lane_append(claim);
@@ -99,16 +100,16 @@ static bool slots_fit(const struct engine_request *request, const struct engine_
         fits = slot < engine->machine.devices.count &&
                (scope->parent == NULL || bitset_has(&scope->members, slot));
         if (fits)
-            engine->imagined[slot] = scope->ledger[slot].usage;
+            engine->simulated[slot] = scope->ledger[slot].usage;
     }
     for (uint32_t i = 0; fits && i < event->slot_count; i++) {
-        struct usage *usage = &engine->imagined[event->slots[i]];
+        struct usage *usage = &engine->simulated[event->slots[i]];
 
         fits = usage->brief.tenants == 0 ||
                (usage->brief.sharing == request->what.sharing &&
                 request->what.sharing != SHARING_EXCLUSIVE &&
                 usage->brief.share + request->share <= scope->terms.share);
-        usage_add(usage, request);
+        ledger_add_usage(usage, request);
     }
     return fits;
 }
@@ -117,8 +118,8 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
                           struct berth_error *error)
 {
     struct engine_request *request = request_of(engine, event->request);
-    struct claim *claim = event->waited ? claim_of(engine, event->claim) : NULL;
-    struct held *held;
+    struct claim *claim = event->waited ? engine_find_claim(engine, event->claim) : NULL;
+    struct lease *held;
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->lease) ||
         (event->waited && (claim == NULL || claim->request != request)))
@@ -126,7 +127,7 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     if (!slots_fit(request, event))
         return does_not_fit(event, "devices that are taken", error);
     held =
-        lease_grant(request, event->lease, event->slots, event->slot_count, event->replicas, false);
+        grant_lease(request, event->lease, event->slots, event->slot_count, event->replicas, false);
     if (held == NULL)
         return error_set_memory(error);
     held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
@@ -135,11 +136,11 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
     request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = event->expires;
     request->scope->limited += held->expires != TIME_NEVER;
-    endings_forget(request->scope);
-    lease_update_timer(held);
+    reservation_forget_endings(request->scope);
+    lifecycle_update_lease_timer(held);
     if (claim == NULL)
         return 0;
-    claim_remove(claim);
+    grant_remove_claim(claim);
     request->references--; /* the claim's; the lease has its own */
     return 0;
 }
@@ -147,61 +148,62 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
 static int replay_refused(struct engine *engine, const struct engine_event *event,
                           struct berth_error *error)
 {
-    struct claim *claim = claim_of(engine, event->claim);
+    struct claim *claim = engine_find_claim(engine, event->claim);
 
     if (claim == NULL)
         return does_not_fit(event, "an unknown claim", error);
-    refuse_claim(claim, event->reason);
+    lifecycle_refuse_claim(claim, event->reason);
     return 0;
 }
 
 static int replay_lease(struct engine *engine, const struct engine_event *event,
                         struct berth_error *error)
 {
-    struct held *held = lease_of(engine, event->lease);
+    struct lease *held = engine_find_lease(engine, event->lease);
 
     if (held == NULL)
         return does_not_fit(event, "an unknown lease", error);
     switch (event->type) {
     case EVENT_NOTICE:
         held->force_at = event->expires;
-        lease_set_state(held, LEASE_NOTICED);
+        lifecycle_set_lease_state(held, LEASE_NOTICED);
         break;
     case EVENT_REVOKED:
-        lease_set_state(held, LEASE_REVOKED);
+        lifecycle_set_lease_state(held, LEASE_REVOKED);
         break;
     case EVENT_EXPIRED:
-        lease_set_state(held, LEASE_EXPIRED);
+        lifecycle_set_lease_state(held, LEASE_EXPIRED);
         break;
     case EVENT_DRAINING:
-        end_inside(held);
-        lease_set_state(held, LEASE_DRAINING);
+        lifecycle_end_inner_scope(held);
+        lifecycle_set_lease_state(held, LEASE_DRAINING);
         break;
     case EVENT_EXTENDED:
         held->touched |= LEASE_TOUCHED_ORIGIN | LEASE_TOUCHED_REST;
         held->request->scope->limited -= held->expires != TIME_NEVER;
         held->expires = event->expires;
         held->request->scope->limited += held->expires != TIME_NEVER;
-        endings_forget(held->request->scope);
+        reservation_forget_endings(held->request->scope);
         break;
     default:
-        end_inside(held);
-        lease_remove(held, false);
+        lifecycle_end_inner_scope(held);
+        grant_remove_lease(held, false);
         return 0;
     }
-    lease_update_timer(held);
+    lifecycle_update_lease_timer(held);
     return 0;
 }
 
 static int replay_returned(struct engine *engine, const struct engine_event *event,
                            struct berth_error *error)
 {
-    struct held *held = lease_of(engine, event->lease);
+    struct lease *held = engine_find_lease(engine, event->lease);
 
     if (held == NULL || held->state == LEASE_DRAINING || held->request->number != event->request ||
-        lease_claim_id(held) != event->claim || claim_of(engine, event->claim) != NULL)
+        engine_lease_claim_id(held) != event->claim ||
+        engine_find_claim(engine, event->claim) != NULL)
         return does_not_fit(event, "an unknown lease, or not of this claim and request", error);
-    if (lease_undo(held, event->time, event->deadline) == NULL)
+    if (direct_grant_requeue(held, event->time, event->deadline) == NULL)
         return error_set_memory(error);
     return 0;
 }
@@ -220,7 +222,7 @@ static int replay_device(struct engine *engine, const struct engine_event *event
     list_for_each (link, &engine->scopes)
         scope_refresh(container_of(link, struct scope, in_engine), event->slot);
     if (presence)
-        recompile_requests(engine);
+        engine_recompile_requests(engine);
     return 0;
 }
 
@@ -236,14 +238,14 @@ static int replay_picked(struct engine *engine, const struct engine_event *event
             return does_not_fit(event, "an unknown slot", error);
     }
     for (uint32_t i = 0; i < event->slot_count; i++)
-        count_pick(request->scope, event->slots[i], event->lease, i);
+        lifecycle_count_pick(request->scope, event->slots[i], event->lease, i);
     return 0;
 }
 
 static int replay_slot(struct engine *engine, const struct engine_event *event,
                        struct berth_error *error)
 {
-    struct held *parent = event->lease == 0 ? NULL : lease_of(engine, event->lease);
+    struct lease *parent = event->lease == 0 ? NULL : engine_find_lease(engine, event->lease);
     struct scope *scope;
     struct ledger_slot *slot;
 
@@ -342,7 +344,7 @@ void engine_close_restored(struct engine *engine)
             if (!request->restored)
                 continue;
             request->restored = false;
-            request_unreference(request);
+            engine_request_unreference(request);
         }
     }
 }

@@ -14,9 +14,9 @@ static const struct {
     {2, SHARE_WHOLE},     {4, SHARE_WHOLE},     {8, SHARE_WHOLE},
 };
 
-void typical_list_finish(struct typical_list *list)
+void expected_list_finish(struct expected_list *list)
 {
-    struct typical *typical;
+    struct expected_request *typical;
 
     vector_for_each (typical, list) {
         request_finish(&typical->what);
@@ -25,9 +25,9 @@ void typical_list_finish(struct typical_list *list)
     vector_finish(list);
 }
 
-int typical_append(struct typical_list *list, const struct request *what, uint32_t weight)
+int expected_append(struct expected_list *list, const struct request *what, uint32_t weight)
 {
-    struct typical *typical = vector_append(list);
+    struct expected_request *typical = vector_append(list);
 
     if (typical == NULL)
         return BERTH_ERROR_MEMORY;
@@ -36,7 +36,7 @@ int typical_append(struct typical_list *list, const struct request *what, uint32
     return request_copy(&typical->what, what);
 }
 
-int typical_append_defaults(struct typical_list *list)
+int expected_append_defaults(struct expected_list *list)
 {
     int code = 0;
 
@@ -49,13 +49,13 @@ int typical_append_defaults(struct typical_list *list)
             what.sharing = SHARING_TIME_SLICE;
             what.share = optional_number_of(defaults[i].share);
         }
-        code = typical_append(list, &what, 1);
+        code = expected_append(list, &what, 1);
     }
     return code;
 }
 
 /* Which slots would do for it, by facts that stay. */
-static int find_accepted(struct typical *typical, const struct machine *machine,
+static int find_accepted(struct expected_request *typical, const struct machine *machine,
                          const struct filter_terms *terms, const struct bitset *gone)
 {
     size_t size = gone != NULL ? gone->size : machine->devices.count;
@@ -74,7 +74,7 @@ static int find_accepted(struct typical *typical, const struct machine *machine,
     return 0;
 }
 
-static struct policy_typical view_of(const struct typical *typical,
+static struct policy_typical view_of(const struct expected_request *typical,
                                      const struct filter_terms *terms)
 {
     const struct request *what = &typical->what;
@@ -89,9 +89,9 @@ static struct policy_typical view_of(const struct typical *typical,
     };
 }
 
-int tables_prepare(const struct policy *policy, const struct machine *machine,
-                   struct typical_list *list, const struct filter_terms *terms,
-                   const struct bitset *gone, void **ret_tables)
+int expected_prepare_tables(const struct policy *policy, const struct machine *machine,
+                            struct expected_list *list, const struct filter_terms *terms,
+                            const struct bitset *gone, void **ret_tables)
 {
     struct policy_typical *views = calloc(list->count + 1, sizeof(*views));
     struct policy_surroundings around = {

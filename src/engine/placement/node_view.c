@@ -8,8 +8,9 @@ static uint64_t rest_of(struct optional_number all, uint64_t taken)
     return all.value > taken ? all.value - taken : 0;
 }
 
-void view_begin(struct node_view *view, const struct machine *machine, const struct groups *groups,
-                size_t node, const struct host_usage *taken, const void *tables)
+void node_view_begin(struct node_view *view, const struct machine *machine,
+                     const struct placement_groups *groups, size_t node,
+                     const struct host_usage *taken, const void *tables)
 {
     static const struct host nothing_known;
     static const struct host_usage nothing_taken;
@@ -57,7 +58,7 @@ static void sort_order(struct node_view *view, const struct policy_question *que
     }
 }
 
-void view_end(struct node_view *view, const struct policy_question *question)
+void node_view_end(struct node_view *view, const struct policy_question *question)
 {
     bool plain = question == NULL ||
                  (!question->ranked && (question->affinity == 0 || question->slots == NULL));
@@ -70,8 +71,8 @@ void view_end(struct node_view *view, const struct policy_question *question)
         sort_order(view, plain ? NULL : question);
 }
 
-struct policy_demand view_demand(const struct request *request, uint32_t count, uint32_t share,
-                                 uint64_t draw)
+struct policy_demand node_view_demand(const struct request *request, uint32_t count, uint32_t share,
+                                      uint64_t draw)
 {
     return (struct policy_demand){
         .count = count,
@@ -95,8 +96,8 @@ static uint32_t first_chosen(const struct policy_node *node, uint64_t chosen)
     return node->count > 0 ? node->slots[0] : 0;
 }
 
-struct bid view_rate(const struct node_view *view, const struct policy *policy,
-                     const struct policy_demand *demand, struct policy_offer *ret_offer)
+struct bid node_view_rate(const struct node_view *view, const struct policy *policy,
+                          const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     const struct policy_node *node = &view->node;
 
@@ -109,8 +110,8 @@ struct bid view_rate(const struct node_view *view, const struct policy *policy,
     };
 }
 
-bool bid_is_better(const struct bid *one, const struct bid *other,
-                   const struct policy_question *question)
+bool node_view_is_better_bid(const struct bid *one, const struct bid *other,
+                             const struct policy_question *question)
 {
     int order = 0;
 

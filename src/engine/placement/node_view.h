@@ -24,23 +24,24 @@ struct node_view {
 };
 
 /* Whether the node has few enough devices to be rated. */
-static inline bool view_is_possible(const struct groups *groups, size_t node)
+static inline bool node_view_is_possible(const struct placement_groups *groups, size_t node)
 {
     return groups->nodes[node].count <= POLICY_NODE_MAX;
 }
 
 /* Begins a view of a node: all but left, the masks and the order. `taken` is what is taken of the
  * host; NULL: nothing. */
-void view_begin(struct node_view *view, const struct machine *machine, const struct groups *groups,
-                size_t node, const struct host_usage *taken, const void *tables);
+void node_view_begin(struct node_view *view, const struct machine *machine,
+                     const struct placement_groups *groups, size_t node,
+                     const struct host_usage *taken, const void *tables);
 
 /* Ends it, with the masks set: puts the candidates in order. Of the question, which may be NULL,
  * only slots, ranked and affinity count. */
-void view_end(struct node_view *view, const struct policy_question *question);
+void node_view_end(struct node_view *view, const struct policy_question *question);
 
 /* What the request wants of a node. */
-struct policy_demand view_demand(const struct request *request, uint32_t count, uint32_t share,
-                                 uint64_t draw);
+struct policy_demand node_view_demand(const struct request *request, uint32_t count, uint32_t share,
+                                      uint64_t draw);
 
 /* An offer among those of several nodes. */
 struct bid {
@@ -50,12 +51,12 @@ struct bid {
 };
 
 /* What the policy offers of this node, and the bid that it is. */
-struct bid view_rate(const struct node_view *view, const struct policy *policy,
-                     const struct policy_demand *demand, struct policy_offer *ret_offer);
+struct bid node_view_rate(const struct node_view *view, const struct policy *policy,
+                          const struct policy_demand *demand, struct policy_offer *ret_offer);
 
 /* Whether one bid beats another that came with an earlier node; ranks and affinity are compared by
  * the question, which may be NULL. */
-bool bid_is_better(const struct bid *one, const struct bid *other,
-                   const struct policy_question *question);
+bool node_view_is_better_bid(const struct bid *one, const struct bid *other,
+                             const struct policy_question *question);
 
 #endif

@@ -14,7 +14,7 @@ static enum filter_verdict reason_of_busy(const struct placement_question *quest
 }
 
 /* Judges every device once: fills in counts, tenants, avoided, possible and available. */
-static void judge(struct plan *plan)
+static void classify_devices(struct plan *plan)
 {
     const struct placement_question *question = plan->question;
     const struct request *request = question->request;
@@ -36,7 +36,7 @@ static void judge(struct plan *plan)
     }
 }
 
-bool plan_is_best_effort(const struct plan *plan)
+bool placement_plan_is_best_effort(const struct plan *plan)
 {
     const struct request *request = plan->question->request;
 
@@ -51,11 +51,13 @@ static size_t rounded_up(size_t number, size_t divisor)
 /* Every replica is a claim of its own: places as many as fit, each as large as it can be. */
 static int place_each(struct plan *plan)
 {
-    struct search *search = &plan->search;
+    struct placement_search *search = &plan->search;
     size_t max = plan->max;
     size_t group;
-    int64_t largest = search_largest_group(search, &plan->available, &group);
-    int code = largest < 0 || search_start(search, &plan->available) < 0 ? BERTH_ERROR_MEMORY : 1;
+    int64_t largest = placement_search_largest_group(search, &plan->available, &group);
+    int code = largest < 0 || placement_search_start(search, &plan->available) < 0
+                   ? BERTH_ERROR_MEMORY
+                   : 1;
 
     if (largest >= 0 && (size_t)largest < max)
         max = (size_t)largest;
@@ -63,10 +65,10 @@ static int place_each(struct plan *plan)
         code = 0;
         /* What was too much once is too much ever after. */
         for (; max >= plan->min && code == 0; max -= code == 0)
-            code = search_place_replica(search, max);
+            code = placement_search_place_replica(search, max);
     }
     if (!bitset_is_empty(&search->must_left))
-        search_forget(search);
+        placement_search_reset(search);
     return code < 0 ? code : 0;
 }
 
@@ -75,23 +77,24 @@ static int place_now(struct plan *plan)
 {
     int code;
 
-    if (plan_is_best_effort(plan))
+    if (placement_plan_is_best_effort(plan))
         return place_each(plan);
-    code = search_place_largest(&plan->search, &plan->available, plan->min, plan->max);
+    code = placement_search_place_largest(&plan->search, &plan->available, plan->min, plan->max);
     return code < 0 ? code : 0;
 }
 
 /* Whether claims that stand alone could ever do, one after the other if need be: a group is large
- * enough, and there are as many claims as the required devices need. Returns as search_place. */
+ * enough, and there are as many claims as the required devices need. Returns as
+ * placement_search_place. */
 static int claims_could_do(struct plan *plan)
 {
-    struct search *search = &plan->search;
+    struct placement_search *search = &plan->search;
     size_t needed = 0;
 
-    if (search_start(search, &plan->possible) < 0)
+    if (placement_search_start(search, &plan->possible) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
-        size_t size = search_gather(search, search->order[i].group);
+        size_t size = placement_search_gather_group(search, search->order[i].group);
 
         if (size < plan->min)
             continue;
@@ -102,22 +105,22 @@ static int claims_could_do(struct plan *plan)
            bitset_is_empty(&search->must_left);
 }
 
-static int answer(struct plan *plan)
+static int answer_question(struct plan *plan)
 {
-    struct search *search = &plan->search;
+    struct placement_search *search = &plan->search;
     struct placement *placement = plan->placement;
     int code;
 
-    judge(plan);
-    code = search_bounds(search, &plan->possible, plan->tenants, &plan->min, &plan->max);
+    classify_devices(plan);
+    code = placement_search_bounds(search, &plan->possible, plan->tenants, &plan->min, &plan->max);
     if (code == 0)
-        code = plan_is_best_effort(plan)
+        code = placement_plan_is_best_effort(plan)
                    ? claims_could_do(plan)
-                   : search_could_ever(search, &plan->possible, plan->min, plan->max);
+                   : placement_search_could_ever(search, &plan->possible, plan->min, plan->max);
     if (code < 0)
         return code;
     placement->satisfiable = code == 1;
-    search_forget(search);
+    placement_search_reset(search);
     if (placement->satisfiable && place_now(plan) < 0)
         return BERTH_ERROR_MEMORY;
     placement->replicas = search->sizes.count;
@@ -126,7 +129,7 @@ static int answer(struct plan *plan)
     placement->proven = search->proven;
     placement->now =
         placement->satisfiable && placement->replicas == plan->question->request->replicas;
-    plan_describe(plan);
+    placement_plan_describe(plan);
     return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
 }
 
@@ -134,21 +137,21 @@ static int answer(struct plan *plan)
 static int prepare_policy(struct plan *plan)
 {
     const struct policy *policy = plan->question->policy;
-    struct typical_list defaults = {0};
+    struct expected_list defaults = {0};
     int code;
 
     if (policy->prepare == NULL)
         return 0;
-    code = typical_append_defaults(&defaults);
+    code = expected_append_defaults(&defaults);
     if (code == 0)
-        code = tables_prepare(policy, plan->question->machine, &defaults, &filter_default_terms,
-                              NULL, &plan->tables);
-    typical_list_finish(&defaults);
+        code = expected_prepare_tables(policy, plan->question->machine, &defaults,
+                                       &filter_default_terms, NULL, &plan->tables);
+    expected_list_finish(&defaults);
     plan->search.tables = plan->tables;
     return code;
 }
 
-static uint32_t left_as_told(const struct search *search, size_t slot)
+static uint32_t left_as_given(const struct placement_search *search, size_t slot)
 {
     const uint32_t *left = search->left_context;
 
@@ -161,7 +164,7 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
     size_t count = question->machine->devices.count;
 
     *plan = (struct plan){.question = question, .device_count = count, .placement = placement};
-    if (search_init(&plan->search, question->machine, count) < 0 ||
+    if (placement_search_init(&plan->search, question->machine, count) < 0 ||
         bitset_init(&plan->possible, count) < 0 || bitset_init(&plan->available, count) < 0 ||
         bitset_init(&plan->avoided, count) < 0)
         return BERTH_ERROR_MEMORY;
@@ -174,7 +177,7 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
     plan->search.share = filter_share(question->request, &filter_default_terms);
     plan->search.words = &plan->words;
     if (question->left != NULL) {
-        plan->search.left = left_as_told;
+        plan->search.left = left_as_given;
         plan->search.left_context = question->left;
     }
     return plan->tenants == NULL ? BERTH_ERROR_MEMORY : prepare_policy(plan);
@@ -182,7 +185,7 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
 
 static void plan_finish(struct plan *plan)
 {
-    search_finish(&plan->search);
+    placement_search_finish(&plan->search);
     bitset_finish(&plan->possible);
     bitset_finish(&plan->available);
     bitset_finish(&plan->avoided);
@@ -200,7 +203,7 @@ int placement_find(const struct placement_question *question, struct placement *
     int code = plan_init(&plan, question, &placement);
 
     if (code == 0)
-        code = answer(&plan);
+        code = answer_question(&plan);
     if (code == 0) {
         placement.slots = plan.search.slots_chosen;
         placement.sizes = plan.search.sizes;

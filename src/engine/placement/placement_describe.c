@@ -30,7 +30,7 @@ static void describe_found(const struct plan *plan, struct text *why)
     const struct placement *placement = plan->placement;
     size_t found = bitset_count(found_devices(plan));
     size_t reasons = plan->device_count - plan->counts[FILTER_PASSES];
-    size_t room = search_room(&plan->search, found_devices(plan));
+    size_t room = placement_search_room(&plan->search, found_devices(plan));
     bool shared = plan->question->request->sharing != SHARING_EXCLUSIVE;
 
     text_append_format(why, "%zu of %zu %s ", found, plan->device_count,
@@ -53,10 +53,10 @@ static void describe_found(const struct plan *plan, struct text *why)
 static bool is_enough_in_all(const struct plan *plan)
 {
     const struct request *request = plan->question->request;
-    size_t replicas = plan_is_best_effort(plan) ? 1 : request->replicas;
+    size_t replicas = placement_plan_is_best_effort(plan) ? 1 : request->replicas;
 
     return (request->gpus.all || request->gpus.max > 1) &&
-           search_room(&plan->search, found_devices(plan)) >= replicas * plan->min;
+           placement_search_room(&plan->search, found_devices(plan)) >= replicas * plan->min;
 }
 
 /* Adds what splits the devices where there is enough, but not in one place. */
@@ -91,7 +91,7 @@ static void describe_choice(const struct plan *plan, struct text *why)
     why->failed |= plan->words.failed;
 }
 
-void plan_describe(const struct plan *plan)
+void placement_plan_describe(const struct plan *plan)
 {
     const struct placement_question *question = plan->question;
     struct placement *placement = plan->placement;

@@ -7,15 +7,15 @@
 
 enum { WORD_BITS = 64 };
 
-int groups_init(struct groups *groups, size_t node_count)
+int placement_groups_init(struct placement_groups *groups, size_t node_count)
 {
-    *groups = (struct groups){.node_count = node_count};
+    *groups = (struct placement_groups){.node_count = node_count};
     groups->items = calloc(node_count * GROUPS_OF_NODE, sizeof(*groups->items));
     groups->nodes = calloc(node_count, sizeof(*groups->nodes));
     return groups->items == NULL || groups->nodes == NULL ? BERTH_ERROR_MEMORY : 0;
 }
 
-void groups_finish(struct groups *groups)
+void placement_groups_finish(struct placement_groups *groups)
 {
     for (size_t i = 0; i < groups->node_count * GROUPS_OF_NODE && groups->items != NULL; i++)
         free(groups->items[i].mask);
@@ -25,11 +25,11 @@ void groups_finish(struct groups *groups)
     free(groups->nodes);
     vector_finish(&groups->whole);
     vector_finish(&groups->split);
-    *groups = (struct groups){0};
+    *groups = (struct placement_groups){0};
 }
 
 /* Makes the group wide enough for this word. */
-static int widen(struct group *group, uint32_t word)
+static int widen_group(struct placement_group *group, uint32_t word)
 {
     size_t first = group->words == 0 || word < group->first ? word : group->first;
     size_t end = group->words == 0 || word >= group->first + group->words
@@ -45,16 +45,17 @@ static int widen(struct group *group, uint32_t word)
     if (group->words > 0)
         memcpy(mask + (group->first - first), group->mask, group->words * sizeof(*mask));
     free(group->mask);
-    *group = (struct group){.first = first, .words = end - first, .mask = mask};
+    *group = (struct placement_group){.first = first, .words = end - first, .mask = mask};
     return 0;
 }
 
-static int add_to(struct groups *groups, struct group_numbers *list, size_t number, uint32_t slot)
+static int add_to_group(struct placement_groups *groups, struct group_numbers *list, size_t number,
+                        uint32_t slot)
 {
-    struct group *group = &groups->items[number];
+    struct placement_group *group = &groups->items[number];
     bool is_new = group->words == 0;
 
-    if (vector_reserve(list, list->count + 1) < 0 || widen(group, slot / WORD_BITS) < 0)
+    if (vector_reserve(list, list->count + 1) < 0 || widen_group(group, slot / WORD_BITS) < 0)
         return BERTH_ERROR_MEMORY;
     group->mask[slot / WORD_BITS - group->first] |= UINT64_C(1) << (slot % WORD_BITS);
     if (is_new)
@@ -62,7 +63,8 @@ static int add_to(struct groups *groups, struct group_numbers *list, size_t numb
     return 0;
 }
 
-int groups_add(struct groups *groups, const struct device *device, uint32_t slot)
+int placement_groups_add(struct placement_groups *groups, const struct device *device,
+                         uint32_t slot)
 {
     struct slot_numbers *slots = &groups->nodes[device->host];
     size_t place = slots->count;
@@ -70,8 +72,9 @@ int groups_add(struct groups *groups, const struct device *device, uint32_t slot
     while (place > 0 && slots->items[place - 1] >= slot)
         place--;
     if (vector_reserve(slots, slots->count + 1) < 0 ||
-        add_to(groups, &groups->whole, group_of_node(device->host), slot) < 0 ||
-        add_to(groups, &groups->split, group_of_vendor(device->host, device->id.vendor), slot) < 0)
+        add_to_group(groups, &groups->whole, placement_group_of_node(device->host), slot) < 0 ||
+        add_to_group(groups, &groups->split,
+                     placement_group_of_vendor(device->host, device->id.vendor), slot) < 0)
         return BERTH_ERROR_MEMORY;
     if (place < slots->count && slots->items[place] == slot)
         return 0;

@@ -20,16 +20,16 @@ struct plan {
     struct bitset possible;         /* might do some day */
     struct bitset available;        /* do now */
     struct bitset avoided;
-    struct search search;
+    struct placement_search search;
     void *tables;                /* of the policy; NULL: it has none */
     struct text words;           /* of the policy, on what it chose */
     struct placement *placement; /* the answer */
 };
 
 /* Whether each replica is a claim of its own. */
-bool plan_is_best_effort(const struct plan *plan);
+bool placement_plan_is_best_effort(const struct plan *plan);
 
 /* Appends the reasons to the answer's `why`. */
-void plan_describe(const struct plan *plan);
+void placement_plan_describe(const struct plan *plan);
 
 #endif

@@ -4,15 +4,16 @@
 #include "base/count.h"
 #include "base/error.h"
 
-int search_init(struct search *search, const struct machine *machine, size_t size)
+int placement_search_init(struct placement_search *search, const struct machine *machine,
+                          size_t size)
 {
     struct bitset *sets[] = {&search->free,  &search->must_left, &search->candidates,
                              &search->plain, &search->required,  &search->chosen,
                              &search->used};
     size_t node_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
 
-    *search = (struct search){.machine = machine, .size = size};
-    if (groups_init(&search->groups, node_count) < 0)
+    *search = (struct placement_search){.machine = machine, .size = size};
+    if (placement_groups_init(&search->groups, node_count) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < COUNT(sets); i++) {
         if (bitset_init(sets[i], size) < 0)
@@ -24,15 +25,15 @@ int search_init(struct search *search, const struct machine *machine, size_t siz
     if (search->room == NULL || search->node_room == NULL || search->node_replicas == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        if (search_prepare(search, slot) < 0)
+        if (placement_search_add_slot(search, slot) < 0)
             return BERTH_ERROR_MEMORY;
     }
     return 0;
 }
 
-void search_finish(struct search *search)
+void placement_search_finish(struct placement_search *search)
 {
-    groups_finish(&search->groups);
+    placement_groups_finish(&search->groups);
     free(search->room);
     free(search->node_room);
     free(search->node_replicas);
@@ -48,12 +49,12 @@ void search_finish(struct search *search)
     vector_finish(&search->sizes);
 }
 
-int search_prepare(struct search *search, size_t slot)
+int placement_search_add_slot(struct placement_search *search, size_t slot)
 {
     const struct device *device = &search->machine->devices.items[slot];
     size_t max;
 
-    if (groups_add(&search->groups, device, (uint32_t)slot) < 0)
+    if (placement_groups_add(&search->groups, device, (uint32_t)slot) < 0)
         return BERTH_ERROR_MEMORY;
     /* No vendor is without its node. */
     max = search->groups.split.count;
@@ -63,24 +64,25 @@ int search_prepare(struct search *search, size_t slot)
                        max);
 }
 
-bool search_may_mix(const struct request *request)
+bool placement_search_may_mix(const struct request *request)
 {
     return request->vendor_rule == VENDOR_RULE_MIXED ||
            (request->gpus.max == 1 && !request->gpus.all);
 }
 
-size_t search_group(const struct search *search, size_t slot)
+size_t placement_search_group(const struct placement_search *search, size_t slot)
 {
     const struct device *device = &search->machine->devices.items[slot];
 
-    return search_may_mix(search->request) ? group_of_node(device->host)
-                                           : group_of_vendor(device->host, device->id.vendor);
+    return placement_search_may_mix(search->request)
+               ? placement_group_of_node(device->host)
+               : placement_group_of_vendor(device->host, device->id.vendor);
 }
 
 /* Empties the sets of candidates. */
-static void forget_gathered(struct search *search)
+static void forget_gathered(struct placement_search *search)
 {
-    const struct group *group = search->gathered;
+    const struct placement_group *group = search->gathered;
 
     for (size_t i = 0; group != NULL && i < group->words; i++) {
         search->candidates.words[group->first + i] = 0;
@@ -90,13 +92,13 @@ static void forget_gathered(struct search *search)
     search->gathered = NULL;
 }
 
-size_t search_gather(struct search *search, size_t number)
+size_t placement_search_gather_group(struct placement_search *search, size_t number)
 {
-    const struct group *group = &search->groups.items[number];
+    const struct placement_group *group = &search->groups.items[number];
     size_t count = 0;
 
     forget_gathered(search);
-    if (search->node_room[group_node(number)] == 0)
+    if (search->node_room[placement_group_node(number)] == 0)
         return 0;
     search->gathered = group;
     search->plain_count = 0;
@@ -113,7 +115,7 @@ size_t search_gather(struct search *search, size_t number)
     return count;
 }
 
-void search_forget(struct search *search)
+void placement_search_reset(struct placement_search *search)
 {
     search->slots_chosen.count = 0;
     search->sizes.count = 0;
@@ -123,7 +125,8 @@ void search_forget(struct search *search)
 }
 
 /* The lowest slot of the group that has room; the size of the sets when there is none. */
-static size_t lowest_of(const struct search *search, const struct group *group)
+static size_t find_lowest_slot(const struct placement_search *search,
+                               const struct placement_group *group)
 {
     for (size_t i = 0; i < group->words; i++) {
         uint64_t word = search->free.words[group->first + i] & group->mask[i];
@@ -135,22 +138,22 @@ static size_t lowest_of(const struct search *search, const struct group *group)
 }
 
 /* Adds the group to the order, by its lowest slot. */
-static void insert_group(struct search *search, size_t group, size_t lowest)
+static void insert_group(struct placement_search *search, size_t group, size_t lowest)
 {
     size_t place = search->group_count++;
 
     for (; place > 0 && search->order[place - 1].lowest > lowest; place--)
         search->order[place] = search->order[place - 1];
-    search->order[place] = (struct search_group){.group = group, .lowest = lowest};
+    search->order[place] = (struct placement_search_group){.group = group, .lowest = lowest};
 }
 
-int search_start(struct search *search, const struct bitset *from)
+int placement_search_start(struct placement_search *search, const struct bitset *from)
 {
-    const struct groups *groups = &search->groups;
+    const struct placement_groups *groups = &search->groups;
     const struct group_numbers *numbers =
-        search_may_mix(search->request) ? &groups->whole : &groups->split;
+        placement_search_may_mix(search->request) ? &groups->whole : &groups->split;
 
-    search_forget(search);
+    placement_search_reset(search);
     forget_gathered(search);
     bitset_clear(&search->used);
     bitset_clear(&search->free);
@@ -174,7 +177,7 @@ int search_start(struct search *search, const struct bitset *from)
     }
     search->group_count = 0;
     for (size_t i = 0; i < numbers->count; i++) {
-        size_t lowest = lowest_of(search, &groups->items[numbers->items[i]]);
+        size_t lowest = find_lowest_slot(search, &groups->items[numbers->items[i]]);
 
         if (lowest < search->size)
             insert_group(search, numbers->items[i], lowest);
@@ -182,7 +185,7 @@ int search_start(struct search *search, const struct bitset *from)
     return 0;
 }
 
-size_t search_room(const struct search *search, const struct bitset *from)
+size_t placement_search_room(const struct placement_search *search, const struct bitset *from)
 {
     size_t room = 0;
 
@@ -192,7 +195,8 @@ size_t search_room(const struct search *search, const struct bitset *from)
 }
 
 /* How many devices of the group have room. */
-static size_t size_of(const struct search *search, const struct group *group)
+static size_t count_free_devices(const struct placement_search *search,
+                                 const struct placement_group *group)
 {
     size_t size = 0;
 
@@ -201,27 +205,28 @@ static size_t size_of(const struct search *search, const struct group *group)
     return size;
 }
 
-bool search_has_group(const struct search *search, size_t count)
+bool placement_search_has_group(const struct placement_search *search, size_t count)
 {
     for (size_t i = 0; i < search->group_count; i++) {
         size_t group = search->order[i].group;
-        size_t node = group_node(group);
+        size_t node = placement_group_node(group);
 
         if ((search->node_source == NULL || search->node_source[node] > 0) &&
-            size_of(search, &search->groups.items[group]) >= count)
+            count_free_devices(search, &search->groups.items[group]) >= count)
             return true;
     }
     return false;
 }
 
-int64_t search_largest_group(struct search *search, const struct bitset *from, size_t *ret_group)
+int64_t placement_search_largest_group(struct placement_search *search, const struct bitset *from,
+                                       size_t *ret_group)
 {
     size_t largest = 0;
 
-    if (search_start(search, from) < 0)
+    if (placement_search_start(search, from) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
-        size_t size = size_of(search, &search->groups.items[search->order[i].group]);
+        size_t size = count_free_devices(search, &search->groups.items[search->order[i].group]);
 
         if (size > largest) {
             largest = size;
@@ -231,7 +236,8 @@ int64_t search_largest_group(struct search *search, const struct bitset *from, s
     return (int64_t)largest;
 }
 
-struct policy_question search_question(const struct search *search, size_t count)
+struct policy_question placement_search_question(const struct placement_search *search,
+                                                 size_t count)
 {
     return (struct policy_question){
         .machine = search->machine,
@@ -245,13 +251,13 @@ struct policy_question search_question(const struct search *search, size_t count
     };
 }
 
-bool search_rates(const struct search *search, size_t node)
+bool placement_search_is_rated(const struct placement_search *search, size_t node)
 {
-    return search->policy->rate != NULL && view_is_possible(&search->groups, node);
+    return search->policy->rate != NULL && node_view_is_possible(&search->groups, node);
 }
 
 /* What is left of a slot, of which this attempt may have taken some. */
-static uint32_t left_of(const struct search *search, size_t slot)
+static uint32_t left_of(const struct placement_search *search, size_t slot)
 {
     uint64_t taken = bitset_has(&search->used, slot)
                          ? (uint64_t)(search->source[slot] - search->room[slot]) * search->share
@@ -265,7 +271,7 @@ static uint32_t left_of(const struct search *search, size_t slot)
     return taken < left ? (uint32_t)(left - taken) : 0;
 }
 
-static struct host_usage taken_of(const struct search *search, size_t node)
+static struct host_usage host_usage_of(const struct placement_search *search, size_t node)
 {
     const struct request *request = search->request;
     uint64_t placed = search->node_replicas[node];
@@ -282,12 +288,13 @@ static struct host_usage taken_of(const struct search *search, size_t node)
 }
 
 /* Shows the node with the gathered candidates. */
-static void show_node(const struct search *search, size_t node, struct node_view *ret_view)
+static void fill_node_view(const struct placement_search *search, size_t node,
+                           struct node_view *ret_view)
 {
-    struct host_usage taken = taken_of(search, node);
-    struct policy_question question = search_question(search, 0);
+    struct host_usage taken = host_usage_of(search, node);
+    struct policy_question question = placement_search_question(search, 0);
 
-    view_begin(ret_view, search->machine, &search->groups, node, &taken, search->tables);
+    node_view_begin(ret_view, search->machine, &search->groups, node, &taken, search->tables);
     for (uint32_t i = 0; i < ret_view->node.count; i++) {
         size_t slot = ret_view->node.slots[i];
         uint64_t bit = UINT64_C(1) << i;
@@ -297,33 +304,33 @@ static void show_node(const struct search *search, size_t node, struct node_view
         ret_view->node.required |= bitset_has(&search->required, slot) ? bit : 0;
         ret_view->node.avoided |= bitset_has(search->avoided, slot) ? bit : 0;
     }
-    view_end(ret_view, &question);
+    node_view_end(ret_view, &question);
 }
 
-static struct policy_demand demand_for(const struct search *search, size_t count)
+static struct policy_demand demand_for(const struct placement_search *search, size_t count)
 {
-    return view_demand(search->request, (uint32_t)count, search->share, search->draw);
+    return node_view_demand(search->request, (uint32_t)count, search->share, search->draw);
 }
 
-struct bid search_rate(const struct search *search, size_t node, size_t count,
-                       struct policy_offer *ret_offer)
+struct bid placement_search_rate_node(const struct placement_search *search, size_t node,
+                                      size_t count, struct policy_offer *ret_offer)
 {
     struct policy_demand demand = demand_for(search, count);
     struct node_view view;
 
-    show_node(search, node, &view);
-    return view_rate(&view, search->policy, &demand, ret_offer);
+    fill_node_view(search, node, &view);
+    return node_view_rate(&view, search->policy, &demand, ret_offer);
 }
 
 /* Takes what the node offers. */
-static void choose_offer(struct search *search, size_t node, size_t count)
+static void choose_offer(struct placement_search *search, size_t node, size_t count)
 {
     struct policy_demand demand = demand_for(search, count);
     struct policy_offer offer;
     struct node_view view;
 
-    show_node(search, node, &view);
-    view_rate(&view, search->policy, &demand, &offer);
+    fill_node_view(search, node, &view);
+    node_view_rate(&view, search->policy, &demand, &offer);
     for (uint64_t rest = offer.chosen; rest != 0; rest &= rest - 1)
         bitset_add(&search->chosen, view.node.slots[__builtin_ctzll(rest)]);
     search->score = search->rated == 0 ? offer.score : search->score + offer.score;
@@ -337,19 +344,19 @@ static void choose_offer(struct search *search, size_t node, size_t count)
 }
 
 /* Chooses among the candidates, all of which are of one node. */
-static int choose(struct search *search, size_t count)
+static int choose_devices(struct placement_search *search, size_t count)
 {
-    struct policy_question question = search_question(search, count);
+    struct policy_question question = placement_search_question(search, count);
     size_t node = search->machine->devices.items[bitset_next(&search->candidates, 0)].host;
 
     bitset_clear(&search->chosen);
-    if (!search_rates(search, node))
+    if (!placement_search_is_rated(search, node))
         return policy_choose(search->policy, &question, &search->chosen);
     choose_offer(search, node, count);
     return 0;
 }
 
-int search_take(struct search *search, size_t count)
+int placement_search_assign(struct placement_search *search, size_t count)
 {
     size_t *size = vector_append(&search->sizes);
     size_t node;
@@ -357,7 +364,7 @@ int search_take(struct search *search, size_t count)
     if (size == NULL)
         return BERTH_ERROR_MEMORY;
     *size = count;
-    if (choose(search, count) < 0)
+    if (choose_devices(search, count) < 0)
         return BERTH_ERROR_MEMORY;
     bitset_subtract(&search->must_left, &search->chosen);
     bitset_unite(&search->used, &search->chosen);

@@ -6,7 +6,7 @@
 #include "engine/placement/placement_search.h"
 
 /* How good a place is for the next replica; smaller is better, member by member. */
-struct place {
+struct replica_place {
     size_t avoided; /* devices that it would rather not have */
     size_t node_replicas;
     size_t domain_used; /* devices that earlier replicas have in its NUMA node */
@@ -24,12 +24,13 @@ static bool is_same_domain(const struct device *one, const struct device *other)
            (!one->numa.known || one->numa.value == other->numa.value);
 }
 
-static struct place measure(const struct search *search, size_t group, size_t first)
+static struct replica_place rate_place(const struct placement_search *search, size_t group,
+                                       size_t first)
 {
     const struct device *devices = search->machine->devices.items;
-    size_t node = group_node(group);
+    size_t node = placement_group_node(group);
     const struct slot_numbers *slots = &search->groups.nodes[node];
-    struct place place = {.node_replicas = search->node_replicas[node], .slot = first};
+    struct replica_place place = {.node_replicas = search->node_replicas[node], .slot = first};
 
     for (size_t i = 0; i < slots->count; i++) {
         size_t slot = slots->items[i];
@@ -51,7 +52,7 @@ static int compare_numbers(size_t one, size_t other)
     return (one > other) - (one < other);
 }
 
-static bool is_better(const struct place *one, const struct place *other)
+static bool is_better(const struct replica_place *one, const struct replica_place *other)
 {
     int order = compare_numbers(one->avoided, other->avoided);
 
@@ -69,7 +70,7 @@ static bool is_better(const struct place *one, const struct place *other)
 }
 
 /* Leaves only candidates of the NUMA node of `first`. Returns how many there are. */
-static size_t keep_domain(struct search *search, size_t first)
+static size_t keep_domain(struct placement_search *search, size_t first)
 {
     const struct device *devices = search->machine->devices.items;
 
@@ -83,7 +84,7 @@ static size_t keep_domain(struct search *search, size_t first)
 }
 
 /* Whether the slot is the lowest of its NUMA node among the candidates. */
-static bool is_first_of_domain(const struct search *search, size_t slot)
+static bool is_first_of_domain(const struct placement_search *search, size_t slot)
 {
     const struct device *devices = search->machine->devices.items;
 
@@ -97,20 +98,21 @@ static bool is_first_of_domain(const struct search *search, size_t slot)
 }
 
 /* Looks through the NUMA nodes of one group that have enough devices of their own. */
-static void look_through(struct search *search, size_t group, size_t count, struct place *best,
-                         size_t *best_group)
+static void scan_numa_nodes(struct placement_search *search, size_t group, size_t count,
+                            struct replica_place *best, size_t *best_group)
 {
-    const struct slot_numbers *slots = &search->groups.nodes[group_node(group)];
+    const struct slot_numbers *slots = &search->groups.nodes[placement_group_node(group)];
 
     for (size_t i = 0; i < slots->count; i++) {
         size_t slot = slots->items[i];
-        struct place place;
+        struct replica_place place;
         size_t plain;
 
-        if (search_gather(search, group) < count || !bitset_has(&search->candidates, slot) ||
-            !is_first_of_domain(search, slot) || keep_domain(search, slot) < count)
+        if (placement_search_gather_group(search, group) < count ||
+            !bitset_has(&search->candidates, slot) || !is_first_of_domain(search, slot) ||
+            keep_domain(search, slot) < count)
             continue;
-        place = measure(search, group, slot);
+        place = rate_place(search, group, slot);
         plain = bitset_count(&search->plain);
         place.avoided = count > plain ? count - plain : 0;
         if (*best_group == NO_GROUP || is_better(&place, best)) {
@@ -120,18 +122,18 @@ static void look_through(struct search *search, size_t group, size_t count, stru
     }
 }
 
-int search_spread_replica(struct search *search, size_t count)
+int placement_search_spread_replica(struct placement_search *search, size_t count)
 {
     size_t best_group = NO_GROUP;
-    struct place best = {0};
+    struct replica_place best = {0};
 
     if (!bitset_is_empty(&search->must_left))
-        return search_place_replica(search, count);
+        return placement_search_place_replica(search, count);
     for (size_t i = 0; i < search->group_count; i++)
-        look_through(search, search->order[i].group, count, &best, &best_group);
+        scan_numa_nodes(search, search->order[i].group, count, &best, &best_group);
     if (best_group == NO_GROUP)
-        return search_place_replica(search, count);
-    search_gather(search, best_group);
+        return placement_search_place_replica(search, count);
+    placement_search_gather_group(search, best_group);
     keep_domain(search, best.slot);
-    return search_take(search, count);
+    return placement_search_assign(search, count);
 }

@@ -10,7 +10,7 @@
 #define UNKNOWN    INT64_MIN
 #define IMPOSSIBLE (INT64_MIN / 2)
 
-static uint32_t size_of(uint32_t mask)
+static uint32_t count_places(uint32_t mask)
 {
     return (uint32_t)__builtin_popcount(mask);
 }
@@ -19,7 +19,7 @@ static uint32_t size_of(uint32_t mask)
 struct subsets {
     uint32_t mask;
     uint32_t now;
-    uint32_t lowest[TOPOLOGY_EXACT_MAX + 1]; /* so many bits of the mask, from below */
+    uint32_t lowest[CONNECTED_EXACT_MAX + 1]; /* so many bits of the mask, from below */
 };
 
 static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
@@ -43,38 +43,38 @@ static bool subsets_next(struct subsets *subsets)
 
     if ((raised & ~subsets->now) == 0)
         return false;
-    subsets->now = raised | subsets->lowest[size_of(cleared) - 1];
+    subsets->now = raised | subsets->lowest[count_places(cleared) - 1];
     return true;
 }
 
 /* The size of the set that is not full. */
-static uint32_t odd_size(const struct topology_scratch *scratch)
+static uint32_t odd_size(const struct connected_scratch *scratch)
 {
     return scratch->count % scratch->wanted;
 }
 
-static uint32_t required_of(const struct topology_scratch *scratch)
+static uint32_t required_of(const struct connected_scratch *scratch)
 {
     return (uint32_t)scratch->required;
 }
 
 /* The required places are all in one full set. */
-static bool is_allowed(const struct topology_scratch *scratch, uint32_t set)
+static bool is_allowed(const struct connected_scratch *scratch, uint32_t set)
 {
     uint32_t required = required_of(scratch);
 
     return (set & required) == 0 ||
-           ((set & required) == required && size_of(set) == scratch->wanted);
+           ((set & required) == required && count_places(set) == scratch->wanted);
 }
 
 /* The size of the set that is not full, while it is still to come; else 0. */
-static uint32_t odd_size_left(const struct topology_scratch *scratch, uint32_t rest)
+static uint32_t odd_size_left(const struct connected_scratch *scratch, uint32_t rest)
 {
-    return size_of(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
+    return count_places(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
 }
 
 /* The choice of a set of one size out of what is left, with its lowest place. */
-struct turn {
+struct set_choice {
     uint32_t rest;
     struct subsets others; /* beside the lowest */
     int64_t to_come;       /* no rest after it adds more */
@@ -82,59 +82,60 @@ struct turn {
 };
 
 /* Returns whether there is such a set. */
-static bool turn_start(const struct topology_scratch *scratch, uint32_t rest, uint32_t size,
-                       struct turn *turn)
+static bool set_choice_start(const struct connected_scratch *scratch, uint32_t rest, uint32_t size,
+                             struct set_choice *choice)
 {
-    uint32_t left = size_of(rest) - size;
+    uint32_t left = count_places(rest) - size;
 
-    if (size == 0 || size_of(rest) < size)
+    if (size == 0 || count_places(rest) < size)
         return false;
-    turn->rest = rest;
-    turn->to_come = left % scratch->wanted != 0 ? scratch->odd_max : 0;
-    turn->leaves_one = left <= scratch->wanted;
-    subsets_start(&turn->others, rest & (rest - 1), size - 1);
+    choice->rest = rest;
+    choice->to_come = left % scratch->wanted != 0 ? scratch->odd_max : 0;
+    choice->leaves_one = left <= scratch->wanted;
+    subsets_start(&choice->others, rest & (rest - 1), size - 1);
     return true;
 }
 
-static uint32_t turn_set(const struct turn *turn)
+static uint32_t chosen_set(const struct set_choice *choice)
 {
-    return turn->others.now | (turn->rest & -turn->rest);
+    return choice->others.now | (choice->rest & -choice->rest);
 }
 
-static int64_t best_total(struct topology_scratch *scratch, uint32_t rest);
+static int64_t best_total(struct connected_scratch *scratch, uint32_t rest);
 
 /* The best total with the turn's set, if it may be as much as `least`. */
-static int64_t total_of(struct topology_scratch *scratch, const struct turn *turn, int64_t min)
+static int64_t total_of(struct connected_scratch *scratch, const struct set_choice *choice,
+                        int64_t min)
 {
-    uint32_t set = turn_set(turn);
-    uint32_t rest = turn->rest & ~set;
+    uint32_t set = chosen_set(choice);
+    uint32_t rest = choice->rest & ~set;
 
     scratch->steps++;
-    if (scratch->sums[set] + turn->to_come < min || !is_allowed(scratch, set))
+    if (scratch->sums[set] + choice->to_come < min || !is_allowed(scratch, set))
         return IMPOSSIBLE;
-    if (turn->leaves_one)
+    if (choice->leaves_one)
         return is_allowed(scratch, rest) ? scratch->sums[set] + scratch->sums[rest] : IMPOSSIBLE;
     return scratch->sums[set] + best_total(scratch, rest);
 }
 
 /* The best total with a set of this size, if it is more than `best`. */
-static int64_t best_of_size(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+static int64_t best_of_size(struct connected_scratch *scratch, uint32_t rest, uint32_t size,
                             int64_t best)
 {
-    struct turn turn;
+    struct set_choice choice;
 
-    if (!turn_start(scratch, rest, size, &turn))
+    if (!set_choice_start(scratch, rest, size, &choice))
         return best;
     do {
-        int64_t total = total_of(scratch, &turn, best + 1);
+        int64_t total = total_of(scratch, &choice, best + 1);
 
         best = total > best ? total : best;
-    } while (subsets_next(&turn.others));
+    } while (subsets_next(&choice.others));
     return best;
 }
 
 /* Of a rest that is more than one set. */
-static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
+static int64_t best_total(struct connected_scratch *scratch, uint32_t rest)
 {
     int64_t best = IMPOSSIBLE;
 
@@ -147,27 +148,27 @@ static int64_t best_total(struct topology_scratch *scratch, uint32_t rest)
 }
 
 /* The earliest set that a best partition of the rest may begin with. */
-static void find_earliest(struct topology_scratch *scratch, uint32_t rest, uint32_t size,
+static void find_earliest(struct connected_scratch *scratch, uint32_t rest, uint32_t size,
                           uint32_t *set)
 {
     int64_t total = scratch->totals[rest];
-    struct turn turn;
+    struct set_choice choice;
 
-    if (!turn_start(scratch, rest, size, &turn))
+    if (!set_choice_start(scratch, rest, size, &choice))
         return;
     do {
-        uint32_t found = turn_set(&turn);
+        uint32_t found = chosen_set(&choice);
 
-        if ((*set == 0 || topology_is_earlier(found, *set)) &&
-            total_of(scratch, &turn, total) == total)
+        if ((*set == 0 || connected_is_earlier(found, *set)) &&
+            total_of(scratch, &choice, total) == total)
             *set = found;
-    } while (subsets_next(&turn.others));
+    } while (subsets_next(&choice.others));
 }
 
 /* What a place could have at best in a set of so many; its pairs count once for each end. */
-static int64_t reach_max(const struct topology_scratch *scratch, uint32_t place, uint32_t size)
+static int64_t reach_max(const struct connected_scratch *scratch, uint32_t place, uint32_t size)
 {
-    uint32_t left = (uint32_t)topology_lowest(scratch->count) & ~(UINT32_C(1) << place);
+    uint32_t left = (uint32_t)connected_lowest(scratch->count) & ~(UINT32_C(1) << place);
     int64_t sum = 0;
 
     for (uint32_t i = 1; i < size; i++) {
@@ -186,10 +187,10 @@ static int64_t reach_max(const struct topology_scratch *scratch, uint32_t place,
 }
 
 /* Returns what a total of 0 stands for, twice. */
-static int64_t sum_up(struct topology_scratch *scratch)
+static int64_t sum_subsets(struct connected_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
-    int64_t max[TOPOLOGY_EXACT_MAX] = {0};
+    int64_t max[CONNECTED_EXACT_MAX] = {0};
     int64_t twice = 0;
 
     for (uint32_t place = 0; place < scratch->count; place++) {
@@ -206,34 +207,34 @@ static int64_t sum_up(struct topology_scratch *scratch)
         uint32_t place = (uint32_t)__builtin_ctz(set);
 
         scratch->sums[set] =
-            scratch->sums[rest] + 2 * topology_reach(scratch, place, rest) - max[place];
+            scratch->sums[rest] + 2 * connected_reach(scratch, place, rest) - max[place];
         scratch->totals[set] = UNKNOWN;
-        if (size_of(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_max)
+        if (count_places(set) == odd_size(scratch) && scratch->sums[set] > scratch->odd_max)
             scratch->odd_max = scratch->sums[set];
     }
     scratch->steps += subsets;
     return twice;
 }
 
-void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen)
+void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
-    uint32_t rest = (uint32_t)topology_lowest(scratch->count);
+    uint32_t rest = (uint32_t)connected_lowest(scratch->count);
     uint32_t required = required_of(scratch);
     uint32_t chosen = 0;
     /* What is found quickly need not be looked for again, only what is better, or equal. */
-    int64_t found = 2 * topology_good_total(scratch) - sum_up(scratch) - 1;
+    int64_t found = 2 * connected_search_good_total(scratch) - sum_subsets(scratch) - 1;
 
     scratch->totals[rest] = best_of_size(scratch, rest, odd_size(scratch),
                                          best_of_size(scratch, rest, scratch->wanted, found));
     while (rest != 0) {
-        uint32_t set = size_of(rest) <= scratch->wanted ? rest : 0;
+        uint32_t set = count_places(rest) <= scratch->wanted ? rest : 0;
 
         if (set == 0) {
             find_earliest(scratch, rest, scratch->wanted, &set);
             find_earliest(scratch, rest, odd_size_left(scratch, rest), &set);
         }
-        if ((set & required) == required && size_of(set) == scratch->wanted &&
-            (chosen == 0 || topology_sum(scratch, set) > topology_sum(scratch, chosen)))
+        if ((set & required) == required && count_places(set) == scratch->wanted &&
+            (chosen == 0 || connected_sum(scratch, set) > connected_sum(scratch, chosen)))
             chosen = set;
         rest &= ~set;
     }

@@ -16,10 +16,10 @@ struct unit {
 };
 
 struct filling {
-    struct topology_scratch *scratch;
-    struct unit units[TOPOLOGY_MAX];        /* the smallest first */
-    uint32_t largest[TOPOLOGY_MAX + 1];     /* places of so many units, the largest ones */
-    uint64_t places_from[TOPOLOGY_MAX + 1]; /* of this unit and those after it */
+    struct connected_scratch *scratch;
+    struct unit units[CONNECTED_MAX];        /* the smallest first */
+    uint32_t largest[CONNECTED_MAX + 1];     /* places of so many units, the largest ones */
+    uint64_t places_from[CONNECTED_MAX + 1]; /* of this unit and those after it */
     uint32_t count;
     uint32_t level; /* units that are used now */
     int64_t pair_max;
@@ -29,16 +29,16 @@ struct filling {
     uint64_t chosen;
 };
 
-static uint32_t size_of(uint64_t mask)
+static uint32_t count_places(uint64_t mask)
 {
     return (uint32_t)__builtin_popcountll(mask);
 }
 
-static bool is_before(const struct unit *one, const struct unit *other)
+static bool is_unit_before(const struct unit *one, const struct unit *other)
 {
     if (one->size != other->size)
         return one->size < other->size;
-    return topology_is_earlier(one->places, other->places);
+    return connected_is_earlier(one->places, other->places);
 }
 
 static void sort_units(struct filling *filling)
@@ -47,7 +47,7 @@ static void sort_units(struct filling *filling)
         struct unit unit = filling->units[i];
         uint32_t place = i;
 
-        for (; place > 0 && is_before(&unit, &filling->units[place - 1]); place--)
+        for (; place > 0 && is_unit_before(&unit, &filling->units[place - 1]); place--)
             filling->units[place] = filling->units[place - 1];
         filling->units[place] = unit;
     }
@@ -55,15 +55,15 @@ static void sort_units(struct filling *filling)
 
 static void gather_units(struct filling *filling)
 {
-    const struct topology_scratch *scratch = filling->scratch;
-    uint64_t by_unit[TOPOLOGY_MAX] = {0};
+    const struct connected_scratch *scratch = filling->scratch;
+    uint64_t by_unit[CONNECTED_MAX] = {0};
 
-    topology_for_each (place, scratch->free)
-        by_unit[scratch->unit[place]] |= topology_bit((uint32_t)place);
-    for (uint32_t unit = 0; unit < TOPOLOGY_MAX; unit++) {
+    connected_for_each (place, scratch->free)
+        by_unit[scratch->unit[place]] |= connected_bit((uint32_t)place);
+    for (uint32_t unit = 0; unit < CONNECTED_MAX; unit++) {
         if (by_unit[unit] != 0)
             filling->units[filling->count++] =
-                (struct unit){.places = by_unit[unit], .size = size_of(by_unit[unit])};
+                (struct unit){.places = by_unit[unit], .size = count_places(by_unit[unit])};
     }
     sort_units(filling);
     for (uint32_t i = filling->count; i-- > 0;) {
@@ -73,7 +73,7 @@ static void gather_units(struct filling *filling)
     }
 }
 
-static int64_t greatest_value(const struct topology_scratch *scratch)
+static int64_t greatest_value(const struct connected_scratch *scratch)
 {
     int64_t max = scratch->value[0][1];
 
@@ -104,7 +104,7 @@ static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int
 
     if (!filling->found)
         return true;
-    topology_for_each (place, filling->places_from[from])
+    connected_for_each (place, filling->places_from[from])
         max = reach[place] > max ? reach[place] : max;
     filling->scratch->steps += filling->scratch->count / 4;
     return sum + missing * max + (int64_t)missing * (missing - 1) / 2 * filling->pair_max >
@@ -113,30 +113,30 @@ static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int
 
 static void take_unit(struct filling *filling, uint64_t places, uint32_t depth)
 {
-    struct topology_scratch *scratch = filling->scratch;
+    struct connected_scratch *scratch = filling->scratch;
 
     for (uint32_t place = 0; place < scratch->count; place++)
         scratch->to[depth + 1][place] = scratch->to[depth][place];
-    topology_for_each (taken, places) {
+    connected_for_each (taken, places) {
         for (uint32_t place = 0; place < scratch->count; place++)
             scratch->to[depth + 1][place] += scratch->value[taken][place];
     }
-    scratch->steps += (1 + (uint64_t)size_of(places)) * scratch->count / 4;
+    scratch->steps += (1 + (uint64_t)count_places(places)) * scratch->count / 4;
 }
 
 static int64_t sum_with(const struct filling *filling, uint64_t places, uint32_t depth)
 {
-    int64_t sum = topology_sum(filling->scratch, places);
+    int64_t sum = connected_sum(filling->scratch, places);
 
-    topology_for_each (place, places)
+    connected_for_each (place, places)
         sum += filling->scratch->to[depth][place];
-    filling->scratch->steps += (uint64_t)size_of(places) * size_of(places) / 4 + 1;
+    filling->scratch->steps += (uint64_t)count_places(places) * count_places(places) / 4 + 1;
     return sum;
 }
 
 /* Uses `level - depth` more units, from this one on, for the missing places. */
-static void search(struct filling *filling, uint32_t from, uint32_t depth, uint64_t chosen,
-                   int64_t sum, uint32_t missing)
+static void search_units(struct filling *filling, uint32_t from, uint32_t depth, uint64_t chosen,
+                         int64_t sum, uint32_t missing)
 {
     uint32_t more = filling->level - depth;
 
@@ -160,7 +160,7 @@ static void search(struct filling *filling, uint32_t from, uint32_t depth, uint6
             filling->chosen = chosen | taken;
         } else if (!last) {
             take_unit(filling, taken, depth);
-            search(filling, i + 1, depth + 1, chosen | taken, with, missing - unit->size);
+            search_units(filling, i + 1, depth + 1, chosen | taken, with, missing - unit->size);
         }
     }
 }
@@ -168,46 +168,46 @@ static void search(struct filling *filling, uint32_t from, uint32_t depth, uint6
 /* A set that changes one place at a time, and what every place has to do with it. */
 struct growing {
     uint64_t chosen;
-    int64_t reach[TOPOLOGY_MAX];
+    int64_t reach[CONNECTED_MAX];
 };
 
-static void toggle(struct topology_scratch *scratch, struct growing *set, uint32_t place)
+static void toggle_place(struct connected_scratch *scratch, struct growing *set, uint32_t place)
 {
-    bool is_in = (set->chosen & topology_bit(place)) != 0;
+    bool is_in = (set->chosen & connected_bit(place)) != 0;
 
-    set->chosen ^= topology_bit(place);
+    set->chosen ^= connected_bit(place);
     for (uint32_t other = 0; other < scratch->count; other++)
         set->reach[other] += is_in ? -scratch->value[place][other] : scratch->value[place][other];
     scratch->steps += scratch->count;
 }
 
 /* Grows a set from one place by what fits best to it. */
-static void grow(struct topology_scratch *scratch, uint32_t seed, struct growing *set)
+static void grow_set(struct connected_scratch *scratch, uint32_t seed, struct growing *set)
 {
     *set = (struct growing){0};
-    topology_for_each (place, scratch->required)
-        toggle(scratch, set, (uint32_t)place);
-    toggle(scratch, set, seed);
-    while (size_of(set->chosen) < scratch->wanted) {
+    connected_for_each (place, scratch->required)
+        toggle_place(scratch, set, (uint32_t)place);
+    toggle_place(scratch, set, seed);
+    while (count_places(set->chosen) < scratch->wanted) {
         uint64_t left = scratch->free & ~set->chosen;
         uint32_t best = (uint32_t)__builtin_ctzll(left);
 
-        topology_for_each (place, left)
+        connected_for_each (place, left)
             best = set->reach[place] > set->reach[best] ? (uint32_t)place : best;
-        toggle(scratch, set, best);
+        toggle_place(scratch, set, best);
     }
 }
 
 /* Exchanges one place for another, the best there are. Returns whether that was a gain. */
-static bool exchange(struct topology_scratch *scratch, struct growing *set)
+static bool exchange_places(struct connected_scratch *scratch, struct growing *set)
 {
     uint64_t outside = scratch->free & ~set->chosen;
     int64_t gain = 0;
     uint32_t out = 0;
     uint32_t in = 0;
 
-    topology_for_each (one, set->chosen & ~scratch->required) {
-        topology_for_each (other, outside) {
+    connected_for_each (one, set->chosen & ~scratch->required) {
+        connected_for_each (other, outside) {
             int64_t change = set->reach[other] - set->reach[one] - scratch->value[one][other];
 
             if (change > gain) {
@@ -217,27 +217,27 @@ static bool exchange(struct topology_scratch *scratch, struct growing *set)
             }
         }
     }
-    scratch->steps += (uint64_t)size_of(set->chosen) * size_of(outside);
+    scratch->steps += (uint64_t)count_places(set->chosen) * count_places(outside);
     if (gain == 0)
         return false;
-    toggle(scratch, set, out);
-    toggle(scratch, set, in);
+    toggle_place(scratch, set, out);
+    toggle_place(scratch, set, in);
     return true;
 }
 
 /* What is found from single places, where not all ways could be looked at. */
 static void search_from_places(struct filling *filling)
 {
-    struct topology_scratch *scratch = filling->scratch;
+    struct connected_scratch *scratch = filling->scratch;
 
-    topology_for_each (place, scratch->free) {
+    connected_for_each (place, scratch->free) {
         struct growing set;
         int64_t sum;
 
-        grow(scratch, (uint32_t)place, &set);
-        while (scratch->steps < ALL_STEPS_MAX && exchange(scratch, &set)) {
+        grow_set(scratch, (uint32_t)place, &set);
+        while (scratch->steps < ALL_STEPS_MAX && exchange_places(scratch, &set)) {
         }
-        sum = topology_sum(scratch, set.chosen);
+        sum = connected_sum(scratch, set.chosen);
         if (!filling->found || sum > filling->best) {
             filling->found = true;
             filling->best = sum;
@@ -248,17 +248,17 @@ static void search_from_places(struct filling *filling)
     }
 }
 
-bool topology_fill(struct topology_scratch *scratch, uint64_t *ret_chosen)
+bool connected_fill(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
     struct filling filling = {.scratch = scratch, .pair_max = greatest_value(scratch)};
-    uint32_t missing = scratch->wanted - size_of(scratch->required);
+    uint32_t missing = scratch->wanted - count_places(scratch->required);
 
     gather_units(&filling);
     for (uint32_t place = 0; place < scratch->count; place++)
-        scratch->to[0][place] = topology_reach(scratch, place, scratch->required);
+        scratch->to[0][place] = connected_reach(scratch, place, scratch->required);
     for (filling.level = 1; filling.level <= filling.count; filling.level++)
-        search(&filling, 0, 0, scratch->required, topology_sum(scratch, scratch->required),
-               missing);
+        search_units(&filling, 0, 0, scratch->required, connected_sum(scratch, scratch->required),
+                     missing);
     if (filling.given_up)
         search_from_places(&filling);
     *ret_chosen = filling.chosen;

@@ -8,62 +8,62 @@
 
 #include "engine/policy/connected_set.h"
 
-enum { TOPOLOGY_SETS_MAX = TOPOLOGY_MAX };
+enum { CONNECTED_SETS_MAX = CONNECTED_MAX };
 
-struct topology_scratch {
+struct connected_scratch {
     uint32_t max;
     /* The question, by place. */
     uint32_t count;
     uint32_t wanted;
     uint64_t required;
-    uint64_t free;               /* places that are neither required nor left out */
-    uint8_t place[TOPOLOGY_MAX]; /* the device there */
-    uint8_t unit[TOPOLOGY_MAX];
-    int32_t value[TOPOLOGY_MAX][TOPOLOGY_MAX];
+    uint64_t free;                /* places that are neither required nor left out */
+    uint8_t place[CONNECTED_MAX]; /* the device there */
+    uint8_t unit[CONNECTED_MAX];
+    int32_t value[CONNECTED_MAX][CONNECTED_MAX];
     uint64_t steps;
 
     /* The partition that a search is at, and the best so far. */
-    struct topology_partition {
+    struct connected_partition {
         uint32_t sets;
-        uint8_t size[TOPOLOGY_SETS_MAX];
-        uint8_t set[TOPOLOGY_MAX]; /* by place */
+        uint8_t size[CONNECTED_SETS_MAX];
+        uint8_t set[CONNECTED_MAX]; /* by place */
         int64_t total;
     } now, best;
-    int64_t to[TOPOLOGY_SETS_MAX][TOPOLOGY_MAX]; /* by set, by place: sum of values to the set */
+    int64_t to[CONNECTED_SETS_MAX][CONNECTED_MAX]; /* by set, by place: sum of values to the set */
     uint64_t seed;
 
-    /* By subset of the places, of which there are TOPOLOGY_EXACT_MAX at most; see
+    /* By subset of the places, of which there are CONNECTED_EXACT_MAX at most; see
      * topology_exact.c. */
     int64_t *sums;
     int64_t *totals;
     int64_t odd_max; /* of the sums of sets that are as large as the one that is not full */
 };
 
-static inline uint64_t topology_bit(uint32_t place)
+static inline uint64_t connected_bit(uint32_t place)
 {
     return UINT64_C(1) << place;
 }
 
 /* The lowest `count` places. */
-static inline uint64_t topology_lowest(uint32_t count)
+static inline uint64_t connected_lowest(uint32_t count)
 {
-    return count >= 64 ? UINT64_MAX : topology_bit(count) - 1;
+    return count >= 64 ? UINT64_MAX : connected_bit(count) - 1;
 }
 
 /* Runs `place`, a number declared here, over the members of a mask, which is evaluated once. */
-#define topology_for_each(place, mask)                                                 \
+#define connected_for_each(place, mask)                                                \
     for (uint64_t place##_left = (mask), place = 0;                                    \
          place##_left != 0 && (place = (uint64_t)__builtin_ctzll(place##_left), true); \
          place##_left &= place##_left - 1)
 
 /* Sum of values between a place and the members of a set. */
-int64_t topology_reach(const struct topology_scratch *scratch, uint32_t place, uint64_t set);
+int64_t connected_reach(const struct connected_scratch *scratch, uint32_t place, uint64_t set);
 
 /* Sum of values of all pairs within a set. */
-int64_t topology_sum(const struct topology_scratch *scratch, uint64_t set);
+int64_t connected_sum(const struct connected_scratch *scratch, uint64_t set);
 
 /* Whether the first set comes before the other: it has the lowest place that only one has. */
-static inline bool topology_is_earlier(uint64_t one, uint64_t other)
+static inline bool connected_is_earlier(uint64_t one, uint64_t other)
 {
     uint64_t differ = one ^ other;
 
@@ -74,16 +74,16 @@ static inline bool topology_is_earlier(uint64_t one, uint64_t other)
 
 /* Tries what the rule would look at first: the places in order. Returns whether nothing is better;
  * else there is no answer yet. */
-bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chosen);
+bool connected_search_in_order(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
 /* The total of some good partition, soon found. */
-int64_t topology_good_total(struct topology_scratch *scratch);
+int64_t connected_search_good_total(struct connected_scratch *scratch);
 
-/* The rule to the letter; only for TOPOLOGY_EXACT_MAX places. */
-void topology_part_exactly(struct topology_scratch *scratch, uint64_t *ret_chosen);
+/* The rule to the letter; only for CONNECTED_EXACT_MAX places. */
+void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
 /* These return whether it is proven. */
-bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen);
-bool topology_fill(struct topology_scratch *scratch, uint64_t *ret_chosen);
+bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
+bool connected_fill(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
 #endif

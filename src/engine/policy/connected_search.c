@@ -14,9 +14,9 @@
 /* What an exchange costs, in looks at a pair. */
 #define EXCHANGE_STEPS 32
 
-static void refresh_reach(struct topology_scratch *scratch)
+static void refresh_reach(struct connected_scratch *scratch)
 {
-    struct topology_partition *now = &scratch->now;
+    struct connected_partition *now = &scratch->now;
 
     memset(scratch->to, 0, sizeof(scratch->to));
     now->total = 0;
@@ -31,9 +31,9 @@ static void refresh_reach(struct topology_scratch *scratch)
 }
 
 /* The sets, all empty: the first is where the required places go, the last may not be full. */
-static void start_sets(struct topology_scratch *scratch)
+static void start_sets(struct connected_scratch *scratch)
 {
-    struct topology_partition *now = &scratch->now;
+    struct connected_partition *now = &scratch->now;
     uint32_t odd = scratch->count % scratch->wanted;
 
     now->sets = scratch->count / scratch->wanted;
@@ -43,23 +43,23 @@ static void start_sets(struct topology_scratch *scratch)
 }
 
 /* The best to add to a set, or the first of the places where nothing is better. */
-static uint32_t best_addition(const struct topology_scratch *scratch, uint64_t left, uint32_t set,
+static uint32_t best_addition(const struct connected_scratch *scratch, uint64_t left, uint32_t set,
                               bool by_value)
 {
     uint32_t best = (uint32_t)__builtin_ctzll(left);
 
     if (!by_value)
         return best;
-    topology_for_each (place, left)
+    connected_for_each (place, left)
         if (scratch->to[set][place] > scratch->to[set][best])
             best = (uint32_t)place;
     return best;
 }
 
 /* Fills one set after the other, by value or just in order. */
-static void fill_sets(struct topology_scratch *scratch, bool by_value)
+static void fill_sets(struct connected_scratch *scratch, bool by_value)
 {
-    uint64_t left = topology_lowest(scratch->count);
+    uint64_t left = connected_lowest(scratch->count);
     uint64_t first = scratch->required;
 
     start_sets(scratch);
@@ -70,8 +70,8 @@ static void fill_sets(struct topology_scratch *scratch, bool by_value)
             uint32_t place = best_addition(scratch, among, set, by_value);
 
             scratch->now.set[place] = (uint8_t)set;
-            left &= ~topology_bit(place);
-            first &= ~topology_bit(place);
+            left &= ~connected_bit(place);
+            first &= ~connected_bit(place);
             for (uint32_t other = 0; other < scratch->count; other++)
                 scratch->to[set][other] += scratch->value[place][other];
             scratch->steps += scratch->count;
@@ -80,7 +80,7 @@ static void fill_sets(struct topology_scratch *scratch, bool by_value)
     refresh_reach(scratch);
 }
 
-static void exchange(struct topology_scratch *scratch, uint32_t one, uint32_t other)
+static void exchange_places(struct connected_scratch *scratch, uint32_t one, uint32_t other)
 {
     uint8_t *set = scratch->now.set;
     int64_t *mine = scratch->to[set[one]];
@@ -98,7 +98,7 @@ static void exchange(struct topology_scratch *scratch, uint32_t one, uint32_t ot
     scratch->steps += EXCHANGE_STEPS;
 }
 
-static int64_t gain_of(const struct topology_scratch *scratch, uint32_t one, uint32_t other)
+static int64_t gain_of(const struct connected_scratch *scratch, uint32_t one, uint32_t other)
 {
     const int64_t *mine = scratch->to[scratch->now.set[one]];
     const int64_t *theirs = scratch->to[scratch->now.set[other]];
@@ -107,13 +107,13 @@ static int64_t gain_of(const struct topology_scratch *scratch, uint32_t one, uin
            2 * (int64_t)scratch->value[one][other];
 }
 
-static bool may_move(const struct topology_scratch *scratch, uint32_t place)
+static bool may_move(const struct connected_scratch *scratch, uint32_t place)
 {
-    return (scratch->required & topology_bit(place)) == 0;
+    return (scratch->required & connected_bit(place)) == 0;
 }
 
 /* Exchanges one place for the others as far as that is a gain. Returns whether any was. */
-static bool improve_place(struct topology_scratch *scratch, uint32_t one)
+static bool improve_place(struct connected_scratch *scratch, uint32_t one)
 {
     bool improved = false;
 
@@ -125,7 +125,7 @@ static bool improve_place(struct topology_scratch *scratch, uint32_t one)
         gain = gain_of(scratch, one, other);
         if (gain <= 0)
             continue;
-        exchange(scratch, one, other);
+        exchange_places(scratch, one, other);
         scratch->now.total += gain;
         improved = true;
     }
@@ -133,7 +133,7 @@ static bool improve_place(struct topology_scratch *scratch, uint32_t one)
     return improved;
 }
 
-static void improve(struct topology_scratch *scratch)
+static void improve_partition(struct connected_scratch *scratch)
 {
     bool improved = true;
 
@@ -144,7 +144,7 @@ static void improve(struct topology_scratch *scratch)
     }
 }
 
-static uint32_t draw(struct topology_scratch *scratch, uint32_t below)
+static uint32_t draw_number(struct connected_scratch *scratch, uint32_t below)
 {
     scratch->seed ^= scratch->seed << 13;
     scratch->seed ^= scratch->seed >> 7;
@@ -153,21 +153,21 @@ static uint32_t draw(struct topology_scratch *scratch, uint32_t below)
 }
 
 /* Goes on from the best partition with some of its places elsewhere. */
-static void shake(struct topology_scratch *scratch)
+static void shake_partition(struct connected_scratch *scratch)
 {
-    uint32_t times = 2 + draw(scratch, 1 + scratch->count / 4);
+    uint32_t times = 2 + draw_number(scratch, 1 + scratch->count / 4);
 
     scratch->now = scratch->best;
     refresh_reach(scratch);
     for (uint32_t i = 0; i < times; i++) {
-        uint32_t one = draw(scratch, scratch->count);
-        uint32_t other = draw(scratch, scratch->count);
+        uint32_t one = draw_number(scratch, scratch->count);
+        uint32_t other = draw_number(scratch, scratch->count);
 
         if (scratch->now.set[one] == scratch->now.set[other] || !may_move(scratch, one) ||
             !may_move(scratch, other))
             continue;
         scratch->now.total += gain_of(scratch, one, other);
-        exchange(scratch, one, other);
+        exchange_places(scratch, one, other);
     }
 }
 
@@ -185,12 +185,12 @@ static void sort_down(int64_t *values, uint32_t count)
 
 /* No total is greater: every place has its best neighbours, and of the places in the set that is
  * not full those that lose least by having fewer. */
-static int64_t total_max(struct topology_scratch *scratch)
+static int64_t total_max(struct connected_scratch *scratch)
 {
     uint32_t count = scratch->count;
     uint32_t odd = count % scratch->wanted;
-    int64_t values[TOPOLOGY_MAX] = {0};
-    int64_t losses[TOPOLOGY_MAX]; /* below 0 */
+    int64_t values[CONNECTED_MAX] = {0};
+    int64_t losses[CONNECTED_MAX]; /* below 0 */
     int64_t twice = 0;
 
     for (uint32_t place = 0; place < count; place++) {
@@ -214,18 +214,19 @@ static int64_t total_max(struct topology_scratch *scratch)
     return twice >= 0 ? twice / 2 : -((1 - twice) / 2);
 }
 
-static uint64_t members_of(const struct topology_partition *partition, uint32_t set, uint32_t count)
+static uint64_t members_of(const struct connected_partition *partition, uint32_t set,
+                           uint32_t count)
 {
     uint64_t members = 0;
 
     for (uint32_t place = 0; place < count; place++) {
         if (partition->set[place] == set)
-            members |= topology_bit(place);
+            members |= connected_bit(place);
     }
     return members;
 }
 
-static bool are_twins(const struct topology_scratch *scratch, uint64_t one, uint64_t other)
+static bool are_twins(const struct connected_scratch *scratch, uint64_t one, uint64_t other)
 {
     for (uint32_t place = 0; place < scratch->count; place++) {
         if (place != one && place != other &&
@@ -236,26 +237,26 @@ static bool are_twins(const struct topology_scratch *scratch, uint64_t one, uint
 }
 
 /* Of places that are all the same to the others, the earlier ones. */
-static uint64_t prefer_early_twins(const struct topology_scratch *scratch, uint64_t chosen)
+static uint64_t prefer_early_twins(const struct connected_scratch *scratch, uint64_t chosen)
 {
-    uint64_t outside = topology_lowest(scratch->count) & ~chosen;
+    uint64_t outside = connected_lowest(scratch->count) & ~chosen;
 
-    topology_for_each (place, outside) {
-        uint64_t later = chosen & ~scratch->required & ~topology_lowest((uint32_t)place);
+    connected_for_each (place, outside) {
+        uint64_t later = chosen & ~scratch->required & ~connected_lowest((uint32_t)place);
         uint64_t last = UINT64_MAX;
 
-        topology_for_each (twin, later)
+        connected_for_each (twin, later)
             last = are_twins(scratch, place, twin) ? twin : last;
         if (last != UINT64_MAX)
-            chosen ^= topology_bit((uint32_t)last) | topology_bit((uint32_t)place);
+            chosen ^= connected_bit((uint32_t)last) | connected_bit((uint32_t)place);
     }
     return chosen;
 }
 
 /* The full set with the greatest sum that has the required places. */
-static uint64_t best_set(const struct topology_scratch *scratch)
+static uint64_t best_set(const struct connected_scratch *scratch)
 {
-    const struct topology_partition *best = &scratch->best;
+    const struct connected_partition *best = &scratch->best;
     uint64_t chosen = 0;
 
     for (uint32_t set = 0; set < best->sets; set++) {
@@ -265,14 +266,14 @@ static uint64_t best_set(const struct topology_scratch *scratch)
         if (best->size[set] != scratch->wanted ||
             (members & scratch->required) != scratch->required)
             continue;
-        more = chosen == 0 ? 1 : topology_sum(scratch, members) - topology_sum(scratch, chosen);
-        if (more > 0 || (more == 0 && topology_is_earlier(members, chosen)))
+        more = chosen == 0 ? 1 : connected_sum(scratch, members) - connected_sum(scratch, chosen);
+        if (more > 0 || (more == 0 && connected_is_earlier(members, chosen)))
             chosen = members;
     }
     return chosen;
 }
 
-bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chosen)
+bool connected_search_in_order(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
     if (scratch->required != 0)
         return false;
@@ -284,27 +285,27 @@ bool topology_part_in_order(struct topology_scratch *scratch, uint64_t *ret_chos
     return true;
 }
 
-int64_t topology_good_total(struct topology_scratch *scratch)
+int64_t connected_search_good_total(struct connected_scratch *scratch)
 {
     fill_sets(scratch, true);
-    improve(scratch);
+    improve_partition(scratch);
     return scratch->now.total;
 }
 
-bool topology_part_well(struct topology_scratch *scratch, uint64_t *ret_chosen)
+bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
     int64_t max = total_max(scratch);
 
     scratch->seed = UINT64_C(0x9e3779b97f4a7c15);
     for (int by_value = 0; by_value < 2; by_value++) {
         fill_sets(scratch, by_value != 0);
-        improve(scratch);
+        improve_partition(scratch);
         if (by_value == 0 || scratch->now.total > scratch->best.total)
             scratch->best = scratch->now;
     }
     while (scratch->best.total < max && scratch->steps < STEPS_MAX) {
-        shake(scratch);
-        improve(scratch);
+        shake_partition(scratch);
+        improve_partition(scratch);
         if (scratch->now.total > scratch->best.total)
             scratch->best = scratch->now;
     }

@@ -5,12 +5,12 @@
 
 #include "engine/policy/connected_internal.h"
 
-const uint64_t topology_steps_max = 2000000;
+const uint64_t connected_steps_max = 2000000;
 
-struct topology_scratch *topology_scratch_create(uint32_t max)
+struct connected_scratch *connected_set_scratch_create(uint32_t max)
 {
-    struct topology_scratch *scratch = calloc(1, sizeof(*scratch));
-    size_t subsets = (size_t)1 << (max < TOPOLOGY_EXACT_MAX ? max : TOPOLOGY_EXACT_MAX);
+    struct connected_scratch *scratch = calloc(1, sizeof(*scratch));
+    size_t subsets = (size_t)1 << (max < CONNECTED_EXACT_MAX ? max : CONNECTED_EXACT_MAX);
 
     if (scratch == NULL)
         return NULL;
@@ -18,13 +18,13 @@ struct topology_scratch *topology_scratch_create(uint32_t max)
     scratch->sums = calloc(subsets, sizeof(*scratch->sums));
     scratch->totals = calloc(subsets, sizeof(*scratch->totals));
     if (scratch->sums == NULL || scratch->totals == NULL) {
-        topology_scratch_destroy(scratch);
+        connected_set_scratch_destroy(scratch);
         return NULL;
     }
     return scratch;
 }
 
-void topology_scratch_destroy(struct topology_scratch *scratch)
+void connected_set_scratch_destroy(struct connected_scratch *scratch)
 {
     if (scratch == NULL)
         return;
@@ -33,49 +33,50 @@ void topology_scratch_destroy(struct topology_scratch *scratch)
     free(scratch);
 }
 
-int64_t topology_reach(const struct topology_scratch *scratch, uint32_t place, uint64_t set)
+int64_t connected_reach(const struct connected_scratch *scratch, uint32_t place, uint64_t set)
 {
     int64_t sum = 0;
 
-    topology_for_each (other, set)
+    connected_for_each (other, set)
         sum += scratch->value[place][other];
     return sum;
 }
 
-int64_t topology_sum(const struct topology_scratch *scratch, uint64_t set)
+int64_t connected_sum(const struct connected_scratch *scratch, uint64_t set)
 {
     int64_t sum = 0;
 
-    topology_for_each (place, set)
-        sum += topology_reach(scratch, (uint32_t)place, set & topology_lowest((uint32_t)place));
+    connected_for_each (place, set)
+        sum += connected_reach(scratch, (uint32_t)place, set & connected_lowest((uint32_t)place));
     return sum;
 }
 
-static uint32_t size_of(uint64_t mask)
+static uint32_t count_places(uint64_t mask)
 {
     return (uint32_t)__builtin_popcountll(mask);
 }
 
 /* Which devices count, and which of them are as good as required: as few of the avoided ones as can
  * be are to be chosen. */
-static void leave_out_avoided(const struct topology_question *question, uint64_t *ret_counting,
+static void leave_out_avoided(const struct connected_question *question, uint64_t *ret_counting,
                               uint64_t *ret_required)
 {
     uint64_t plain = (question->candidates & ~question->avoided) | question->required;
 
     *ret_counting = question->candidates;
     *ret_required = question->required;
-    if (size_of(plain) >= question->wanted)
+    if (count_places(plain) >= question->wanted)
         *ret_counting = plain;
     else
         *ret_required = plain;
 }
 
-static void set_up(const struct topology_question *question, struct topology_scratch *scratch)
+static void set_up_scratch(const struct connected_question *question,
+                           struct connected_scratch *scratch)
 {
     uint64_t counting;
     uint64_t required;
-    uint32_t candidates = size_of(question->candidates);
+    uint32_t candidates = count_places(question->candidates);
 
     leave_out_avoided(question, &counting, &required);
     scratch->count = 0;
@@ -85,14 +86,14 @@ static void set_up(const struct topology_question *question, struct topology_scr
     for (uint32_t i = 0; i < candidates; i++) {
         uint8_t device = question->order[i];
 
-        if ((counting & topology_bit(device)) == 0)
+        if ((counting & connected_bit(device)) == 0)
             continue;
-        if ((required & topology_bit(device)) != 0)
-            scratch->required |= topology_bit(scratch->count);
+        if ((required & connected_bit(device)) != 0)
+            scratch->required |= connected_bit(scratch->count);
         scratch->unit[scratch->count] = question->units != NULL ? question->units[device] : 0;
         scratch->place[scratch->count++] = device;
     }
-    scratch->free = topology_lowest(scratch->count) & ~scratch->required;
+    scratch->free = connected_lowest(scratch->count) & ~scratch->required;
     for (uint32_t one = 0; one < scratch->count; one++) {
         const int32_t *row = question->values + (size_t)scratch->place[one] * question->count;
 
@@ -101,52 +102,52 @@ static void set_up(const struct topology_question *question, struct topology_scr
     }
 }
 
-static uint64_t devices_at(const struct topology_scratch *scratch, uint64_t places)
+static uint64_t devices_at(const struct connected_scratch *scratch, uint64_t places)
 {
     uint64_t devices = 0;
 
-    topology_for_each (place, places)
-        devices |= topology_bit(scratch->place[place]);
+    connected_for_each (place, places)
+        devices |= connected_bit(scratch->place[place]);
     return devices;
 }
 
 /* Whether there is nothing to choose by, and if so what. */
-static bool is_plain(const struct topology_question *question,
-                     const struct topology_scratch *scratch, uint64_t *ret_chosen)
+static bool is_plain(const struct connected_question *question,
+                     const struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
-    uint64_t all = topology_lowest(scratch->count);
+    uint64_t all = connected_lowest(scratch->count);
 
     if (scratch->count == scratch->wanted)
         *ret_chosen = all;
-    else if (size_of(scratch->required) == scratch->wanted)
+    else if (count_places(scratch->required) == scratch->wanted)
         *ret_chosen = scratch->required;
-    else if (scratch->wanted == 1 && question->rule == TOPOLOGY_PARTITION)
-        *ret_chosen = topology_bit(0);
+    else if (scratch->wanted == 1 && question->rule == CONNECTED_PARTITION)
+        *ret_chosen = connected_bit(0);
     else
         return false;
     return true;
 }
 
-void topology_choose(const struct topology_question *question, struct topology_scratch *scratch,
-                     struct topology_answer *ret_answer)
+void connected_set_choose(const struct connected_question *question,
+                          struct connected_scratch *scratch, struct connected_answer *ret_answer)
 {
     uint64_t chosen = 0;
     bool proven = true;
 
-    set_up(question, scratch);
+    set_up_scratch(question, scratch);
     if (!is_plain(question, scratch, &chosen)) {
-        if (question->rule == TOPOLOGY_FILL)
-            proven = topology_fill(scratch, &chosen);
-        else if (topology_part_in_order(scratch, &chosen))
+        if (question->rule == CONNECTED_FILL)
+            proven = connected_fill(scratch, &chosen);
+        else if (connected_search_in_order(scratch, &chosen))
             proven = true;
-        else if (scratch->count <= TOPOLOGY_EXACT_MAX)
-            topology_part_exactly(scratch, &chosen);
+        else if (scratch->count <= CONNECTED_EXACT_MAX)
+            connected_exact_partition(scratch, &chosen);
         else
-            proven = topology_part_well(scratch, &chosen);
+            proven = connected_search_partition(scratch, &chosen);
     }
-    *ret_answer = (struct topology_answer){
+    *ret_answer = (struct connected_answer){
         .chosen = devices_at(scratch, chosen),
-        .value = topology_sum(scratch, chosen),
+        .value = connected_sum(scratch, chosen),
         .proven = proven,
         .steps = scratch->steps,
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/policy/policy_fgd_tables.h"
+#include "engine/policy/fgd_tables.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static uint64_t signature_of(const struct policy_surroundings *around, size_t sl
 }
 
 /* Sorts the slots into classes; `slot_of` gets one slot of each. */
-static int classify(struct fgd_tables *tables, const struct policy_surroundings *around,
-                    size_t *slot_of)
+static int classify_slots(struct fgd_tables *tables, const struct policy_surroundings *around,
+                          size_t *slot_of)
 {
     size_t slots = around->machine->devices.count;
     uint64_t *signatures = calloc(slots + 1, sizeof(*signatures));
@@ -120,7 +120,7 @@ static void collect_several(struct fgd_tables *tables, const struct policy_typic
 }
 
 /* Notes down what is expected. */
-static void collect(struct fgd_tables *tables, const struct policy_surroundings *around)
+static void collect_amounts(struct fgd_tables *tables, const struct policy_surroundings *around)
 {
     unsigned excess = excess_bits(around);
 
@@ -170,7 +170,7 @@ static void fill_share_from(struct fgd_tables *tables)
 }
 
 /* Adds up over CPUs and shares, or devices, what was filled in for each alone. */
-static void add_up(struct fgd_tables *tables, size_t class)
+static void accumulate_class(struct fgd_tables *tables, size_t class)
 {
     for (size_t cpus = 1; cpus <= tables->cpus_count; cpus++) {
         uint64_t alone = 0;
@@ -212,15 +212,15 @@ static void fill_class(struct fgd_tables *tables, const struct policy_surroundin
             *fgd_tables_together(tables, class, fgd_tables_cpus(tables, several->cpus),
                                  several->count) += several->weight;
     }
-    add_up(tables, class);
+    accumulate_class(tables, class);
 }
 
-static int fill(struct fgd_tables *tables, const struct policy_surroundings *around,
-                size_t *slot_of)
+static int fill_tables(struct fgd_tables *tables, const struct policy_surroundings *around,
+                       size_t *slot_of)
 {
     size_t rows;
 
-    if (classify(tables, around, slot_of) < 0)
+    if (classify_slots(tables, around, slot_of) < 0)
         return BERTH_ERROR_MEMORY;
     rows = tables->class_count * (tables->cpus_count + 1);
     tables->alone = calloc(rows + 1, (tables->shares_count + 1) * sizeof(*tables->alone));
@@ -253,9 +253,9 @@ int fgd_tables_prepare(const struct policy *policy, const struct policy_surround
         tables->several = calloc(expected, sizeof(*tables->several));
         if (tables->class_of != NULL && tables->cpus != NULL && tables->shares != NULL &&
             tables->several != NULL) {
-            collect(tables, around);
+            collect_amounts(tables, around);
             forget_doubles(tables);
-            code = fill(tables, around, slot_of);
+            code = fill_tables(tables, around, slot_of);
         }
     }
     free(slot_of);

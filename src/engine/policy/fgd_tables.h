@@ -3,8 +3,8 @@
  * What fgd works out once from the requests that are expected. What it adds up is counted in
  * millionths of devices, times the weights of requests: whole numbers, so that equals are equal.
  */
-#ifndef ENGINE_POLICY_POLICY_FGD_TABLES_H
-#define ENGINE_POLICY_POLICY_FGD_TABLES_H
+#ifndef ENGINE_POLICY_FGD_TABLES_H
+#define ENGINE_POLICY_FGD_TABLES_H
 
 #include "model/policy.h"
 #include "model/request.h"

@@ -20,7 +20,7 @@ enum {
 /* A price is 2^40 for a device at first, and is doubled when all have fallen below half of that. */
 #define PRICE_AT_FIRST (INT64_C(1) << 40)
 
-struct market {
+struct price_search {
     int64_t expected[FRAG_PRICES + 1]; /* by size: how often */
     int64_t price[FRAG_PRICES + 1];
     int64_t sum[FRAG_PRICES + 1];  /* of the prices that counted */
@@ -31,15 +31,16 @@ struct market {
 };
 
 /* What each rest of a device can fetch at these prices. */
-static void fill(const struct market *market, const int64_t *price, int64_t *best, int *last)
+static void find_best_filling(const struct price_search *prices, const int64_t *price,
+                              int64_t *best, int *last)
 {
     best[0] = 0;
     for (int left = 1; left <= FRAG_PRICES; left++) {
         best[left] = best[left - 1];
         if (last != NULL)
             last[left] = 0;
-        for (int i = 0; i < market->size_count && market->sizes[i] <= left; i++) {
-            int size = market->sizes[i];
+        for (int i = 0; i < prices->size_count && prices->sizes[i] <= left; i++) {
+            int size = prices->sizes[i];
 
             if (best[left - size] + price[size] <= best[left])
                 continue;
@@ -51,33 +52,33 @@ static void fill(const struct market *market, const int64_t *price, int64_t *bes
 }
 
 /* Lowers the prices of what the best filling serves. */
-static void serve(struct market *market)
+static void lower_served_prices(struct price_search *prices)
 {
     int64_t served[FRAG_PRICES + 1] = {0};
     int64_t times = INT64_MAX;
 
     for (int left = FRAG_PRICES; left > 0;) {
-        int size = market->last[left];
+        int size = prices->last[left];
 
         served[size] += size > 0;
         left -= size > 0 ? size : 1;
     }
     /* As many such devices as serve all of one size. */
-    for (int i = 0; i < market->size_count; i++) {
-        int size = market->sizes[i];
+    for (int i = 0; i < prices->size_count; i++) {
+        int size = prices->sizes[i];
 
-        if (served[size] > market->expected[size])
-            served[size] = market->expected[size];
+        if (served[size] > prices->expected[size])
+            served[size] = prices->expected[size];
 
-        if (served[size] > 0 && market->expected[size] / served[size] < times)
-            times = market->expected[size] / served[size];
+        if (served[size] > 0 && prices->expected[size] / served[size] < times)
+            times = prices->expected[size] / served[size];
     }
     times = times < 1 ? 1 : times;
-    for (int i = 0; i < market->size_count; i++) {
-        int size = market->sizes[i];
+    for (int i = 0; i < prices->size_count; i++) {
+        int size = prices->sizes[i];
 
-        market->price[size] -=
-            market->price[size] / market->expected[size] * times * served[size] / STEP;
+        prices->price[size] -=
+            prices->price[size] / prices->expected[size] * times * served[size] / STEP;
     }
 }
 
@@ -87,50 +88,50 @@ static int step_of(int parts)
     return parts < PARTS_OF_STEP ? 1 : parts / PARTS_OF_STEP;
 }
 
-static void open_market(const int64_t *by_parts, struct market *ret_market)
+static void init_prices(const int64_t *by_parts, struct price_search *ret_search)
 {
-    memset(ret_market, 0, sizeof(*ret_market));
+    memset(ret_search, 0, sizeof(*ret_search));
     for (int parts = 1; parts <= PARTS; parts++)
-        ret_market->expected[step_of(parts)] += by_parts[parts];
+        ret_search->expected[step_of(parts)] += by_parts[parts];
     for (int size = 1; size <= FRAG_PRICES; size++) {
-        if (ret_market->expected[size] == 0)
+        if (ret_search->expected[size] == 0)
             continue;
-        ret_market->sizes[ret_market->size_count++] = size;
-        ret_market->price[size] = PRICE_AT_FIRST * size / FRAG_PRICES;
+        ret_search->sizes[ret_search->size_count++] = size;
+        ret_search->price[size] = PRICE_AT_FIRST * size / FRAG_PRICES;
     }
 }
 
 /* Goes through the fillings. */
-static void trade(struct market *market)
+static void iterate_prices(struct price_search *prices)
 {
     for (int filling = 0; filling < FILLINGS;) {
-        fill(market, market->price, market->best, market->last);
-        if (market->best[FRAG_PRICES] < PRICE_AT_FIRST / 2) {
-            for (int i = 0; i < market->size_count; i++)
-                market->price[market->sizes[i]] *= 2;
+        find_best_filling(prices, prices->price, prices->best, prices->last);
+        if (prices->best[FRAG_PRICES] < PRICE_AT_FIRST / 2) {
+            for (int i = 0; i < prices->size_count; i++)
+                prices->price[prices->sizes[i]] *= 2;
             continue;
         }
-        for (int i = 0; i < market->size_count && filling >= FILLINGS / 2; i++) {
-            int size = market->sizes[i];
+        for (int i = 0; i < prices->size_count && filling >= FILLINGS / 2; i++) {
+            int size = prices->sizes[i];
 
-            market->sum[size] +=
-                (market->price[size] >> 10) * 1024 / (market->best[FRAG_PRICES] >> 20);
+            prices->sum[size] +=
+                (prices->price[size] >> 10) * 1024 / (prices->best[FRAG_PRICES] >> 20);
         }
-        serve(market);
+        lower_served_prices(prices);
         filling++;
     }
 }
 
-void frag_find_prices(const int64_t *by_parts, int64_t *ret_prices)
+void frag_prices_find(const int64_t *by_parts, int64_t *ret_prices)
 {
-    struct market market;
+    struct price_search prices;
 
-    open_market(by_parts, &market);
+    init_prices(by_parts, &prices);
     memset(ret_prices, 0, (FRAG_PRICES + 1) * sizeof(*ret_prices));
-    if (market.size_count == 0)
+    if (prices.size_count == 0)
         return;
-    trade(&market);
-    fill(&market, market.sum, ret_prices, NULL);
+    iterate_prices(&prices);
+    find_best_filling(&prices, prices.sum, ret_prices, NULL);
     for (int left = 1; left < FRAG_PRICES; left++)
         ret_prices[left] = ret_prices[left] * FRAG_PRICE / ret_prices[FRAG_PRICES];
     ret_prices[FRAG_PRICES] = FRAG_PRICE;

@@ -15,6 +15,6 @@ enum {
 
 /* `by_parts` says how often each size is expected, in thousandths of a device, up to 1000. Fills in
  * the best price that so many steps of a device can fetch; 0 for none. */
-void frag_find_prices(const int64_t *by_parts, int64_t *ret_prices);
+void frag_prices_find(const int64_t *by_parts, int64_t *ret_prices);
 
 #endif

@@ -40,7 +40,7 @@ static wide demand_of(const struct policy_typical *typical)
     return (wide)typical->weight * typical->count * parts_of(typical);
 }
 
-static void sum_up(const struct policy_surroundings *around, struct demand *ret_demand)
+static void sum_demand(const struct policy_surroundings *around, struct demand *ret_demand)
 {
     *ret_demand = (struct demand){0};
     for (size_t i = 0; i < around->typical_count; i++) {
@@ -146,7 +146,7 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
     int64_t prices[FRAG_PRICES + 1];
     wide by_chance[FRAG_PARTS + 1] = {0};
 
-    frag_find_prices(demand->by_parts, prices);
+    frag_prices_find(demand->by_parts, prices);
     for (int64_t left = 1; left <= FRAG_PARTS; left++) {
         wide fitting = decay;
         wide used = 0;
@@ -225,7 +225,7 @@ int frag_tables_create(const struct policy_surroundings *around, struct frag_tab
 
     if (tables == NULL)
         return BERTH_ERROR_MEMORY;
-    sum_up(around, &demand);
+    sum_demand(around, &demand);
     if (find_scarcity(around, &demand, host_count, tables) < 0) {
         frag_tables_destroy(tables);
         return BERTH_ERROR_MEMORY;

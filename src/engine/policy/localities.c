@@ -10,12 +10,12 @@
 
 /* A number for the place of a device at each level: of devices of one node, those with the same
  * number are together. */
-struct place {
-    uint64_t at[PLACES_LEVELS];
+struct device_locality {
+    uint64_t at[LOCALITY_LEVELS];
 };
 
 /* The lowest slot that the links so far join to this one. */
-static uint64_t root_of(struct place *places, enum policy_places_level level, uint64_t slot)
+static uint64_t root_of(struct device_locality *places, enum locality_level level, uint64_t slot)
 {
     while (places[slot].at[level] != slot) {
         places[slot].at[level] = places[places[slot].at[level]].at[level];
@@ -24,7 +24,8 @@ static uint64_t root_of(struct place *places, enum policy_places_level level, ui
     return slot;
 }
 
-static void join(struct place *places, enum policy_places_level level, uint64_t one, uint64_t other)
+static void join_slots(struct device_locality *places, enum locality_level level, uint64_t one,
+                       uint64_t other)
 {
     one = root_of(places, level, one);
     other = root_of(places, level, other);
@@ -34,16 +35,16 @@ static void join(struct place *places, enum policy_places_level level, uint64_t 
         places[one].at[level] = other;
 }
 
-static void join_by_links(struct place *places, const struct link_list *links)
+static void join_by_links(struct device_locality *places, const struct link_list *links)
 {
     for (size_t i = 0; i < links->count; i++) {
         const struct link *link = &links->items[i];
         bool one_switch = link->kind == LINK_PSB || link->kind == LINK_PIX;
 
         if (one_switch)
-            join(places, PLACES_SWITCH, link->between[0], link->between[1]);
+            join_slots(places, LOCALITY_SWITCH, link->between[0], link->between[1]);
         if (one_switch || link->kind == LINK_PXB)
-            join(places, PLACES_SWITCHES, link->between[0], link->between[1]);
+            join_slots(places, LOCALITY_SWITCHES, link->between[0], link->between[1]);
     }
 }
 
@@ -62,7 +63,7 @@ static int compare_partitions(const void *one, const void *other)
 }
 
 /* Partitions of one GPU are behind one switch, whether or not a link says so. */
-static int join_partitions(struct place *places, const struct device_list *devices)
+static int join_partitions(struct device_locality *places, const struct device_list *devices)
 {
     struct partition *partitions = calloc(devices->count + 1, sizeof(*partitions));
     size_t count = 0;
@@ -72,37 +73,37 @@ static int join_partitions(struct place *places, const struct device_list *devic
     for (size_t slot = 0; slot < devices->count; slot++) {
         if (devices->items[slot].parent != NULL)
             partitions[count++] =
-                (struct partition){.gpu = places[slot].at[PLACES_GPU], .slot = slot};
+                (struct partition){.gpu = places[slot].at[LOCALITY_GPU], .slot = slot};
     }
     qsort(partitions, count, sizeof(*partitions), compare_partitions);
     for (size_t i = 1; i < count; i++) {
         if (partitions[i].gpu != partitions[i - 1].gpu)
             continue;
-        join(places, PLACES_SWITCH, partitions[i].slot, partitions[i - 1].slot);
-        join(places, PLACES_SWITCHES, partitions[i].slot, partitions[i - 1].slot);
+        join_slots(places, LOCALITY_SWITCH, partitions[i].slot, partitions[i - 1].slot);
+        join_slots(places, LOCALITY_SWITCHES, partitions[i].slot, partitions[i - 1].slot);
     }
     free(partitions);
     return 0;
 }
 
-static struct place place_alone(const struct device *device, size_t slot)
+static struct device_locality place_alone(const struct device *device, size_t slot)
 {
     const char *gpu = device->parent;
     uint64_t host = hash_mix(device->host);
 
-    return (struct place){{
-        [PLACES_NUMA] = device->numa.known ? device->numa.value : UINT64_MAX,
-        [PLACES_SWITCHES] = slot,
-        [PLACES_SWITCH] = slot,
-        [PLACES_GPU] = gpu != NULL ? hash_bytes(gpu, strlen(gpu)) ^ host : hash_mix(slot),
+    return (struct device_locality){{
+        [LOCALITY_NUMA] = device->numa.known ? device->numa.value : UINT64_MAX,
+        [LOCALITY_SWITCHES] = slot,
+        [LOCALITY_SWITCH] = slot,
+        [LOCALITY_GPU] = gpu != NULL ? hash_bytes(gpu, strlen(gpu)) ^ host : hash_mix(slot),
     }};
 }
 
-int policy_places_prepare(const struct policy *policy, const struct policy_surroundings *around,
-                          void **ret_tables)
+int localities_prepare(const struct policy *policy, const struct policy_surroundings *around,
+                       void **ret_tables)
 {
     const struct device_list *devices = &around->machine->devices;
-    struct place *places = calloc(devices->count + 1, sizeof(*places));
+    struct device_locality *places = calloc(devices->count + 1, sizeof(*places));
 
     (void)policy;
     if (places == NULL)
@@ -115,38 +116,38 @@ int policy_places_prepare(const struct policy *policy, const struct policy_surro
     }
     join_by_links(places, &around->machine->links);
     for (size_t slot = 0; slot < devices->count; slot++) {
-        places[slot].at[PLACES_SWITCH] = root_of(places, PLACES_SWITCH, slot);
-        places[slot].at[PLACES_SWITCHES] = root_of(places, PLACES_SWITCHES, slot);
+        places[slot].at[LOCALITY_SWITCH] = root_of(places, LOCALITY_SWITCH, slot);
+        places[slot].at[LOCALITY_SWITCHES] = root_of(places, LOCALITY_SWITCHES, slot);
     }
     *ret_tables = places;
     return 0;
 }
 
-void policy_places_forget(void *tables)
+void localities_forget(void *tables)
 {
     free(tables);
 }
 
-uint64_t policy_places_mates(const struct policy_node *node, enum policy_places_level level,
-                             uint64_t devices, uint32_t device)
+uint64_t localities_mates(const struct policy_node *node, enum locality_level level,
+                          uint64_t devices, uint32_t device)
 {
-    const struct place *places = node->tables;
+    const struct device_locality *places = node->tables;
     uint64_t place = places[node->slots[device]].at[level];
     uint64_t mates = 0;
 
-    policy_nodes_for_each (other, devices) {
+    node_rating_for_each (other, devices) {
         if (places[node->slots[other]].at[level] == place)
-            mates |= policy_nodes_bit(other);
+            mates |= node_rating_bit(other);
     }
     return mates;
 }
 
-uint32_t policy_places_count(const struct policy_node *node, enum policy_places_level level,
-                             uint64_t devices)
+uint32_t localities_count(const struct policy_node *node, enum locality_level level,
+                          uint64_t devices)
 {
     uint32_t count = 0;
 
     for (; devices != 0; count++)
-        devices &= ~policy_places_mates(node, level, devices, policy_nodes_next(devices, 0));
+        devices &= ~localities_mates(node, level, devices, node_rating_next(devices, 0));
     return count;
 }

@@ -8,26 +8,26 @@
 
 #include "model/policy.h"
 
-enum policy_places_level {
-    PLACES_NUMA,     /* a NUMA node */
-    PLACES_SWITCHES, /* several PCIe switches that are joined */
-    PLACES_SWITCH,   /* one of them */
-    PLACES_GPU,      /* one GPU with its partitions */
-    PLACES_LEVELS,
+enum locality_level {
+    LOCALITY_NUMA,     /* a NUMA node */
+    LOCALITY_SWITCHES, /* several PCIe switches that are joined */
+    LOCALITY_SWITCH,   /* one of them */
+    LOCALITY_GPU,      /* one GPU with its partitions */
+    LOCALITY_LEVELS,
 };
 
 /* As `prepare` and `forget` of a policy. */
-int policy_places_prepare(const struct policy *policy, const struct policy_surroundings *around,
-                          void **ret_tables);
-void policy_places_forget(void *tables);
+int localities_prepare(const struct policy *policy, const struct policy_surroundings *around,
+                       void **ret_tables);
+void localities_forget(void *tables);
 
 /* Those of some devices of the node that are in the same place as this one. The node's tables are
- * those of policy_places_prepare. */
-uint64_t policy_places_mates(const struct policy_node *node, enum policy_places_level level,
-                             uint64_t devices, uint32_t device);
+ * those of localities_prepare. */
+uint64_t localities_mates(const struct policy_node *node, enum locality_level level,
+                          uint64_t devices, uint32_t device);
 
 /* In how many places they are. */
-uint32_t policy_places_count(const struct policy_node *node, enum policy_places_level level,
-                             uint64_t devices);
+uint32_t localities_count(const struct policy_node *node, enum locality_level level,
+                          uint64_t devices);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/policy/node_rating.h"
 
-uint64_t policy_nodes_left(const struct policy_node *node)
+uint64_t node_rating_left(const struct policy_node *node)
 {
     uint64_t left = 0;
 
@@ -10,7 +10,7 @@ uint64_t policy_nodes_left(const struct policy_node *node)
     return left;
 }
 
-uint64_t policy_nodes_free(const struct policy_node *node)
+uint64_t node_rating_free(const struct policy_node *node)
 {
     uint64_t devices = 0;
 
@@ -19,17 +19,17 @@ uint64_t policy_nodes_free(const struct policy_node *node)
     return devices;
 }
 
-uint64_t policy_nodes_taken(const struct policy_demand *demand)
+uint64_t node_rating_taken(const struct policy_demand *demand)
 {
     return (uint64_t)demand->count * demand->share;
 }
 
-uint64_t policy_nodes_first(const struct policy_node *node, uint64_t from, uint32_t count)
+uint64_t node_rating_first(const struct policy_node *node, uint64_t from, uint32_t count)
 {
     uint64_t chosen = 0;
 
     for (uint32_t place = 0; place < node->order_count && count > 0; place++) {
-        uint64_t bit = policy_nodes_bit(node->order[place]) & from;
+        uint64_t bit = node_rating_bit(node->order[place]) & from;
 
         chosen |= bit;
         count -= bit != 0;
@@ -37,40 +37,40 @@ uint64_t policy_nodes_first(const struct policy_node *node, uint64_t from, uint3
     return chosen;
 }
 
-uint32_t policy_nodes_foremost(const struct policy_node *node, uint64_t from)
+uint32_t node_rating_foremost(const struct policy_node *node, uint64_t from)
 {
-    return policy_nodes_next(policy_nodes_first(node, from, 1), 0);
+    return node_rating_next(node_rating_first(node, from, 1), 0);
 }
 
-uint32_t policy_nodes_fullest(const struct policy_node *node, uint64_t from)
+uint32_t node_rating_fullest(const struct policy_node *node, uint64_t from)
 {
     uint32_t fullest = POLICY_NODE_MAX;
 
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
-        if ((from & policy_nodes_bit(device)) != 0 &&
+        if ((from & node_rating_bit(device)) != 0 &&
             (fullest == POLICY_NODE_MAX || node->left[device] < node->left[fullest]))
             fullest = device;
     }
     return fullest;
 }
 
-uint64_t policy_nodes_choose(const struct policy_node *node, const struct policy_demand *demand,
-                             policy_nodes_taker *take, void *context)
+uint64_t node_rating_choose(const struct policy_node *node, const struct policy_demand *demand,
+                            node_rating_picker *take, void *context)
 {
     const uint64_t turns[] = {node->candidates & ~node->avoided, node->candidates & node->avoided};
     uint64_t chosen = demand->count > 0 ? node->required : 0;
-    uint32_t missing = demand->count - policy_nodes_size(chosen);
+    uint32_t missing = demand->count - node_rating_size(chosen);
 
     for (int turn = 0; turn < 2 && missing > 0; turn++) {
         uint64_t from = turns[turn] & ~chosen;
 
         /* Nothing is to be chosen where all are needed. */
-        chosen |= policy_nodes_size(from) > missing
+        chosen |= node_rating_size(from) > missing
                       ? take(node, demand, from, chosen, missing, context)
                       : from;
-        missing = demand->count - policy_nodes_size(chosen);
+        missing = demand->count - node_rating_size(chosen);
     }
     return chosen;
 }
@@ -82,20 +82,20 @@ static uint64_t take_default(const struct policy_node *node, const struct policy
 
     (void)chosen;
     (void)context;
-    if (policy_nodes_is_whole(demand))
-        return policy_nodes_first(node, from, count);
+    if (node_rating_is_whole(demand))
+        return node_rating_first(node, from, count);
     for (; count > 0; count--)
-        taken |= policy_nodes_bit(policy_nodes_fullest(node, from & ~taken));
+        taken |= node_rating_bit(node_rating_fullest(node, from & ~taken));
     return taken;
 }
 
-uint64_t policy_nodes_choose_default(const struct policy_node *node,
-                                     const struct policy_demand *demand)
+uint64_t node_rating_choose_default(const struct policy_node *node,
+                                    const struct policy_demand *demand)
 {
-    return policy_nodes_choose(node, demand, take_default, NULL);
+    return node_rating_choose(node, demand, take_default, NULL);
 }
 
-void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer)
+void node_rating_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer)
 {
     *ret_offer = (struct policy_offer){
         .chosen = chosen,
@@ -105,7 +105,7 @@ void policy_nodes_offer(uint64_t chosen, int64_t score, struct policy_offer *ret
     };
 }
 
-int64_t policy_nodes_hundredths(double fraction)
+int64_t node_rating_hundredths(double fraction)
 {
     const double max = 1e15; /* of what is out of all proportion, only the sign counts */
     double hundredths = 100 * fraction;

@@ -13,13 +13,13 @@
 #define NEAR_MEMORY 2
 #define NEAR_CPUS   1
 
-_Static_assert((NEAR_MEMORY + NEAR_CPUS) * (TOPOLOGY_MAX * (TOPOLOGY_MAX - 1) / 2) <
-                   TOPOLOGY_LINK_WORTH,
+_Static_assert((NEAR_MEMORY + NEAR_CPUS) * (CONNECTED_MAX * (CONNECTED_MAX - 1) / 2) <
+                   PAIR_LINK_WORTH,
                "links count before nearness");
 
 /* No pair is worth more, but for the last of many links that somebody says it has. */
-#define VALUE_MAX ((LANES_MAX + 1) * 100 * TOPOLOGY_LINK_WORTH)
-_Static_assert(VALUE_MAX + LANES_MAX * 100 * (int64_t)TOPOLOGY_LINK_WORTH < 1 << 30, "values fit");
+#define VALUE_MAX ((LANES_MAX + 1) * 100 * PAIR_LINK_WORTH)
+_Static_assert(VALUE_MAX + LANES_MAX * 100 * (int64_t)PAIR_LINK_WORTH < 1 << 30, "values fit");
 
 /* Of a fabric link for each lane. */
 static const int32_t link_values[] = {
@@ -38,12 +38,12 @@ enum {
     WEIGHT_TWO_NUMA = 20,
 };
 _Static_assert((int)WEIGHT_TWO_GPUS + (int)WEIGHT_NO_LINK + (int)WEIGHT_TWO_NUMA ==
-                   (int)TOPOLOGY_WEIGHT_MAX,
+                   (int)PAIR_WEIGHT_MAX,
                "nothing weighs more");
 
-struct making {
+struct pair_builder {
     const struct machine *machine;
-    struct topology_pairs *nodes;
+    struct pair_scores *nodes;
     size_t node_count;
     uint32_t *sizes;  /* by node: devices */
     uint32_t *starts; /* by node: where its slots begin in `slots` */
@@ -51,9 +51,9 @@ struct making {
     uint32_t *slots;  /* node after node */
 };
 
-static const struct device *device_at(const struct making *making, size_t slot)
+static const struct device *device_at(const struct pair_builder *builder, size_t slot)
 {
-    return &making->machine->devices.items[slot];
+    return &builder->machine->devices.items[slot];
 }
 
 static bool share_memory(const struct device *one, const struct device *other)
@@ -80,30 +80,30 @@ static int32_t weight_without_link(const struct device *one, const struct device
 }
 
 /* Sorts the slots by node. */
-static void gather_slots(struct making *making)
+static void gather_slots(struct pair_builder *builder)
 {
-    size_t count = making->machine->devices.count;
+    size_t count = builder->machine->devices.count;
     uint32_t start = 0;
 
     for (size_t slot = 0; slot < count; slot++)
-        making->places[slot] = making->sizes[device_at(making, slot)->host]++;
-    for (size_t node = 0; node < making->node_count; node++) {
-        making->starts[node] = start;
-        start += making->sizes[node];
+        builder->places[slot] = builder->sizes[device_at(builder, slot)->host]++;
+    for (size_t node = 0; node < builder->node_count; node++) {
+        builder->starts[node] = start;
+        start += builder->sizes[node];
     }
     for (size_t slot = 0; slot < count; slot++)
-        making->slots[making->starts[device_at(making, slot)->host] + making->places[slot]] =
+        builder->slots[builder->starts[device_at(builder, slot)->host] + builder->places[slot]] =
             (uint32_t)slot;
 }
 
 /* Whether some devices of the node are known to be near other memory than the first. */
-static bool differ_in_memory(const struct making *making, size_t node)
+static bool differ_in_memory(const struct pair_builder *builder, size_t node)
 {
-    const uint32_t *slots = making->slots + making->starts[node];
+    const uint32_t *slots = builder->slots + builder->starts[node];
 
-    for (uint32_t i = 1; i < making->sizes[node]; i++) {
-        const struct device *device = device_at(making, slots[i]);
-        const struct device *first = device_at(making, slots[0]);
+    for (uint32_t i = 1; i < builder->sizes[node]; i++) {
+        const struct device *device = device_at(builder, slots[i]);
+        const struct device *first = device_at(builder, slots[0]);
 
         if (device->numa.known && first->numa.known && !share_memory(device, first))
             return true;
@@ -112,30 +112,30 @@ static bool differ_in_memory(const struct making *making, size_t node)
 }
 
 /* Of which nodes something is known that tells their pairs apart. */
-static void judge_nodes(struct making *making)
+static void find_scored_nodes(struct pair_builder *builder)
 {
     const struct link *link;
 
-    vector_for_each (link, &making->machine->links) {
-        struct topology_pairs *node = &making->nodes[device_at(making, link->between[0])->host];
+    vector_for_each (link, &builder->machine->links) {
+        struct pair_scores *node = &builder->nodes[device_at(builder, link->between[0])->host];
 
-        if (node == &making->nodes[device_at(making, link->between[1])->host])
+        if (node == &builder->nodes[device_at(builder, link->between[1])->host])
             node->linked = true;
     }
-    for (size_t i = 0; i < making->node_count; i++) {
-        struct topology_pairs *node = &making->nodes[i];
+    for (size_t i = 0; i < builder->node_count; i++) {
+        struct pair_scores *node = &builder->nodes[i];
 
-        node->linked &= making->sizes[i] <= TOPOLOGY_MAX;
-        if (making->sizes[i] <= TOPOLOGY_MAX && (node->linked || differ_in_memory(making, i)))
-            node->count = making->sizes[i];
+        node->linked &= builder->sizes[i] <= CONNECTED_MAX;
+        if (builder->sizes[i] <= CONNECTED_MAX && (node->linked || differ_in_memory(builder, i)))
+            node->count = builder->sizes[i];
     }
 }
 
-static int make_room(struct making *making)
+static int allocate_scores(struct pair_builder *builder)
 {
-    for (size_t slot = 0; slot < making->machine->devices.count; slot++) {
-        const struct device *device = device_at(making, slot);
-        struct topology_pairs *node = &making->nodes[device->host];
+    for (size_t slot = 0; slot < builder->machine->devices.count; slot++) {
+        const struct device *device = device_at(builder, slot);
+        struct pair_scores *node = &builder->nodes[device->host];
         size_t cells = (size_t)node->count * node->count;
 
         if (node->count == 0)
@@ -156,29 +156,30 @@ static int make_room(struct making *making)
 }
 
 /* Adds to both cells of a pair. */
-static void add_to(int32_t *cells, uint32_t count, uint32_t one, uint32_t other, int32_t value)
+static void add_to_pair(int32_t *cells, uint32_t count, uint32_t one, uint32_t other, int32_t value)
 {
     cells[one * count + other] += value;
     cells[other * count + one] += value;
 }
 
 /* Values the device with those of its node before it. */
-static void value_device(struct making *making, size_t slot)
+static void value_device(struct pair_builder *builder, size_t slot)
 {
-    const struct device *device = device_at(making, slot);
-    struct topology_pairs *node = &making->nodes[device->host];
-    uint32_t place = making->places[slot];
+    const struct device *device = device_at(builder, slot);
+    struct pair_scores *node = &builder->nodes[device->host];
+    uint32_t place = builder->places[slot];
 
     if (node->count == 0)
         return;
     node->units[place] = (uint8_t)place;
     for (uint32_t before = 0; before < place; before++) {
         const struct device *other =
-            device_at(making, making->slots[making->starts[device->host] + before]);
+            device_at(builder, builder->slots[builder->starts[device->host] + before]);
 
-        add_to(node->values, node->count, place, before, nearness(device, other));
+        add_to_pair(node->values, node->count, place, before, nearness(device, other));
         if (node->weights != NULL)
-            add_to(node->weights, node->count, place, before, -weight_without_link(device, other));
+            add_to_pair(node->weights, node->count, place, before,
+                        -weight_without_link(device, other));
         if (are_equal(device->parent, other->parent))
             node->units[place] = node->units[before];
     }
@@ -194,80 +195,80 @@ static int32_t value_of(const struct link *link)
 }
 
 /* The fabric counts before PCIe, of which a pair may have both. */
-static void lighten(int32_t *weights, uint32_t count, uint32_t one, uint32_t other,
-                    const struct device *const devices[2], enum link_kind kind)
+static void lower_weight(int32_t *weights, uint32_t count, uint32_t one, uint32_t other,
+                         const struct device *const devices[2], enum link_kind kind)
 {
     int32_t link = link_is_fabric(kind) ? WEIGHT_FABRIC : WEIGHT_PCIE;
     int32_t weight = weight_without_link(devices[0], devices[1]) - WEIGHT_NO_LINK + link;
     int32_t more = -weight - weights[one * count + other];
 
     if (more > 0)
-        add_to(weights, count, one, other, more);
+        add_to_pair(weights, count, one, other, more);
 }
 
-static void value_link(struct making *making, const struct link *link)
+static void value_link(struct pair_builder *builder, const struct link *link)
 {
-    const struct device *devices[2] = {device_at(making, link->between[0]),
-                                       device_at(making, link->between[1])};
-    struct topology_pairs *node = &making->nodes[devices[0]->host];
-    uint32_t one = making->places[link->between[0]];
-    uint32_t other = making->places[link->between[1]];
+    const struct device *devices[2] = {device_at(builder, link->between[0]),
+                                       device_at(builder, link->between[1])};
+    struct pair_scores *node = &builder->nodes[devices[0]->host];
+    uint32_t one = builder->places[link->between[0]];
+    uint32_t other = builder->places[link->between[1]];
 
     if (node->count == 0 || devices[0]->host != devices[1]->host || one == other)
         return;
     if (node->values[one * node->count + other] < VALUE_MAX)
-        add_to(node->values, node->count, one, other, value_of(link) * TOPOLOGY_LINK_WORTH);
+        add_to_pair(node->values, node->count, one, other, value_of(link) * PAIR_LINK_WORTH);
     if (node->weights != NULL)
-        lighten(node->weights, node->count, one, other, devices, link->kind);
+        lower_weight(node->weights, node->count, one, other, devices, link->kind);
 }
 
-static int make(struct making *making)
+static int fill_scores(struct pair_builder *builder)
 {
     const struct link *link;
 
-    gather_slots(making);
-    judge_nodes(making);
-    if (make_room(making) < 0)
+    gather_slots(builder);
+    find_scored_nodes(builder);
+    if (allocate_scores(builder) < 0)
         return BERTH_ERROR_MEMORY;
-    for (size_t slot = 0; slot < making->machine->devices.count; slot++)
-        value_device(making, slot);
-    vector_for_each (link, &making->machine->links)
-        value_link(making, link);
+    for (size_t slot = 0; slot < builder->machine->devices.count; slot++)
+        value_device(builder, slot);
+    vector_for_each (link, &builder->machine->links)
+        value_link(builder, link);
     return 0;
 }
 
-int topology_pairs_create(const struct machine *machine, struct topology_pairs **ret_nodes,
-                          size_t *ret_count, uint32_t *ret_max)
+int pair_scores_create(const struct machine *machine, struct pair_scores **ret_nodes,
+                       size_t *ret_count, uint32_t *ret_max)
 {
-    struct making making = {.machine = machine};
+    struct pair_builder builder = {.machine = machine};
     int code = BERTH_ERROR_MEMORY;
 
-    making.node_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
-    making.nodes = calloc(making.node_count, sizeof(*making.nodes));
-    making.sizes = calloc(making.node_count, sizeof(*making.sizes));
-    making.starts = calloc(making.node_count, sizeof(*making.starts));
-    making.places = calloc(machine->devices.count + 1, sizeof(*making.places));
-    making.slots = calloc(machine->devices.count + 1, sizeof(*making.slots));
-    if (making.nodes != NULL && making.sizes != NULL && making.starts != NULL &&
-        making.places != NULL && making.slots != NULL)
-        code = make(&making);
-    free(making.sizes);
-    free(making.starts);
-    free(making.places);
-    free(making.slots);
+    builder.node_count = machine->hosts.count > 0 ? machine->hosts.count : 1;
+    builder.nodes = calloc(builder.node_count, sizeof(*builder.nodes));
+    builder.sizes = calloc(builder.node_count, sizeof(*builder.sizes));
+    builder.starts = calloc(builder.node_count, sizeof(*builder.starts));
+    builder.places = calloc(machine->devices.count + 1, sizeof(*builder.places));
+    builder.slots = calloc(machine->devices.count + 1, sizeof(*builder.slots));
+    if (builder.nodes != NULL && builder.sizes != NULL && builder.starts != NULL &&
+        builder.places != NULL && builder.slots != NULL)
+        code = fill_scores(&builder);
+    free(builder.sizes);
+    free(builder.starts);
+    free(builder.places);
+    free(builder.slots);
     if (code < 0) {
-        topology_pairs_destroy(making.nodes, making.node_count);
+        pair_scores_destroy(builder.nodes, builder.node_count);
         return code;
     }
     *ret_max = 0;
-    for (size_t i = 0; i < making.node_count; i++)
-        *ret_max = making.nodes[i].count > *ret_max ? making.nodes[i].count : *ret_max;
-    *ret_nodes = making.nodes;
-    *ret_count = making.node_count;
+    for (size_t i = 0; i < builder.node_count; i++)
+        *ret_max = builder.nodes[i].count > *ret_max ? builder.nodes[i].count : *ret_max;
+    *ret_nodes = builder.nodes;
+    *ret_count = builder.node_count;
     return 0;
 }
 
-void topology_pairs_destroy(struct topology_pairs *nodes, size_t count)
+void pair_scores_destroy(struct pair_scores *nodes, size_t count)
 {
     for (size_t i = 0; i < count && nodes != NULL; i++) {
         free(nodes[i].values);

@@ -29,7 +29,7 @@ const struct policy *const policies[] = {
 };
 
 /* Fails with a message that lists the names there are. */
-static int refuse(const char *name, struct berth_error *error)
+static int refuse_name(const char *name, struct berth_error *error)
 {
     struct text names = {0};
     int code;
@@ -64,5 +64,5 @@ int policy_find(const char *name, const struct policy **ret_policy, struct berth
             return 0;
         }
     }
-    return refuse(name, error);
+    return refuse_name(name, error);
 }

@@ -15,13 +15,12 @@ static double cpus_over(const struct policy_node *node, const struct policy_dema
 {
     if (!node->cpus.known)
         return 0;
-    return (double)beyond(node->cpus_left, demand->cpus) / POLICY_NODES_CPUS;
+    return (double)beyond(node->cpus_left, demand->cpus) / NODE_RATING_CPUS;
 }
 
 static double devices_over(const struct policy_node *node, const struct policy_demand *demand)
 {
-    return (double)beyond(policy_nodes_left(node), policy_nodes_taken(demand)) /
-           POLICY_NODES_DEVICES;
+    return (double)beyond(node_rating_left(node), node_rating_taken(demand)) / NODE_RATING_DEVICES;
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
@@ -30,8 +29,8 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     double over = (cpus_over(node, demand) + devices_over(node, demand)) / 2;
 
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_default(node, demand), policy_nodes_hundredths(1 - over),
-                       ret_offer);
+    node_rating_offer(node_rating_choose_default(node, demand), node_rating_hundredths(1 - over),
+                      ret_offer);
 }
 
 const struct policy policy_bestfit = {

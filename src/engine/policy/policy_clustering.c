@@ -26,8 +26,8 @@ static uint32_t held_by(const struct policy_node *node, uint32_t device, uint32_
 static struct holders find_holders(const struct policy_node *node,
                                    const struct policy_demand *demand)
 {
-    uint32_t kind = policy_nodes_is_whole(demand) ? demand->count : POLICY_SHARED;
-    uint32_t guess = policy_nodes_is_whole(demand) ? demand->count : 1;
+    uint32_t kind = node_rating_is_whole(demand) ? demand->count : POLICY_SHARED;
+    uint32_t guess = node_rating_is_whole(demand) ? demand->count : 1;
     struct holders holders = {0};
 
     for (uint32_t device = 0; device < node->count; device++) {
@@ -44,8 +44,8 @@ static struct holders find_holders(const struct policy_node *node,
 static int64_t points_of(const struct policy_node *node, const struct policy_demand *demand)
 {
     struct holders holders = find_holders(node, demand);
-    int64_t taken = POLICY_NODES_DEVICES - (int64_t)policy_nodes_left(node);
-    int64_t points = 25 * taken / POLICY_NODES_DEVICES;
+    int64_t taken = NODE_RATING_DEVICES - (int64_t)node_rating_left(node);
+    int64_t points = 25 * taken / NODE_RATING_DEVICES;
 
     if (holders.alike)
         return points + (holders.others ? 50 : 75);
@@ -56,8 +56,8 @@ static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_default(node, demand),
-                       demand->count > 0 ? points_of(node, demand) : 0, ret_offer);
+    node_rating_offer(node_rating_choose_default(node, demand),
+                      demand->count > 0 ? points_of(node, demand) : 0, ret_offer);
 }
 
 const struct policy policy_clustering = {

@@ -10,13 +10,13 @@ static double cpus_product(const struct policy_node *node, const struct policy_d
 {
     if (!node->cpus.known)
         return 0;
-    return (double)node->cpus_left / POLICY_NODES_CPUS * ((double)demand->cpus / POLICY_NODES_CPUS);
+    return (double)node->cpus_left / NODE_RATING_CPUS * ((double)demand->cpus / NODE_RATING_CPUS);
 }
 
 static double devices_product(const struct policy_node *node, const struct policy_demand *demand)
 {
-    return (double)policy_nodes_left(node) / POLICY_NODES_DEVICES *
-           ((double)policy_nodes_taken(demand) / POLICY_NODES_DEVICES);
+    return (double)node_rating_left(node) / NODE_RATING_DEVICES *
+           ((double)node_rating_taken(demand) / NODE_RATING_DEVICES);
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
@@ -25,8 +25,8 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     double product = (cpus_product(node, demand) + devices_product(node, demand)) / 2;
 
     (void)policy;
-    policy_nodes_offer(policy_nodes_choose_default(node, demand),
-                       policy_nodes_hundredths(1 - product), ret_offer);
+    node_rating_offer(node_rating_choose_default(node, demand), node_rating_hundredths(1 - product),
+                      ret_offer);
 }
 
 const struct policy policy_dotprod = {

@@ -4,12 +4,12 @@
  * is free of a node's devices and of no use to a request that is expected, on average over those
  * requests; where it grows the least, the demand goes. What is of use is easier to add up.
  */
+#include "engine/policy/fgd_tables.h"
 #include "engine/policy/node_rating.h"
 #include "engine/policy/policies.h"
-#include "engine/policy/policy_fgd_tables.h"
 
 /* A node as it is, or would be. */
-struct state {
+struct fgd_state {
     const struct fgd_tables *tables;
     uint32_t count;
     uint32_t left[POLICY_NODE_MAX];
@@ -24,15 +24,15 @@ struct state {
     uint64_t use_before; /* what was of use when nothing was taken */
 };
 
-static void set_cpus(struct state *state, uint64_t cpus)
+static void set_cpus(struct fgd_state *state, uint64_t cpus)
 {
     state->cpus = cpus;
     state->cpus_step = fgd_tables_cpus(state->tables, cpus);
 }
 
-static void set_left(struct state *state, uint32_t device, uint32_t left)
+static void set_left(struct fgd_state *state, uint32_t device, uint32_t left)
 {
-    uint64_t bit = policy_nodes_bit(device);
+    uint64_t bit = node_rating_bit(device);
 
     state->left[device] = left;
     state->share_steps[device] = (uint32_t)fgd_tables_share(state->tables, left);
@@ -40,13 +40,13 @@ static void set_left(struct state *state, uint32_t device, uint32_t left)
 }
 
 /* What the device is of use to requests for one device. */
-static uint64_t use_alone(const struct state *state, uint32_t device)
+static uint64_t use_alone(const struct fgd_state *state, uint32_t device)
 {
     return state->left[device] * *fgd_tables_alone(state->tables, state->classes[device],
                                                    state->cpus_step, state->share_steps[device]);
 }
 
-static uint64_t use_alone_of_all(const struct state *state)
+static uint64_t use_alone_of_all(const struct fgd_state *state)
 {
     uint64_t use = 0;
 
@@ -55,7 +55,7 @@ static uint64_t use_alone_of_all(const struct state *state)
     return use;
 }
 
-static bool is_accepted(const struct state *state, uint32_t device, size_t several)
+static bool is_accepted(const struct fgd_state *state, uint32_t device, size_t several)
 {
     const struct fgd_tables *tables = state->tables;
 
@@ -63,7 +63,7 @@ static bool is_accepted(const struct state *state, uint32_t device, size_t sever
 }
 
 /* What the devices are of use to one request for several. */
-static uint64_t use_for_one(const struct state *state, size_t several)
+static uint64_t use_for_one(const struct fgd_state *state, size_t several)
 {
     const struct fgd_several *wanted = &state->tables->several[several];
     uint64_t left = 0;
@@ -79,7 +79,7 @@ static uint64_t use_for_one(const struct state *state, size_t several)
 }
 
 /* What the devices are of use to requests for several. */
-static uint64_t use_together(const struct state *state)
+static uint64_t use_together(const struct fgd_state *state)
 {
     const struct fgd_tables *tables = state->tables;
     uint64_t use = 0;
@@ -87,7 +87,7 @@ static uint64_t use_together(const struct state *state)
     if (state->count < 2)
         return 0;
     if (state->alike && !tables->parts) {
-        uint32_t count = policy_nodes_size(state->free_ones);
+        uint32_t count = node_rating_size(state->free_ones);
 
         return (uint64_t)count * SHARE_WHOLE *
                *fgd_tables_together(tables, state->classes[0], state->cpus_step, count);
@@ -97,7 +97,7 @@ static uint64_t use_together(const struct state *state)
     return use;
 }
 
-static void init_state(struct state *state, const struct policy_node *node)
+static void init_state(struct fgd_state *state, const struct policy_node *node)
 {
     state->tables = node->tables;
     state->count = node->count;
@@ -112,32 +112,33 @@ static void init_state(struct state *state, const struct policy_node *node)
     state->use_before = use_alone_of_all(state) + use_together(state);
 }
 
-static void take_cpus(struct state *state, const struct policy_demand *demand)
+static void take_cpus(struct fgd_state *state, const struct policy_demand *demand)
 {
     if (state->cpus != UINT64_MAX)
         set_cpus(state, state->cpus > demand->cpus ? state->cpus - demand->cpus : 0);
 }
 
-static void take_device(struct state *state, const struct policy_demand *demand, uint32_t device)
+static void take_device(struct fgd_state *state, const struct policy_demand *demand,
+                        uint32_t device)
 {
     uint32_t left = state->left[device];
     uint32_t taken = left < demand->share ? left : demand->share;
 
     set_left(state, device, left - taken);
-    state->chosen |= policy_nodes_bit(device);
+    state->chosen |= node_rating_bit(device);
     state->taken += taken;
 }
 
 /* By how much fragmentation fell, if this is of use now. */
-static int64_t fall_of(const struct state *state, uint64_t use)
+static int64_t fall_of(const struct fgd_state *state, uint64_t use)
 {
     return (int64_t)(state->taken * state->tables->whole + use - state->use_before);
 }
 
 /* By how much it would have fallen if the device were taken too. `alone` is what all are of use
  * alone now. */
-static int64_t fall_with(struct state *state, const struct policy_demand *demand, uint32_t device,
-                         uint64_t alone)
+static int64_t fall_with(struct fgd_state *state, const struct policy_demand *demand,
+                         uint32_t device, uint64_t alone)
 {
     uint32_t left = state->left[device];
     uint32_t step = state->share_steps[device];
@@ -151,13 +152,13 @@ static int64_t fall_with(struct state *state, const struct policy_demand *demand
     state->left[device] = left;
     state->share_steps[device] = step;
     state->free_ones = free_ones;
-    state->chosen &= ~policy_nodes_bit(device);
+    state->chosen &= ~node_rating_bit(device);
     state->taken = taken;
     return fall;
 }
 
 /* Tries every device, and takes the first that has the best score. */
-static void take_best(struct state *state, const struct policy_node *node,
+static void take_best(struct fgd_state *state, const struct policy_node *node,
                       const struct policy_demand *demand, uint64_t from)
 {
     uint64_t alone = use_alone_of_all(state);
@@ -165,7 +166,7 @@ static void take_best(struct state *state, const struct policy_node *node,
     int64_t max = INT64_MIN;
     int64_t min; /* fall for the same score */
 
-    policy_nodes_for_each (device, from) {
+    node_rating_for_each (device, from) {
         falls[device] = fall_with(state, demand, device, alone);
         max = falls[device] > max ? falls[device] : max;
     }
@@ -173,7 +174,7 @@ static void take_best(struct state *state, const struct policy_node *node,
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
-        if ((from & policy_nodes_bit(device)) != 0 && falls[device] >= min) {
+        if ((from & node_rating_bit(device)) != 0 && falls[device] >= min) {
             take_device(state, demand, device);
             break;
         }
@@ -183,11 +184,11 @@ static void take_best(struct state *state, const struct policy_node *node,
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
                        uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
-    struct state *state = context;
+    struct fgd_state *state = context;
 
     (void)chosen;
-    if (policy_nodes_is_whole(demand))
-        return policy_nodes_first(node, from, count);
+    if (node_rating_is_whole(demand))
+        return node_rating_first(node, from, count);
     for (; count > 0; count--)
         take_best(state, node, demand, from & ~state->chosen);
     return state->chosen & from;
@@ -197,20 +198,20 @@ static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     uint64_t required = demand->count > 0 ? node->required : 0;
-    struct state state;
+    struct fgd_state state;
     uint64_t chosen;
     uint64_t use;
 
     (void)policy;
     init_state(&state, node);
     take_cpus(&state, demand);
-    policy_nodes_for_each (device, required)
+    node_rating_for_each (device, required)
         take_device(&state, demand, device);
-    chosen = policy_nodes_choose(node, demand, choose, &state);
-    policy_nodes_for_each (device, chosen & ~state.chosen)
+    chosen = node_rating_choose(node, demand, choose, &state);
+    node_rating_for_each (device, chosen & ~state.chosen)
         take_device(&state, demand, device);
     use = use_alone_of_all(&state) + use_together(&state);
-    policy_nodes_offer(chosen, fgd_tables_score(state.tables, fall_of(&state, use)), ret_offer);
+    node_rating_offer(chosen, fgd_tables_score(state.tables, fall_of(&state, use)), ret_offer);
 }
 
 const struct policy policy_fgd = {

@@ -16,7 +16,7 @@
 #include "model/request.h"
 
 /* What of a node its worth depends on. */
-struct state {
+struct frag_state {
     int64_t usable; /* of its devices, FRAG_UNIT of each thousandth */
     int64_t cpus;
     bool whole; /* nothing of its devices is used */
@@ -31,7 +31,7 @@ static int64_t bounded_cpus(const struct frag_tables *tables, uint64_t cpus)
 }
 
 static int64_t worth(const struct frag_tables *tables, const struct policy_node *node,
-                     const struct state *state)
+                     const struct frag_state *state)
 {
     int64_t sum = 0;
 
@@ -57,9 +57,9 @@ static int64_t usable_of(const struct frag_tables *tables, uint32_t left)
     return tables->usable[left < SHARE_WHOLE ? left / FRAG_MILLIONTHS : FRAG_PARTS];
 }
 
-static struct state state_of(const struct frag_tables *tables, const struct policy_node *node)
+static struct frag_state state_of(const struct frag_tables *tables, const struct policy_node *node)
 {
-    struct state state = {.cpus = bounded_cpus(tables, node->cpus_left), .whole = true};
+    struct frag_state state = {.cpus = bounded_cpus(tables, node->cpus_left), .whole = true};
 
     for (uint32_t i = 0; i < node->count; i++) {
         state.usable += usable_of(tables, node->left[i]);
@@ -106,13 +106,13 @@ static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     const struct frag_tables *tables = node->tables;
-    struct state before = state_of(tables, node);
-    struct state after = before;
+    struct frag_state before = state_of(tables, node);
+    struct frag_state after = before;
     uint64_t chosen = node->required;
 
     (void)policy;
     for (uint32_t count = (uint32_t)__builtin_popcountll(chosen); count < demand->count; count++)
-        chosen |= policy_nodes_bit(best_device(tables, node, demand->share, chosen));
+        chosen |= node_rating_bit(best_device(tables, node, demand->share, chosen));
     for (uint64_t rest = chosen; rest != 0; rest &= rest - 1)
         after.usable -= loss_of(tables, node, (uint32_t)__builtin_ctzll(rest), demand->share);
     after.cpus -= demand->cpus < (uint64_t)after.cpus ? (int64_t)demand->cpus : after.cpus;

@@ -13,7 +13,7 @@
 #include "engine/policy/policy_terms.h"
 
 /* A place that devices may be taken from. */
-struct source {
+struct pack_source {
     uint64_t devices; /* that may be taken; none: no place at all */
     bool begun;       /* the demand has devices there already */
     bool enough;
@@ -21,10 +21,10 @@ struct source {
 
 /* What the demand has there already comes first; then the smallest place that has enough, or else
  * the largest. */
-static bool is_better(const struct source *one, const struct source *other)
+static bool is_better(const struct pack_source *one, const struct pack_source *other)
 {
-    uint32_t first = policy_nodes_size(one->devices);
-    uint32_t second = policy_nodes_size(other->devices);
+    uint32_t first = node_rating_size(one->devices);
+    uint32_t second = node_rating_size(other->devices);
 
     if (other->devices == 0 || one->begun != other->begun)
         return other->devices == 0 || one->begun;
@@ -33,17 +33,17 @@ static bool is_better(const struct source *one, const struct source *other)
     return one->enough ? first < second : first > second;
 }
 
-static struct source best_source(const struct policy_node *node, enum policy_places_level level,
-                                 uint64_t from, uint64_t chosen, uint32_t count)
+static struct pack_source best_source(const struct policy_node *node, enum locality_level level,
+                                      uint64_t from, uint64_t chosen, uint32_t count)
 {
-    struct source best = {0};
+    struct pack_source best = {0};
 
     for (uint64_t rest = from; rest != 0;) {
-        uint32_t device = policy_nodes_foremost(node, rest);
-        struct source source = {.devices = policy_places_mates(node, level, from, device)};
+        uint32_t device = node_rating_foremost(node, rest);
+        struct pack_source source = {.devices = localities_mates(node, level, from, device)};
 
-        source.begun = policy_places_mates(node, level, chosen, device) != 0;
-        source.enough = policy_nodes_size(source.devices) >= count;
+        source.begun = localities_mates(node, level, chosen, device) != 0;
+        source.enough = node_rating_size(source.devices) >= count;
         if (is_better(&source, &best))
             best = source;
         rest &= ~source.devices;
@@ -53,16 +53,16 @@ static struct source best_source(const struct policy_node *node, enum policy_pla
 
 /* Takes `count` of some free devices from as few places of this level as will do, and of the last
  * of these from as few as will do of the next level. */
-static uint64_t take_together(const struct policy_node *node, enum policy_places_level level,
+static uint64_t take_together(const struct policy_node *node, enum locality_level level,
                               uint64_t from, uint64_t chosen, uint32_t count)
 {
     uint64_t taken = 0;
 
-    if (level == PLACES_LEVELS)
-        return policy_nodes_first(node, from, count);
+    if (level == LOCALITY_LEVELS)
+        return node_rating_first(node, from, count);
     while (count > 0) {
-        struct source source = best_source(node, level, from, chosen | taken, count);
-        uint32_t size = policy_nodes_size(source.devices);
+        struct pack_source source = best_source(node, level, from, chosen | taken, count);
+        uint32_t size = node_rating_size(source.devices);
 
         taken |= size <= count ? source.devices
                                : take_together(node, level + 1, source.devices, chosen, count);
@@ -75,18 +75,18 @@ static uint64_t take_together(const struct policy_node *node, enum policy_places
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
                        uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
-    uint64_t free_ones = policy_nodes_free(node) & from;
+    uint64_t free_ones = node_rating_free(node) & from;
     uint64_t taken = 0;
 
     (void)context;
     (void)demand;
     for (uint64_t used = from & ~free_ones; used != 0 && count > 0; count--) {
-        uint64_t fullest = policy_nodes_bit(policy_nodes_fullest(node, used));
+        uint64_t fullest = node_rating_bit(node_rating_fullest(node, used));
 
         taken |= fullest;
         used &= ~fullest;
     }
-    return taken | take_together(node, PLACES_NUMA, free_ones, chosen | taken, count);
+    return taken | take_together(node, LOCALITY_NUMA, free_ones, chosen | taken, count);
 }
 
 /* For work without devices: what is of the least use to those who want some. */
@@ -94,7 +94,7 @@ static int64_t cost_of_host(const struct policy_node *node)
 {
     const uint64_t max = UINT32_MAX;
 
-    return (int64_t)(policy_nodes_left(node) << 32 |
+    return (int64_t)(node_rating_left(node) << 32 |
                      (node->cpus_left < max ? node->cpus_left : max));
 }
 
@@ -118,10 +118,10 @@ static int64_t extension(const struct policy_node *node, const struct policy_dem
 static int64_t cost_of(const struct policy_node *node, const struct policy_demand *demand,
                        uint64_t chosen)
 {
-    uint32_t free_ones = policy_nodes_size(policy_nodes_free(node));
+    uint32_t free_ones = node_rating_size(node_rating_free(node));
     int64_t left = 0;
 
-    policy_nodes_for_each (device, chosen)
+    node_rating_for_each (device, chosen)
         left += node->left[device];
     left = left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
     return left << EXTENSION_BITS | extension(node, demand);
@@ -130,13 +130,13 @@ static int64_t cost_of(const struct policy_node *node, const struct policy_deman
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose(node, demand, choose, NULL);
+    uint64_t chosen = node_rating_choose(node, demand, choose, NULL);
 
     (void)policy;
     *ret_offer = (struct policy_offer){
         .chosen = chosen,
         .cost = demand->count > 0 ? cost_of(node, demand, chosen) : cost_of_host(node),
-        .score = policy_nodes_size(policy_nodes_free(node) & ~chosen),
+        .score = node_rating_size(node_rating_free(node) & ~chosen),
         .proven = true,
     };
 }
@@ -145,10 +145,10 @@ static void explain(const struct policy *policy, const struct policy_node *node,
                     const struct policy_demand *demand, const struct policy_offer *offer,
                     struct text *out)
 {
-    uint32_t begun = policy_nodes_size(policy_nodes_free(node) & offer->chosen);
+    uint32_t begun = node_rating_size(node_rating_free(node) & offer->chosen);
 
     (void)policy;
-    if (!policy_nodes_is_whole(demand))
+    if (!node_rating_is_whole(demand))
         text_append(out, begun == 0 ? "beside what is there" : "none in use has room");
     else
         text_append_format(out, "%lld of %u devices of the node stay free", (long long)offer->score,
@@ -168,8 +168,8 @@ const struct policy policy_pack = {
     .name = "pack",
     .summary = "what is in use already, so that the fewest devices are left partly used",
     .compare = compare,
-    .prepare = policy_places_prepare,
-    .forget = policy_places_forget,
+    .prepare = localities_prepare,
+    .forget = localities_forget,
     .rate = rate,
     .explain = explain,
     .steady = true,

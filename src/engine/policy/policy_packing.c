@@ -16,20 +16,20 @@ static int64_t tenths_left(const struct policy_node *node, uint64_t chosen)
 {
     uint64_t left = 0;
 
-    policy_nodes_for_each (device, chosen)
+    node_rating_for_each (device, chosen)
         left += node->left[device];
-    return (int64_t)(left / policy_nodes_size(chosen) * 10 / SHARE_WHOLE);
+    return (int64_t)(left / node_rating_size(chosen) * 10 / SHARE_WHOLE);
 }
 
 static int64_t points_of(const struct policy_node *node, uint64_t chosen)
 {
-    uint64_t free_ones = policy_nodes_free(node);
-    int64_t begun = policy_nodes_size(chosen & free_ones);
+    uint64_t free_ones = node_rating_free(node);
+    int64_t begun = node_rating_size(chosen & free_ones);
     int64_t size = node->count;
 
     if (chosen == 0)
         return 0;
-    if (policy_nodes_size(free_ones) == node->count)
+    if (node_rating_size(free_ones) == node->count)
         return larger(33 - size, size);
     if (begun > 0)
         return larger(50 - begun, 33);
@@ -39,10 +39,10 @@ static int64_t points_of(const struct policy_node *node, uint64_t chosen)
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = policy_nodes_choose_default(node, demand);
+    uint64_t chosen = node_rating_choose_default(node, demand);
 
     (void)policy;
-    policy_nodes_offer(chosen, points_of(node, chosen), ret_offer);
+    node_rating_offer(chosen, points_of(node, chosen), ret_offer);
 }
 
 const struct policy policy_packing = {

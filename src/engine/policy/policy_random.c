@@ -25,7 +25,7 @@ static uint64_t lot_of_node(const struct policy_node *node, const struct policy_
     uint64_t lowest = node->host;
 
     if (node->candidates != 0)
-        lowest = node->slots[policy_nodes_next(node->candidates, 0)];
+        lowest = node->slots[node_rating_next(node->candidates, 0)];
     return lot_of(demand, lowest << 1 | 1);
 }
 
@@ -37,13 +37,13 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     (void)context;
     (void)chosen;
     for (; count > 0; count--) {
-        uint32_t best = policy_nodes_next(from & ~taken, 0);
+        uint32_t best = node_rating_next(from & ~taken, 0);
 
-        policy_nodes_for_each (device, from & ~taken) {
+        node_rating_for_each (device, from & ~taken) {
             if (lot_of_device(node, demand, device) < lot_of_device(node, demand, best))
                 best = device;
         }
-        taken |= policy_nodes_bit(best);
+        taken |= node_rating_bit(best);
     }
     return taken;
 }
@@ -53,7 +53,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 {
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = policy_nodes_choose(node, demand, choose, NULL),
+        .chosen = node_rating_choose(node, demand, choose, NULL),
         .cost = (int64_t)(lot_of_node(node, demand) >> 1),
         .proven = true,
     };

@@ -12,7 +12,7 @@
 #include "engine/policy/policy_terms.h"
 
 /* The node as it becomes while devices are chosen. */
-struct becoming {
+struct spread_state {
     const struct policy_node *node;
     uint32_t left[POLICY_NODE_MAX];
     uint64_t counted; /* devices that can be leased at all */
@@ -20,7 +20,7 @@ struct becoming {
 };
 
 /* A place as the next device sees it. */
-struct place {
+struct spread_locality {
     uint64_t from;   /* candidates in it; none: no place at all */
     uint64_t within; /* all its devices */
     uint32_t chosen; /* how many of them this demand has */
@@ -38,36 +38,37 @@ static uint64_t counted_devices(const struct policy_node *node)
     return counted;
 }
 
-static struct place place_of(const struct becoming *becoming, enum policy_places_level level,
-                             const struct place *around, uint32_t device)
+static struct spread_locality place_of(const struct spread_state *state, enum locality_level level,
+                                       const struct spread_locality *around, uint32_t device)
 {
-    struct place place = {
-        .from = policy_places_mates(becoming->node, level, around->from, device),
-        .within = policy_places_mates(becoming->node, level, around->within, device),
+    struct spread_locality place = {
+        .from = localities_mates(state->node, level, around->from, device),
+        .within = localities_mates(state->node, level, around->within, device),
     };
 
-    place.chosen = policy_nodes_size(place.within & becoming->chosen);
-    policy_nodes_for_each (mate, place.within)
-        place.left += becoming->left[mate];
+    place.chosen = node_rating_size(place.within & state->chosen);
+    node_rating_for_each (mate, place.within)
+        place.left += state->left[mate];
     return place;
 }
 
-static bool is_better(const struct place *one, const struct place *other)
+static bool is_better(const struct spread_locality *one, const struct spread_locality *other)
 {
     if (other->from == 0 || one->chosen != other->chosen)
         return other->from == 0 || one->chosen < other->chosen;
-    return one->left * policy_nodes_size(other->within) >
-           other->left * policy_nodes_size(one->within);
+    return one->left * node_rating_size(other->within) >
+           other->left * node_rating_size(one->within);
 }
 
-static struct place best_place(const struct becoming *becoming, enum policy_places_level level,
-                               const struct place *around)
+static struct spread_locality best_place(const struct spread_state *state,
+                                         enum locality_level level,
+                                         const struct spread_locality *around)
 {
-    struct place best = {0};
+    struct spread_locality best = {0};
 
     for (uint64_t rest = around->from; rest != 0;) {
-        uint32_t device = policy_nodes_foremost(becoming->node, rest);
-        struct place place = place_of(becoming, level, around, device);
+        uint32_t device = node_rating_foremost(state->node, rest);
+        struct spread_locality place = place_of(state, level, around, device);
 
         if (is_better(&place, &best))
             best = place;
@@ -77,50 +78,50 @@ static struct place best_place(const struct becoming *becoming, enum policy_plac
 }
 
 /* Of some candidates, the one that has the most left. */
-static uint32_t emptiest(const struct becoming *becoming, uint64_t from)
+static uint32_t emptiest(const struct spread_state *state, uint64_t from)
 {
-    const struct policy_node *node = becoming->node;
+    const struct policy_node *node = state->node;
     uint32_t best = POLICY_NODE_MAX;
 
     for (uint32_t place = 0; place < node->order_count; place++) {
         uint32_t device = node->order[place];
 
-        if ((from & policy_nodes_bit(device)) != 0 &&
-            (best == POLICY_NODE_MAX || becoming->left[device] > becoming->left[best]))
+        if ((from & node_rating_bit(device)) != 0 &&
+            (best == POLICY_NODE_MAX || state->left[device] > state->left[best]))
             best = device;
     }
     return best;
 }
 
-static uint32_t next_device(const struct becoming *becoming, uint64_t from)
+static uint32_t next_device(const struct spread_state *state, uint64_t from)
 {
-    struct place place = {.from = from, .within = becoming->counted | from};
+    struct spread_locality place = {.from = from, .within = state->counted | from};
 
-    for (int level = PLACES_NUMA; level < PLACES_LEVELS; level++)
-        place = best_place(becoming, (enum policy_places_level)level, &place);
-    return emptiest(becoming, place.from);
+    for (int level = LOCALITY_NUMA; level < LOCALITY_LEVELS; level++)
+        place = best_place(state, (enum locality_level)level, &place);
+    return emptiest(state, place.from);
 }
 
-static void take(struct becoming *becoming, uint32_t share, uint64_t devices)
+static void take_devices(struct spread_state *state, uint32_t share, uint64_t devices)
 {
-    policy_nodes_for_each (device, devices)
-        becoming->left[device] -= becoming->left[device] < share ? becoming->left[device] : share;
-    becoming->chosen |= devices;
+    node_rating_for_each (device, devices)
+        state->left[device] -= state->left[device] < share ? state->left[device] : share;
+    state->chosen |= devices;
 }
 
 static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
                        uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
-    struct becoming becoming = {.node = node, .counted = counted_devices(node)};
+    struct spread_state state = {.node = node, .counted = counted_devices(node)};
     uint64_t taken = 0;
 
     (void)context;
-    memcpy(becoming.left, node->left, node->count * sizeof(*node->left));
-    take(&becoming, demand->share, chosen);
+    memcpy(state.left, node->left, node->count * sizeof(*node->left));
+    take_devices(&state, demand->share, chosen);
     for (; count > 0; count--) {
-        uint64_t next = policy_nodes_bit(next_device(&becoming, from & ~taken));
+        uint64_t next = node_rating_bit(next_device(&state, from & ~taken));
 
-        take(&becoming, demand->share, next);
+        take_devices(&state, demand->share, next);
         taken |= next;
     }
     return taken;
@@ -134,10 +135,10 @@ enum { DEVICES_BITS = 32, CPUS_BITS = 20 };
 static int64_t devices_taken(const struct policy_node *node)
 {
     uint64_t counted = counted_devices(node);
-    uint64_t whole = (uint64_t)policy_nodes_size(counted) * SHARE_WHOLE;
+    uint64_t whole = (uint64_t)node_rating_size(counted) * SHARE_WHOLE;
     uint64_t left = 0;
 
-    policy_nodes_for_each (device, counted)
+    node_rating_for_each (device, counted)
         left += node->left[device];
     return whole == 0 ? 0 : (int64_t)(((whole - left) << DEVICES_BITS) / whole);
 }
@@ -162,7 +163,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = policy_nodes_choose(node, demand, choose, NULL),
+        .chosen = node_rating_choose(node, demand, choose, NULL),
         .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
         .score = 100 - (taken * 100 >> DEVICES_BITS),
         .proven = true,
@@ -173,7 +174,7 @@ static void explain(const struct policy *policy, const struct policy_node *node,
                     const struct policy_demand *demand, const struct policy_offer *offer,
                     struct text *out)
 {
-    uint32_t places = policy_places_count(node, PLACES_NUMA, offer->chosen);
+    uint32_t places = localities_count(node, LOCALITY_NUMA, offer->chosen);
 
     (void)policy;
     (void)demand;
@@ -195,8 +196,8 @@ const struct policy policy_spread = {
     .name = "spread",
     .summary = "the emptiest nodes, then NUMA nodes, switches and devices",
     .compare = compare,
-    .prepare = policy_places_prepare,
-    .forget = policy_places_forget,
+    .prepare = localities_prepare,
+    .forget = localities_forget,
     .rate = rate,
     .explain = explain,
     .steady = true,

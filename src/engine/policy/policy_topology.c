@@ -12,40 +12,40 @@
 #include "engine/policy/policies.h"
 #include "engine/policy/topology_describe.h"
 
-_Static_assert((int)TOPOLOGY_MAX == (int)POLICY_NODE_MAX, "every node that is rated can be");
+_Static_assert((int)CONNECTED_MAX == (int)POLICY_NODE_MAX, "every node that is rated can be");
 
-struct tables {
-    struct topology_pairs *nodes;
+struct topology_tables {
+    struct pair_scores *nodes;
     size_t node_count;
-    struct topology_scratch *scratch; /* NULL: nothing is known of any node */
+    struct connected_scratch *scratch; /* NULL: nothing is known of any node */
 };
 
 static void forget(void *given)
 {
-    struct tables *tables = given;
+    struct topology_tables *tables = given;
 
     if (tables == NULL)
         return;
-    topology_pairs_destroy(tables->nodes, tables->node_count);
-    topology_scratch_destroy(tables->scratch);
+    pair_scores_destroy(tables->nodes, tables->node_count);
+    connected_set_scratch_destroy(tables->scratch);
     free(tables);
 }
 
 static int prepare(const struct policy *policy, const struct policy_surroundings *around,
                    void **ret_tables)
 {
-    struct tables *tables = calloc(1, sizeof(*tables));
+    struct topology_tables *tables = calloc(1, sizeof(*tables));
     uint32_t max = 0;
 
     (void)policy;
     if (tables == NULL)
         return BERTH_ERROR_MEMORY;
-    if (topology_pairs_create(around->machine, &tables->nodes, &tables->node_count, &max) < 0) {
+    if (pair_scores_create(around->machine, &tables->nodes, &tables->node_count, &max) < 0) {
         free(tables);
         return BERTH_ERROR_MEMORY;
     }
     if (max > 0) {
-        tables->scratch = topology_scratch_create(max);
+        tables->scratch = connected_set_scratch_create(max);
         if (tables->scratch == NULL) {
             forget(tables);
             return BERTH_ERROR_MEMORY;
@@ -56,9 +56,9 @@ static int prepare(const struct policy *policy, const struct policy_surroundings
 }
 
 /* What is known of the node; NULL: nothing that tells its devices apart. */
-static const struct topology_pairs *pairs_of(const struct policy_node *node)
+static const struct pair_scores *pairs_of(const struct policy_node *node)
 {
-    const struct tables *tables = node->tables;
+    const struct topology_tables *tables = node->tables;
 
     if (tables == NULL || node->host >= tables->node_count ||
         tables->nodes[node->host].count != node->count)
@@ -69,7 +69,7 @@ static const struct topology_pairs *pairs_of(const struct policy_node *node)
 /* Whether AMD's rule is for all that may be chosen. */
 static bool is_amd(const struct policy_node *node)
 {
-    policy_nodes_for_each (device, node->candidates) {
+    node_rating_for_each (device, node->candidates) {
         if (node->machine->devices.items[node->slots[device]].id.vendor != VENDOR_AMD)
             return false;
     }
@@ -79,17 +79,17 @@ static bool is_amd(const struct policy_node *node)
 /* Where nothing tells devices apart. */
 static uint64_t take_in_order(const struct policy_node *node, uint32_t count)
 {
-    return node->required | policy_nodes_first(node, node->candidates & ~node->required,
-                                               count - policy_nodes_size(node->required));
+    return node->required | node_rating_first(node, node->candidates & ~node->required,
+                                              count - node_rating_size(node->required));
 }
 
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    const struct topology_pairs *pairs = pairs_of(node);
+    const struct pair_scores *pairs = pairs_of(node);
     bool amd = pairs != NULL && pairs->weights != NULL && is_amd(node);
     int64_t pair_count = (int64_t)demand->count * (demand->count - 1) / 2;
-    struct topology_answer answer;
+    struct connected_answer answer;
     int64_t value;
 
     (void)policy;
@@ -100,9 +100,9 @@ static void rate(const struct policy *policy, const struct policy_node *node,
         };
         return;
     }
-    topology_choose(
-        &(struct topology_question){
-            .rule = amd ? TOPOLOGY_FILL : TOPOLOGY_PARTITION,
+    connected_set_choose(
+        &(struct connected_question){
+            .rule = amd ? CONNECTED_FILL : CONNECTED_PARTITION,
             .count = node->count,
             .values = amd ? pairs->weights : pairs->values,
             .units = pairs->units,
@@ -112,14 +112,13 @@ static void rate(const struct policy *policy, const struct policy_node *node,
             .order = node->order,
             .wanted = demand->count,
         },
-        ((const struct tables *)node->tables)->scratch, &answer);
+        ((const struct topology_tables *)node->tables)->scratch, &answer);
     /* On one scale, so that nodes of different vendors can be compared. */
-    value = amd ? (pair_count * TOPOLOGY_WEIGHT_MAX + answer.value) * TOPOLOGY_LINK_WORTH
-                : answer.value;
+    value = amd ? (pair_count * PAIR_WEIGHT_MAX + answer.value) * PAIR_LINK_WORTH : answer.value;
     *ret_offer = (struct policy_offer){
         .chosen = answer.chosen,
-        .cost = -value * TOPOLOGY_MAX + (pairs->linked ? node->order_count - demand->count : 0),
-        .score = amd ? -answer.value : answer.value / TOPOLOGY_LINK_WORTH,
+        .cost = -value * CONNECTED_MAX + (pairs->linked ? node->order_count - demand->count : 0),
+        .score = amd ? -answer.value : answer.value / PAIR_LINK_WORTH,
         .proven = answer.proven,
     };
 }
@@ -128,7 +127,7 @@ static void explain(const struct policy *policy, const struct policy_node *node,
                     const struct policy_demand *demand, const struct policy_offer *offer,
                     struct text *out)
 {
-    const struct topology_pairs *pairs = pairs_of(node);
+    const struct pair_scores *pairs = pairs_of(node);
 
     (void)policy;
     if (pairs == NULL) {

@@ -28,7 +28,7 @@ struct tally {
 };
 
 /* The chosen slots, and the best link of each pair of them. */
-struct sight {
+struct pair_links {
     size_t slots[POLICY_NODE_MAX];
     size_t count;
     struct {
@@ -37,47 +37,48 @@ struct sight {
     } best[POLICY_NODE_MAX][POLICY_NODE_MAX]; /* the lower place first */
 };
 
-static size_t find_slot(const struct sight *sight, size_t slot)
+static size_t find_slot(const struct pair_links *links_found, size_t slot)
 {
     size_t place = 0;
 
-    while (place < sight->count && sight->slots[place] != slot)
+    while (place < links_found->count && links_found->slots[place] != slot)
         place++;
     return place;
 }
 
 /* Kinds are listed from the best on. */
-static void look(const struct policy_node *node, uint64_t chosen, struct sight *sight)
+static void find_best_links(const struct policy_node *node, uint64_t chosen,
+                            struct pair_links *links_found)
 {
     const struct link *link;
 
-    sight->count = 0;
+    links_found->count = 0;
     for (; chosen != 0; chosen &= chosen - 1)
-        sight->slots[sight->count++] = node->slots[__builtin_ctzll(chosen)];
-    for (size_t one = 0; one < sight->count; one++) {
-        for (size_t other = one + 1; other < sight->count; other++) {
-            sight->best[one][other].kind = UNKNOWN;
-            sight->best[one][other].lanes = 0;
+        links_found->slots[links_found->count++] = node->slots[__builtin_ctzll(chosen)];
+    for (size_t one = 0; one < links_found->count; one++) {
+        for (size_t other = one + 1; other < links_found->count; other++) {
+            links_found->best[one][other].kind = UNKNOWN;
+            links_found->best[one][other].lanes = 0;
         }
     }
     vector_for_each (link, &node->machine->links) {
-        size_t one = find_slot(sight, link->between[0]);
-        size_t other = find_slot(sight, link->between[1]);
+        size_t one = find_slot(links_found, link->between[0]);
+        size_t other = find_slot(links_found, link->between[1]);
 
-        if (one >= other || other == sight->count ||
-            (int)link->kind >= sight->best[one][other].kind)
+        if (one >= other || other == links_found->count ||
+            (int)link->kind >= links_found->best[one][other].kind)
             continue;
-        sight->best[one][other].kind = (uint8_t)link->kind;
-        sight->best[one][other].lanes = link_is_fabric(link->kind) ? link->lanes : 0;
+        links_found->best[one][other].kind = (uint8_t)link->kind;
+        links_found->best[one][other].lanes = link_is_fabric(link->kind) ? link->lanes : 0;
     }
 }
 
-static void count_pairs(const struct sight *sight, struct tally tallies[UNKNOWN + 1])
+static void count_pairs(const struct pair_links *links_found, struct tally tallies[UNKNOWN + 1])
 {
-    for (size_t one = 0; one < sight->count; one++) {
-        for (size_t other = one + 1; other < sight->count; other++) {
-            struct tally *tally = &tallies[sight->best[one][other].kind];
-            uint32_t lanes = sight->best[one][other].lanes;
+    for (size_t one = 0; one < links_found->count; one++) {
+        for (size_t other = one + 1; other < links_found->count; other++) {
+            struct tally *tally = &tallies[links_found->best[one][other].kind];
+            uint32_t lanes = links_found->best[one][other].lanes;
 
             if (tally->pairs++ == 0 || lanes < tally->lanes_min)
                 tally->lanes_min = lanes;
@@ -115,13 +116,13 @@ static void append_kind(const struct tally *tally, int kind, bool only, struct t
 void topology_describe(const struct policy_node *node, uint64_t chosen, struct text *out)
 {
     struct tally tallies[UNKNOWN + 1] = {0};
-    struct sight sight;
+    struct pair_links links_found;
     size_t pairs;
     bool first = true;
 
-    look(node, chosen, &sight);
-    count_pairs(&sight, tallies);
-    pairs = sight.count * (sight.count - 1) / 2;
+    find_best_links(node, chosen, &links_found);
+    count_pairs(&links_found, tallies);
+    pairs = links_found.count * (links_found.count - 1) / 2;
     for (int kind = 0; kind <= UNKNOWN; kind++) {
         const struct tally *tally = &tallies[kind];
         bool only = tally->pairs == pairs;

@@ -7,15 +7,15 @@
 
 #include "engine/internal.h"
 
-int walk_init(struct walk *walk, size_t size)
+int blocked_init(struct blocked_claims *walk, size_t size)
 {
-    *walk = (struct walk){0};
-    if (bitset_init(&walk->closed, size) < 0 || bitset_init(&walk->helper_closed, size) < 0)
+    *walk = (struct blocked_claims){0};
+    if (bitset_init(&walk->closed, size) < 0 || bitset_init(&walk->opportunistic_closed, size) < 0)
         return BERTH_ERROR_MEMORY;
     return 0;
 }
 
-void walk_finish(struct walk *walk)
+void blocked_finish(struct blocked_claims *walk)
 {
     for (size_t i = 0; i < walk->ready; i++) {
         bitset_finish(&walk->items[i].set);
@@ -23,10 +23,10 @@ void walk_finish(struct walk *walk)
     }
     vector_finish(walk);
     bitset_finish(&walk->closed);
-    bitset_finish(&walk->helper_closed);
+    bitset_finish(&walk->opportunistic_closed);
 }
 
-void walk_begin(struct walk *walk)
+void blocked_reset(struct blocked_claims *walk)
 {
     walk->number++;
     walk->count = 0;
@@ -34,13 +34,13 @@ void walk_begin(struct walk *walk)
         return;
     walk->barring = false;
     bitset_clear(&walk->closed);
-    bitset_clear(&walk->helper_closed);
+    bitset_clear(&walk->opportunistic_closed);
 }
 
 /* Room for one more head, with its sets. */
-static int reserve_head(struct walk *walk)
+static int reserve_head(struct blocked_claims *walk)
 {
-    struct head *head;
+    struct blocked_head *head;
 
     if (walk->count < walk->ready)
         return 0;
@@ -58,7 +58,7 @@ static int reserve_head(struct walk *walk)
 }
 
 /* The groups with a known start become one with what is closed: their regions are barred. */
-static void close_groups(struct walk *walk, const struct bitset *accepts)
+static void close_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
     for (size_t i = 0; i < walk->count; i++) {
         size_t group = walk->items[i].group;
@@ -76,12 +76,12 @@ static void close_groups(struct walk *walk, const struct bitset *accepts)
 }
 
 /* Joins the claim to the groups that it competes with. Returns whether there are any. */
-static bool join_groups(struct walk *walk, const struct bitset *accepts)
+static bool join_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
-    struct head *joined = NULL;
+    struct blocked_head *joined = NULL;
 
     for (size_t i = 0; i < walk->count; i++) {
-        struct head *head = &walk->items[i];
+        struct blocked_head *head = &walk->items[i];
         size_t group = head->group;
 
         if (head->closed || !bitset_intersects(&head->region, accepts))
@@ -100,7 +100,7 @@ static bool join_groups(struct walk *walk, const struct bitset *accepts)
 
 /* Finds the set of a reservation, unless it is found: not before somebody asks for it. Nothing that
  * it depends on changes in the meantime. Returns 0 or BERTH_ERROR_MEMORY. */
-static int head_place(struct head *head)
+static int place_head(struct blocked_head *head)
 {
     int code = head->placed ? 0 : reservation_place(head->request, head->start, &head->set);
 
@@ -108,15 +108,15 @@ static int head_place(struct head *head)
     return code;
 }
 
-/* Makes the blocked claim the first of a new group. Returns as walk_block. */
-static int add_group(struct walk *walk, const struct engine_request *request)
+/* Makes the blocked claim the first of a new group. Returns as blocked_add. */
+static int add_group(struct blocked_claims *walk, const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
-    struct head *head;
+    struct blocked_head *head;
     int code = 0;
 
     /* Without time limits and helpers nothing tells when it will start. */
-    if (scope->limited > 0 || scope->helpers > 0) {
+    if (scope->limited > 0 || scope->opportunistic_leases > 0) {
         if (reserve_head(walk) < 0)
             return BERTH_ERROR_MEMORY;
         head = &walk->items[walk->count];
@@ -126,7 +126,7 @@ static int add_group(struct walk *walk, const struct engine_request *request)
     }
     if (code == 0) {
         bitset_unite(&walk->closed, &request->accepts);
-        return WALK_START_UNKNOWN;
+        return BLOCKED_START_UNKNOWN;
     }
     head->request = request;
     head->group = walk->count;
@@ -135,17 +135,18 @@ static int add_group(struct walk *walk, const struct engine_request *request)
     bitset_copy(&head->region, &request->accepts);
     walk->count++;
     /* What is to be imagined for the sake of helpers is not to be mixed with this. */
-    return scope->helpers > 0 && head_place(head) < 0 ? BERTH_ERROR_MEMORY : WALK_START_KNOWN;
+    return scope->opportunistic_leases > 0 && place_head(head) < 0 ? BERTH_ERROR_MEMORY
+                                                                   : BLOCKED_START_KNOWN;
 }
 
-int walk_block(struct walk *walk, const struct engine_request *request)
+int blocked_add(struct blocked_claims *walk, const struct engine_request *request)
 {
-    if (family_is_blocked(request, walk))
+    if (engine_family_is_blocked(request, walk))
         return 0;
-    family_block(request, walk);
+    engine_family_block(request, walk);
     walk->barring = true;
     if (request->what.opportunistic) {
-        bitset_unite(&walk->helper_closed, &request->accepts);
+        bitset_unite(&walk->opportunistic_closed, &request->accepts);
         return 0;
     }
     if (bitset_intersects(&walk->closed, &request->accepts)) {
@@ -166,8 +167,8 @@ static bool ends_before(const struct engine_request *request, int64_t start)
            request->what.time.value <= (uint64_t)(start - now);
 }
 
-void walk_bar_closed(const struct walk *walk, const struct engine_request *request,
-                     struct bitset *set)
+void blocked_bar_closed_slots(const struct blocked_claims *walk,
+                              const struct engine_request *request, struct bitset *set)
 {
     bitset_subtract(set, &walk->closed);
     if (!request->what.opportunistic)
@@ -175,18 +176,19 @@ void walk_bar_closed(const struct walk *walk, const struct engine_request *reque
     if (request->scope->wanted_all > 0)
         bitset_clear(set);
     bitset_subtract(set, &request->scope->contested);
-    bitset_subtract(set, &walk->helper_closed);
+    bitset_subtract(set, &walk->opportunistic_closed);
 }
 
-int walk_bar(struct walk *walk, const struct engine_request *request, struct bitset *set)
+int blocked_bar_slots(struct blocked_claims *walk, const struct engine_request *request,
+                      struct bitset *set)
 {
-    walk_bar_closed(walk, request, set);
+    blocked_bar_closed_slots(walk, request, set);
     for (size_t i = 0; i < walk->count; i++) {
-        struct head *head = &walk->items[i];
+        struct blocked_head *head = &walk->items[i];
 
         if (head->closed || ends_before(request, head->start))
             continue;
-        if (head_place(head) < 0)
+        if (place_head(head) < 0)
             return BERTH_ERROR_MEMORY;
         bitset_subtract(set, &head->set);
     }

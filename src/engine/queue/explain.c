@@ -77,7 +77,7 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
     const struct scope *scope = request->scope;
     const struct engine *engine = scope->engine;
     const struct device *device = &engine->machine.devices.items[slot];
-    enum filter_verdict verdict = request_verdict(request, slot);
+    enum filter_verdict verdict = engine_request_verdict(request, slot);
 
     if (verdict != FILTER_PASSES)
         return verdict;
@@ -94,8 +94,8 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
 }
 
 /* Appends what was wanted and what stands against it. */
-static void describe(const struct engine_request *request, const struct bitset *allowed,
-                     struct bitset *possible, struct text *out)
+static void describe_obstacles(const struct engine_request *request, const struct bitset *allowed,
+                               struct bitset *possible, struct text *out)
 {
     struct engine *engine = request->engine;
     struct placement placement = {.satisfiable = request->could_ever, .why = *out};
@@ -131,7 +131,7 @@ static void describe(const struct engine_request *request, const struct bitset *
     plan.search = engine->search;
     plan.search.request = &request->what;
     plan.search.source = engine->room;
-    plan_describe(&plan);
+    placement_plan_describe(&plan);
     *out = placement.why;
 }
 
@@ -149,7 +149,7 @@ int explain_never(struct engine_request *request, struct berth_error *error)
         text_append(&why, "; ");
         describe_limit(account, false, &why);
     } else {
-        describe(request, &request->accepts, &request->accepts, &why);
+        describe_obstacles(request, &request->accepts, &request->accepts, &why);
     }
     code = text_failed(&why) ? error_set_memory(error)
                              : error_set(error, code, "%s", text_string(&why));
@@ -159,15 +159,15 @@ int explain_never(struct engine_request *request, struct berth_error *error)
 
 /* Walks through the lanes that are served before the claim. Returns how many claims those have, or
  * an error. */
-static int64_t walk_up_to(const struct claim *claim)
+static int64_t block_claims_before(const struct claim *claim)
 {
     struct scope *scope = claim->request->scope;
-    struct walk *walk = &scope->engine->walk;
+    struct blocked_claims *walk = &scope->engine->walk;
     const struct engine_request *last = NULL;
     int64_t before = 0;
     const struct claim *other;
 
-    walk_begin(walk);
+    blocked_reset(walk);
     lanes_rewind(scope);
     while ((other = lanes_next(scope)) != NULL && other != claim) {
         size_t max;
@@ -177,7 +177,7 @@ static int64_t walk_up_to(const struct claim *claim)
             ledger_is_limited(other->request, &max))
             continue;
         last = other->request;
-        if (walk_block(walk, other->request) < 0)
+        if (blocked_add(walk, other->request) < 0)
             return BERTH_ERROR_MEMORY;
     }
     return before;
@@ -186,7 +186,7 @@ static int64_t walk_up_to(const struct claim *claim)
 int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_why,
                    int64_t *ret_start, struct berth_error *error)
 {
-    struct claim *claim = claim_of(engine, claim_id);
+    struct claim *claim = engine_find_claim(engine, claim_id);
     const struct account *account;
     int64_t start = TIME_NEVER;
     int64_t before;
@@ -197,7 +197,7 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
                          (unsigned long long)claim_id);
     if (forecast_start(claim, &start) < 0)
         return error_set_memory(error);
-    before = walk_up_to(claim);
+    before = block_claims_before(claim);
     if (before < 0)
         return error_set_memory(error);
     account = limit_below(claim->request, false);
@@ -205,9 +205,9 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
         describe_limit(account, true, ret_why);
     } else {
         bitset_fill(&engine->legal);
-        if (walk_bar(&engine->walk, claim->request, &engine->legal) < 0)
+        if (blocked_bar_slots(&engine->walk, claim->request, &engine->legal) < 0)
             return error_set_memory(error);
-        describe(claim->request, &engine->legal, &claim->request->accepts, ret_why);
+        describe_obstacles(claim->request, &engine->legal, &claim->request->accepts, ret_why);
         if (before > 0)
             text_append_format(ret_why, "; %lld %s before it", (long long)before,
                                before == 1 ? "claim is" : "claims are");
@@ -221,12 +221,12 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
 bool engine_reservation(struct engine *engine, uint64_t claim_id, struct bitset *ret_slots,
                         int64_t *ret_start)
 {
-    struct claim *claim = claim_of(engine, claim_id);
+    struct claim *claim = engine_find_claim(engine, claim_id);
     const struct engine_request *request;
-    struct walk *walk = &engine->walk;
+    struct blocked_claims *walk = &engine->walk;
     size_t max;
 
-    if (claim == NULL || claim->request->what.opportunistic || walk_up_to(claim) < 0)
+    if (claim == NULL || claim->request->what.opportunistic || block_claims_before(claim) < 0)
         return false;
     request = claim->request;
     if (list_first(&request->waiting) != &claim->in_lane || ledger_is_limited(request, &max) ||
@@ -249,9 +249,9 @@ static int each_reservation(struct scope *scope,
                             void (*visit)(void *context, const struct reservation_view *view),
                             void *context)
 {
-    struct walk *walk = &scope->engine->walk;
+    struct blocked_claims *walk = &scope->engine->walk;
 
-    walk_begin(walk);
+    blocked_reset(walk);
     for (size_t place = 0; place < scope->lanes.count; place++) {
         const struct engine_request *request = scope->lanes.items[place];
         const struct claim *claim;
@@ -261,15 +261,15 @@ static int each_reservation(struct scope *scope,
 
         if (request->what.opportunistic)
             break;
-        if (family_is_blocked(request, walk) || ledger_is_limited(request, &max))
+        if (engine_family_is_blocked(request, walk) || ledger_is_limited(request, &max))
             continue;
-        code = walk_block(walk, request);
+        code = blocked_add(walk, request);
         if (code < 0)
             return code;
-        if (code == WALK_JOINED)
+        if (code == BLOCKED_JOINED)
             continue;
         claim = container_of(list_first(&request->waiting), struct claim, in_lane);
-        start = code == WALK_START_KNOWN ? walk->items[walk->count - 1].start : TIME_NEVER;
+        start = code == BLOCKED_START_KNOWN ? walk->items[walk->count - 1].start : TIME_NEVER;
         visit(context, &(struct reservation_view){
                            .claim = claim->entry.link.id, .start = start, .owner = claim->owner});
     }

@@ -45,7 +45,7 @@ static int gather_times(struct forecast *forecast, const struct scope *scope)
     if (add_time(forecast, engine->now) < 0)
         return BERTH_ERROR_MEMORY;
     list_for_each (link, &engine->leases) {
-        const struct held *held = container_of(link, struct held, in_engine);
+        const struct lease *held = container_of(link, struct lease, in_engine);
 
         if (held->request->scope == scope && held->expires > engine->now &&
             add_time(forecast, held->expires) < 0)
@@ -54,21 +54,21 @@ static int gather_times(struct forecast *forecast, const struct scope *scope)
     return 0;
 }
 
-static int place_at(const struct forecast *forecast, const struct engine_request *request,
-                    int64_t time)
+static int place_at_time(const struct forecast *forecast, const struct engine_request *request,
+                         int64_t time)
 {
     struct engine *engine = request->engine;
     const struct guess *guess;
 
-    imagine_time(request->scope, time);
+    reservation_predict_usage(request->scope, time);
     vector_for_each (guess, forecast) {
         const uint32_t *slots = forecast->slots.items + guess->first;
 
         if (guess->end <= time)
             continue;
         for (size_t i = 0; i < guess->count; i++)
-            usage_add(&engine->future[slots[i]], guess->request);
-        hosts_add(engine->future_hosts, guess->request, slots, guess->count);
+            ledger_add_usage(&engine->future[slots[i]], guess->request);
+        ledger_add_hosts(engine->future_hosts, guess->request, slots, guess->count);
     }
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
@@ -82,7 +82,7 @@ static int find_time(const struct forecast *forecast, const struct engine_reques
 
     for (size_t i = 0; i < forecast->times.count; i++) {
         int64_t time = forecast->times.items[i];
-        int code = time < best ? place_at(forecast, request, time) : 0;
+        int code = time < best ? place_at_time(forecast, request, time) : 0;
 
         if (code < 0)
             return code;
@@ -92,11 +92,12 @@ static int find_time(const struct forecast *forecast, const struct engine_reques
     if (best == TIME_NEVER)
         return 0;
     *ret_start = best;
-    return place_at(forecast, request, best);
+    return place_at_time(forecast, request, best);
 }
 
 /* Takes the claim to have started on the chosen slots. */
-static int start(struct forecast *forecast, const struct engine_request *request, int64_t time)
+static int assume_started(struct forecast *forecast, const struct engine_request *request,
+                          int64_t time)
 {
     const struct engine *engine = request->engine;
     struct guess *guess = vector_append(forecast);
@@ -121,7 +122,8 @@ static int start(struct forecast *forecast, const struct engine_request *request
 }
 
 /* One claim after the other up to the one asked for. Returns 0 or an error. */
-static int go_through(struct forecast *forecast, const struct claim *wanted, int64_t *ret_start)
+static int forecast_claims(struct forecast *forecast, const struct claim *wanted,
+                           int64_t *ret_start)
 {
     struct scope *scope = wanted->request->scope;
     const struct claim *claim;
@@ -141,7 +143,7 @@ static int go_through(struct forecast *forecast, const struct claim *wanted, int
                    ? 0
                    : find_time(forecast, request, &time);
         if (code == 1)
-            code = start(forecast, request, time);
+            code = assume_started(forecast, request, time);
         else if (code == 0 && !limited)
             bitset_unite(&forecast->unknown, &request->accepts);
         if (code < 0)
@@ -163,7 +165,7 @@ int forecast_start(const struct claim *claim, int64_t *ret_start)
     if (code == 0)
         code = gather_times(&forecast, scope);
     if (code == 0)
-        code = go_through(&forecast, claim, ret_start);
+        code = forecast_claims(&forecast, claim, ret_start);
     bitset_finish(&forecast.unknown);
     vector_finish(&forecast.times);
     vector_finish(&forecast.slots);

@@ -7,7 +7,7 @@
 
 #include "engine/internal.h"
 
-static inline enum priority class_of(const struct engine *engine, const struct claim *claim)
+static inline enum priority aged_class(const struct engine *engine, const struct claim *claim)
 {
     enum priority class = claim->request->what.priority;
     int64_t age = engine->now - claim->arrived;
@@ -20,12 +20,12 @@ static inline enum priority class_of(const struct engine *engine, const struct c
     return steps >= PRIORITY_HIGH - class ? PRIORITY_HIGH : class + (enum priority)steps;
 }
 
-enum priority claim_class(const struct claim *claim)
+enum priority lanes_claim_class(const struct claim *claim)
 {
-    return class_of(claim->request->engine, claim);
+    return aged_class(claim->request->engine, claim);
 }
 
-static struct claim *first_of(const struct engine_request *request)
+static struct claim *first_claim(const struct engine_request *request)
 {
     return container_of(list_first(&request->waiting), struct claim, in_lane);
 }
@@ -38,7 +38,7 @@ static bool comes_before(const struct engine_request *one, const struct engine_r
 }
 
 /* How many lanes come before one with this key, in an ordered list. */
-static size_t place_of(const struct lane_list *lanes, const struct engine_request *key)
+static size_t find_position(const struct lane_list *lanes, const struct engine_request *key)
 {
     size_t low = 0;
     size_t high = lanes->count;
@@ -54,15 +54,15 @@ static size_t place_of(const struct lane_list *lanes, const struct engine_reques
     return low;
 }
 
-static void set_key(struct engine_request *request)
+static void set_lane_key(struct engine_request *request)
 {
-    const struct claim *first = first_of(request);
+    const struct claim *first = first_claim(request);
     struct scope *scope = request->scope;
     const struct engine *engine = scope->engine;
     int64_t age = engine->now - first->arrived;
     int64_t step = engine->settings.age_step;
 
-    request->lane_class = class_of(engine, first);
+    request->lane_class = aged_class(engine, first);
     request->lane_id = first->entry.link.id;
     if (request->lane_class == PRIORITY_UNSAID || request->lane_class == PRIORITY_HIGH)
         return;
@@ -71,7 +71,7 @@ static void set_key(struct engine_request *request)
         scope->next_age = engine->now + (step - age);
 }
 
-static void take_out(struct lane_list *lanes, const struct engine_request *request)
+static void remove_lane(struct lane_list *lanes, const struct engine_request *request)
 {
     size_t place;
 
@@ -79,15 +79,15 @@ static void take_out(struct lane_list *lanes, const struct engine_request *reque
         lanes->count = 0;
         return;
     }
-    place = place_of(lanes, request);
+    place = find_position(lanes, request);
     memmove(&lanes->items[place], &lanes->items[place + 1],
             (lanes->count - place - 1) * sizeof(*lanes->items));
     lanes->count--;
 }
 
-static void put_in(struct lane_list *lanes, struct engine_request *request)
+static void insert_lane(struct lane_list *lanes, struct engine_request *request)
 {
-    size_t place = place_of(lanes, request);
+    size_t place = find_position(lanes, request);
 
     if (place < lanes->count)
         memmove(&lanes->items[place + 1], &lanes->items[place],
@@ -103,7 +103,7 @@ int lanes_reserve(struct scope *scope)
                : vector_reserve(&scope->lanes, scope->lanes.count + 1);
 }
 
-void lane_contest(struct engine_request *request, bool comes)
+void lane_update_contested(struct engine_request *request, bool comes)
 {
     struct scope *scope = request->scope;
 
@@ -131,9 +131,9 @@ void lane_append(struct claim *claim)
     scope->pending += !request->what.opportunistic;
     if (request->waiting_count++ > 0)
         return;
-    set_key(request);
-    put_in(&scope->lanes, request);
-    lane_contest(request, true);
+    set_lane_key(request);
+    insert_lane(&scope->lanes, request);
+    lane_update_contested(request, true);
 }
 
 void lane_insert(struct claim *claim)
@@ -153,14 +153,14 @@ void lane_insert(struct claim *claim)
         before = before->previous;
     is_first = before->previous == &request->waiting.ends;
     if (is_first)
-        take_out(&scope->lanes, request);
+        remove_lane(&scope->lanes, request);
     list_insert_before(before, &claim->in_lane);
     scope->pending += !request->what.opportunistic;
     request->waiting_count++;
     if (!is_first)
         return;
-    set_key(request);
-    put_in(&scope->lanes, request);
+    set_lane_key(request);
+    insert_lane(&scope->lanes, request);
 }
 
 void lane_remove(struct claim *claim)
@@ -175,22 +175,22 @@ void lane_remove(struct claim *claim)
     if (!was_first)
         return;
     if (scope->lanes.count == 1 && request->waiting_count > 0) {
-        set_key(request);
+        set_lane_key(request);
         return;
     }
-    take_out(&scope->lanes, request);
+    remove_lane(&scope->lanes, request);
     if (scope->lanes.count == 0)
         scope->next_age = TIME_NEVER;
     if (request->waiting_count == 0) {
-        lane_contest(request, false);
+        lane_update_contested(request, false);
         return;
     }
-    set_key(request);
-    put_in(&scope->lanes, request);
+    set_lane_key(request);
+    insert_lane(&scope->lanes, request);
 }
 
 /* Orders the lanes again that come after the first `kept`. */
-static void order_again(struct scope *scope, size_t kept)
+static void reorder_lanes(struct scope *scope, size_t kept)
 {
     size_t count = scope->lanes.count;
 
@@ -199,8 +199,8 @@ static void order_again(struct scope *scope, size_t kept)
     for (size_t i = kept; i < count; i++) {
         struct engine_request *request = scope->lanes.items[i];
 
-        set_key(request);
-        put_in(&scope->lanes, request);
+        set_lane_key(request);
+        insert_lane(&scope->lanes, request);
     }
 }
 
@@ -209,12 +209,12 @@ void lanes_age(struct scope *scope)
     const struct engine_request last_of_high = {.lane_class = PRIORITY_HIGH, .lane_id = UINT64_MAX};
 
     /* Those of the highest class rise no more. */
-    order_again(scope, place_of(&scope->lanes, &last_of_high));
+    reorder_lanes(scope, find_position(&scope->lanes, &last_of_high));
 }
 
 void lanes_order(struct scope *scope)
 {
-    order_again(scope, 0);
+    reorder_lanes(scope, 0);
 }
 
 size_t lanes_before(const struct engine_request *request)
@@ -227,20 +227,20 @@ size_t lanes_before(const struct engine_request *request)
 
     if (request->what.opportunistic)
         key.lane_class = PRIORITY_UNSAID;
-    return place_of(&request->scope->lanes, &key);
+    return find_position(&request->scope->lanes, &key);
 }
 
 static bool is_served_before(const struct claim *one, const struct claim *other)
 {
-    enum priority class_one = claim_class(one);
-    enum priority class_other = claim_class(other);
+    enum priority class_one = lanes_claim_class(one);
+    enum priority class_other = lanes_claim_class(other);
 
     return class_one != class_other ? class_one > class_other
                                     : one->entry.link.id < other->entry.link.id;
 }
 
 /* Moves the lane at `place` down to where its next claim belongs in the heap of a walk. */
-static void sink(struct lane_list *heap, size_t place)
+static void sift_lane_down(struct lane_list *heap, size_t place)
 {
     struct engine_request *lane = heap->items[place];
 
@@ -265,11 +265,11 @@ void lanes_rewind(struct scope *scope)
     heap->count = scope->lanes.count;
     for (size_t i = 0; i < heap->count; i++) {
         heap->items[i] = scope->lanes.items[i];
-        heap->items[i]->cursor = first_of(heap->items[i]);
+        heap->items[i]->cursor = first_claim(heap->items[i]);
     }
     /* The lanes are ordered by their first claims, as of their last ordering. */
     for (size_t i = heap->count / 2; i > 0; i--)
-        sink(heap, i - 1);
+        sift_lane_down(heap, i - 1);
     scope->walk_began = false;
 }
 
@@ -285,7 +285,7 @@ struct claim *lanes_next(struct scope *scope)
     if (heap->count == 0)
         return NULL;
     if (scope->walk_began)
-        sink(heap, 0);
+        sift_lane_down(heap, 0);
     scope->walk_began = true;
     next = heap->items[0]->cursor;
     link = next->in_lane.next;

@@ -9,61 +9,61 @@
 
 /* Whether a lease is taken to be there at that time. One that is over its limit is on its way out,
  * unless that takes too long. */
-static bool is_there(const struct held *held, int64_t time)
+static bool is_present_at(const struct lease *held, int64_t time)
 {
     if (held->request->what.opportunistic)
         return false;
     if (held->expires > held->request->engine->now)
         return held->expires > time;
-    return lease_overstays(held);
+    return lifecycle_lease_overstays(held);
 }
 
 /* Whether a lease is taken to be there once those that give way are gone. */
-static bool is_not_going(const struct held *held, int64_t time)
+static bool is_not_leaving(const struct lease *held, int64_t time)
 {
     (void)time;
-    return !lease_is_going(held);
+    return !preempt_is_leaving(held);
 }
 
 /* Puts into the engine's `future` what those of the scope's leases take that are there. */
-static void imagine(const struct scope *scope, bool (*there)(const struct held *, int64_t),
-                    int64_t time)
+static void predict_usage(const struct scope *scope, bool (*there)(const struct lease *, int64_t),
+                          int64_t time)
 {
     struct engine *engine = scope->engine;
 
     memset(engine->future, 0, engine->size * sizeof(*engine->future));
     memset(engine->future_hosts, 0, engine->host_count * sizeof(*engine->future_hosts));
     list_for_each (link, &engine->leases) {
-        const struct held *held = container_of(link, struct held, in_engine);
+        const struct lease *held = container_of(link, struct lease, in_engine);
 
         if (held->request->scope != scope || !there(held, time))
             continue;
         for (uint32_t i = 0; i < held->slot_count; i++)
-            usage_add(&engine->future[held->slots[i]], held->request);
-        hosts_add(engine->future_hosts, held->request, held->slots, held->slot_count);
+            ledger_add_usage(&engine->future[held->slots[i]], held->request);
+        ledger_add_hosts(engine->future_hosts, held->request, held->slots, held->slot_count);
     }
 }
 
-void imagine_time(const struct scope *scope, int64_t time)
+void reservation_predict_usage(const struct scope *scope, int64_t time)
 {
-    imagine(scope, is_there, time);
+    predict_usage(scope, is_present_at, time);
 }
 
-static int place_at(const struct engine_request *request, int64_t time)
+static int place_at_time(const struct engine_request *request, int64_t time)
 {
     struct engine *engine = request->scope->engine;
 
-    imagine_time(request->scope, time);
+    reservation_predict_usage(request->scope, time);
     return place_request(request, NULL, engine->future, engine->future_hosts, &engine->not_now);
 }
 
 /* Places the request where those that give way make room for it. Returns as place_request. */
-static int place_as_helpers_go(const struct engine_request *request)
+static int place_after_preemption(const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
     struct engine *engine = scope->engine;
 
-    imagine(scope, is_not_going, engine->now);
+    predict_usage(scope, is_not_leaving, engine->now);
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
 
@@ -72,13 +72,13 @@ static int place_reserved(const struct engine_request *request, int64_t start)
 {
     const struct scope *scope = request->scope;
 
-    if (start == scope->engine->now && scope->helpers_noticed > 0) {
-        int code = place_as_helpers_go(request);
+    if (start == scope->engine->now && scope->opportunistic_leaving > 0) {
+        int code = place_after_preemption(request);
 
         if (code != 0)
             return code;
     }
-    return place_at(request, start);
+    return place_at_time(request, start);
 }
 
 static int compare_endings(const void *one, const void *other)
@@ -92,15 +92,15 @@ static int compare_endings(const void *one, const void *other)
 }
 
 /* Whether the lease is still there and has this limit. Records of leases are never freed. */
-static bool is_to_come(const struct ending *ending)
+static bool is_current_ending(const struct ending *ending)
 {
-    const struct held *held = ending->held;
+    const struct lease *held = ending->held;
 
     return held->entry.link.id == ending->id && held->expires == ending->at;
 }
 
 /* Adds the limited leases that came since the last time, in any order. */
-static int gather_new(struct scope *scope, struct ending_list *list)
+static int gather_new_endings(struct scope *scope, struct ending_list *list)
 {
     struct engine *engine = scope->engine;
     const struct list_link *link = engine->leases.ends.previous;
@@ -108,7 +108,7 @@ static int gather_new(struct scope *scope, struct ending_list *list)
 
     scope->endings_last = engine->last_id;
     for (; link != &engine->leases.ends; link = link->previous) {
-        struct held *held = container_of(link, struct held, in_engine);
+        struct lease *held = container_of(link, struct lease, in_engine);
         struct ending *ending;
 
         if (held->entry.link.id <= last)
@@ -135,7 +135,7 @@ static int gather_endings(struct scope *scope)
     size_t place;
 
     added->count = 0;
-    if (gather_new(scope, added) < 0)
+    if (gather_new_endings(scope, added) < 0)
         return BERTH_ERROR_MEMORY;
     if (vector_reserve(list, list->count + added->count) < 0) {
         scope->endings_last = 0;
@@ -143,7 +143,7 @@ static int gather_endings(struct scope *scope)
         return BERTH_ERROR_MEMORY;
     }
     for (size_t i = 0; i < list->count; i++) {
-        if (is_to_come(&list->items[i]))
+        if (is_current_ending(&list->items[i]))
             list->items[kept++] = list->items[i];
     }
     if (added->count > 1)
@@ -159,13 +159,13 @@ static int gather_endings(struct scope *scope)
     return 0;
 }
 
-void endings_forget(struct scope *scope)
+void reservation_forget_endings(struct scope *scope)
 {
     scope->endings.count = 0;
     scope->endings_last = 0;
 }
 
-static int64_t not_before(int64_t now, int64_t time)
+static int64_t later_of(int64_t now, int64_t time)
 {
     return time > now ? time : now;
 }
@@ -192,7 +192,8 @@ static bool count_slot(struct counting *counting, size_t slot)
 {
     const struct engine_request *request = counting->request;
     struct engine *engine = request->engine;
-    struct group_count *count = &engine->group_counts[search_group(&engine->search, slot)];
+    struct group_count *count =
+        &engine->group_counts[placement_search_group(&engine->search, slot)];
 
     if (count->counting != engine->counting)
         *count = (struct group_count){.counting = engine->counting};
@@ -219,14 +220,14 @@ static bool count_empty(struct counting *counting, const struct bitset *set)
         for (; word != 0; word &= word - 1) {
             size_t slot = i * 64 + (size_t)__builtin_ctzll(word);
 
-            if (request_finds_free(request, slot) && count_slot(counting, slot))
+            if (engine_has_free_memory(request, slot) && count_slot(counting, slot))
                 return true;
         }
     }
     return false;
 }
 
-bool counted_fits(const struct engine_request *request, const struct bitset *set)
+bool reservation_counted_fits(const struct engine_request *request, const struct bitset *set)
 {
     struct counting counting = start_counting(request);
 
@@ -239,7 +240,7 @@ static bool is_last_tenant(const struct engine_request *request, uint32_t slot, 
     const struct ledger_slot *ledger = &request->scope->ledger[slot];
 
     return ++gone[slot] == ledger->usage.brief.tenants && ledger->usable &&
-           bitset_has(&request->accepts, slot) && request_finds_free(request, slot);
+           bitset_has(&request->accepts, slot) && engine_has_free_memory(request, slot);
 }
 
 /* When there are enough, if leases end one after the other. Returns 1, or 0 when that never is. */
@@ -255,15 +256,15 @@ static int count_endings(const struct engine_request *request, int64_t *ret_star
         return 1;
     memset(gone, 0, scope->engine->machine.devices.count * sizeof(*gone));
     vector_for_each (ending, &scope->endings) {
-        const struct held *held = ending->held;
+        const struct lease *held = ending->held;
 
-        if (is_there(held, not_before(scope->engine->now, ending->at)))
+        if (is_present_at(held, later_of(scope->engine->now, ending->at)))
             continue;
         for (uint32_t i = 0; i < held->slot_count; i++) {
             if (!is_last_tenant(request, held->slots[i], gone) ||
                 !count_slot(&counting, held->slots[i]))
                 continue;
-            *ret_start = not_before(scope->engine->now, ending->at);
+            *ret_start = later_of(scope->engine->now, ending->at);
             return 1;
         }
     }
@@ -276,7 +277,7 @@ static int count_endings(const struct engine_request *request, int64_t *ret_star
 static int64_t time_at(const struct scope *scope, size_t place)
 {
     return place == 0 ? scope->engine->now
-                      : not_before(scope->engine->now, scope->endings.items[place - 1].at);
+                      : later_of(scope->engine->now, scope->endings.items[place - 1].at);
 }
 
 /* What is free now is better left to others. */
@@ -297,7 +298,7 @@ static int try_endings(const struct engine_request *request, int64_t *ret_start)
     const struct scope *scope = request->scope;
     size_t low = 0;
     size_t high = scope->endings.count;
-    int code = place_at(request, time_at(scope, high));
+    int code = place_at_time(request, time_at(scope, high));
 
     if (code != 1)
         return code < 0 ? code : 0;
@@ -305,7 +306,7 @@ static int try_endings(const struct engine_request *request, int64_t *ret_start)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        code = place_at(request, time_at(scope, middle));
+        code = place_at_time(request, time_at(scope, middle));
         if (code < 0)
             return code;
         if (code == 1)
@@ -326,7 +327,7 @@ int reservation_start(const struct engine_request *request, int64_t *ret_start)
 
     if (gather_endings(scope) < 0)
         return BERTH_ERROR_MEMORY;
-    if (request->counted && scope->helpers == 0) {
+    if (request->counted && scope->opportunistic_leases == 0) {
         code = ledger_is_limited(request, &max) ? 0 : count_endings(request, &start);
     } else {
         avoid_free(request);

@@ -17,48 +17,48 @@ static struct bitset *slots_with_room(struct scope *scope)
 }
 
 /* Whether all there is room on is the request's to take. */
-static bool is_all_legal(const struct engine_request *request, const struct walk *walk)
+static bool is_all_legal(const struct engine_request *request, const struct blocked_claims *walk)
 {
     return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
 }
 
 /* Whether the request does not fit, seen at a glance: without a search, and without the sets of
  * reservations where they do not matter. */
-static bool is_hopeless(const struct engine_request *request, const struct walk *walk)
+static bool is_hopeless(const struct engine_request *request, const struct blocked_claims *walk)
 {
     struct bitset *open;
 
     if (!request->counted)
         return false;
     open = slots_with_room(request->scope);
-    walk_bar_closed(walk, request, open);
-    return !counted_fits(request, open);
+    blocked_bar_closed_slots(walk, request, open);
+    return !reservation_counted_fits(request, open);
 }
 
 /* Finds slots for the request behind those that were walked through. Returns as place_request. */
-static int find_slots(const struct engine_request *request, struct walk *walk)
+static int find_slots(const struct engine_request *request, struct blocked_claims *walk)
 {
     struct scope *scope = request->scope;
     struct bitset *legal;
     size_t max;
 
     if (is_all_legal(request, walk))
-        return request->simple ? place_simple(request)
+        return request->simple ? place_request_simple(request)
                                : place_request(request, NULL, NULL, scope->host_usage, NULL);
     if (ledger_is_limited(request, &max))
         return PLACE_LIMITED;
     if (is_hopeless(request, walk))
         return 0;
     legal = slots_with_room(scope);
-    if (walk_bar(walk, request, legal) < 0)
+    if (blocked_bar_slots(walk, request, legal) < 0)
         return BERTH_ERROR_MEMORY;
-    if (request->counted && !counted_fits(request, legal))
+    if (request->counted && !reservation_counted_fits(request, legal))
         return 0;
     return place_request(request, legal, NULL, scope->host_usage, NULL);
 }
 
 /* Whether nothing is left for those behind: every slot with room is barred. */
-static bool is_all_barred(const struct scope *scope, const struct walk *walk)
+static bool is_all_barred(const struct scope *scope, const struct blocked_claims *walk)
 {
     size_t words = (scope->engine->size + 63) / 64;
 
@@ -69,9 +69,10 @@ static bool is_all_barred(const struct scope *scope, const struct walk *walk)
     return true;
 }
 
-bool grant_may_matter(const struct engine_request *request)
+bool schedule_grant_matters(const struct engine_request *request)
 {
-    return request->account_count > 0 || request->scope->limited > 0 || request->scope->helpers > 0;
+    return request->account_count > 0 || request->scope->limited > 0 ||
+           request->scope->opportunistic_leases > 0;
 }
 
 /* Turns the first claim of a lane into a lease on the chosen slots. Returns 1 or
@@ -80,50 +81,50 @@ static int grant_first(struct engine_request *request)
 {
     struct engine *engine = request->engine;
     struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
-    struct held *held = lease_grant(request, engine->last_id + 1, engine->chosen,
-                                    (uint32_t)engine->chosen_count, request->replicas, false);
+    struct lease *held = grant_lease(request, engine->last_id + 1, engine->chosen,
+                                     (uint32_t)engine->chosen_count, request->replicas, false);
 
     if (held == NULL)
         return BERTH_ERROR_MEMORY;
     engine->last_id++;
     held->claim = claim->entry.link.id;
-    lease_set_owner(held, &claim->owner);
-    claim_remove(claim);
+    engine_set_lease_owner(held, &claim->owner);
+    grant_remove_claim(claim);
     request->references--; /* the claim's; the lease has its own */
-    if (is_wanted(engine, EVENT_GRANTED))
-        tell_granted(held, true);
+    if (engine_wants_event(engine, EVENT_GRANTED))
+        engine_notify_granted(held, true);
     return 1;
 }
 
 /* Grants in order whatever may start. Returns 0 or BERTH_ERROR_MEMORY. */
 static int grant_due(struct scope *scope)
 {
-    struct walk *walk = &scope->engine->walk;
+    struct blocked_claims *walk = &scope->engine->walk;
     size_t place = 0;
 
-    walk_begin(walk);
-    while (place < scope->lanes.count && !scope_is_full(scope)) {
+    blocked_reset(walk);
+    while (place < scope->lanes.count && !engine_scope_is_full(scope)) {
         struct engine_request *request = scope->lanes.items[place];
         int code;
 
-        if (family_has_failed(request, walk)) {
+        if (engine_family_has_failed(request, walk)) {
             place++;
             continue;
         }
         code = find_slots(request, walk);
         if (code == 1) {
-            bool again = walk->barring && grant_may_matter(request);
+            bool again = walk->barring && schedule_grant_matters(request);
 
             code = grant_first(request);
             /* The lane may have moved back: look here again. Or one that was passed may start now:
              * who barred it is held by a limit, or has its reservation elsewhere. */
             if (code == 1 && again) {
-                walk_begin(walk);
+                blocked_reset(walk);
                 place = 0;
             }
         } else if (code == 0) {
-            family_fail(request, walk);
-            code = walk_block(walk, request) < 0 ? BERTH_ERROR_MEMORY : 0;
+            engine_family_fail(request, walk);
+            code = blocked_add(walk, request) < 0 ? BERTH_ERROR_MEMORY : 0;
         }
         if (code < 0)
             return code;
@@ -136,7 +137,7 @@ static int grant_due(struct scope *scope)
     return 0;
 }
 
-void settle(struct scope *scope)
+void schedule_scope(struct scope *scope)
 {
     bool again = !scope->engine->paused;
 
@@ -145,40 +146,41 @@ void settle(struct scope *scope)
             scope->engine->retry = true;
             return;
         }
-        again = scope->pending > 0 && scope->helpers > scope->helpers_noticed && give_way(scope);
+        again = scope->pending > 0 && scope->opportunistic_leases > scope->opportunistic_leaving &&
+                preempt_leases(scope);
     }
 }
 
-void settle_moved(struct scope *scope)
+void schedule_moved(struct scope *scope)
 {
-    if (scope->limited > 0 || scope->helpers > 0)
-        settle(scope);
+    if (scope->limited > 0 || scope->opportunistic_leases > 0)
+        schedule_scope(scope);
 }
 
-void settle_all(struct engine *engine)
+void schedule_all(struct engine *engine)
 {
     list_for_each (link, &engine->scopes)
-        settle(container_of(link, struct scope, in_engine));
+        schedule_scope(container_of(link, struct scope, in_engine));
 }
 
-int evaluate(struct engine_request *request)
+int schedule_evaluate(struct engine_request *request)
 {
     struct scope *scope = request->scope;
-    struct walk *walk = &scope->engine->walk;
+    struct blocked_claims *walk = &scope->engine->walk;
     size_t before;
     size_t max;
 
     /* Who wants the same and waits already comes first, and does not get it. */
-    if (request->waiting_count > 0 || scope_is_full(scope))
+    if (request->waiting_count > 0 || engine_scope_is_full(scope))
         return 0;
-    walk_begin(walk);
+    blocked_reset(walk);
     before = lanes_before(request);
     for (size_t place = 0; place < before; place++) {
         const struct engine_request *other = scope->lanes.items[place];
 
-        if (family_is_blocked(other, walk) || ledger_is_limited(other, &max))
+        if (engine_family_is_blocked(other, walk) || ledger_is_limited(other, &max))
             continue;
-        if (walk_block(walk, other) < 0)
+        if (blocked_add(walk, other) < 0)
             return BERTH_ERROR_MEMORY;
         if (is_all_barred(scope, walk))
             return 0;

@@ -79,7 +79,7 @@ int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_erro
 }
 
 /* A GPU of KFD's, or a part of one. */
-struct part {
+struct gpu_part {
     const struct kfd_node *node;
     struct pci_address pci;
     uint32_t partition;
@@ -91,12 +91,12 @@ struct numbers {
     VECTOR_OF(uint64_t);
 };
 
-struct listing {
-    const struct root *root;
-    struct sight *sight;
+struct amd_listing {
+    const struct sysroot *root;
+    struct findings *findings;
     struct kfd_node_list nodes;
     struct {
-        VECTOR_OF(struct part);
+        VECTOR_OF(struct gpu_part);
     } parts;
     struct numbers unique_ids;
     struct numbers partitioned; /* addresses of GPUs that say so */
@@ -105,7 +105,7 @@ struct listing {
     size_t unreachable_count;
 };
 
-static void listing_finish(struct listing *listing)
+static void listing_finish(struct amd_listing *listing)
 {
     vector_finish(&listing->nodes);
     vector_finish(&listing->parts);
@@ -158,13 +158,13 @@ static uint64_t address_number(struct pci_address pci)
 }
 
 /* Also for nodes that are not listed in the end: they share a GPU all the same. */
-static int collect_parts(struct listing *listing, struct berth_error *error)
+static int collect_parts(struct amd_listing *listing, struct berth_error *error)
 {
     const struct kfd_node *node;
     int code = 0;
 
     vector_for_each (node, &listing->nodes) {
-        struct part *part;
+        struct gpu_part *part;
 
         if (!kfd_is_gpu(node) && !node->is_hidden)
             continue;
@@ -187,7 +187,8 @@ static int collect_parts(struct listing *listing, struct berth_error *error)
 
 /* Partitions have their GPU's unique id. Newer kernels give each its own: then what they share is
  * the address. */
-static void name_parent(const struct listing *listing, const struct part *part, struct amd_key *key)
+static void name_parent(const struct amd_listing *listing, const struct gpu_part *part,
+                        struct amd_key *key)
 {
     struct optional_number unique_id = part->node->unique_id;
 
@@ -198,17 +199,17 @@ static void name_parent(const struct listing *listing, const struct part *part, 
 }
 
 /* AMD's runtime does not count nodes that it has no permission for or no render node here. */
-static bool is_reachable(const struct root *root, const struct kfd_node *node)
+static bool is_reachable(const struct sysroot *root, const struct kfd_node *node)
 {
     struct optional_number minor = node->drm_render_minor;
 
     if (node->is_hidden)
         return false;
     return root->recorded || !minor.known || minor.value == 0 ||
-           root_has(root, "/dev/dri/renderD%" PRIu64, minor.value);
+           sysroot_has(root, "/dev/dri/renderD%" PRIu64, minor.value);
 }
 
-static void note_unreachable(struct listing *listing, const char *name, const char *render)
+static void note_unreachable(struct amd_listing *listing, const char *name, const char *render)
 {
     if (listing->unreachable_count++ >= NAMED_MAX)
         return;
@@ -219,7 +220,7 @@ static void note_unreachable(struct listing *listing, const char *name, const ch
         text_append_format(&listing->unreachable, " (/dev/dri/%s)", render);
 }
 
-static void note_unreachable_part(struct listing *listing, const struct part *part)
+static void note_unreachable_part(struct amd_listing *listing, const struct gpu_part *part)
 {
     char render[40];
     char name[40];
@@ -231,12 +232,12 @@ static void note_unreachable_part(struct listing *listing, const struct part *pa
 }
 
 /* Takes over the path, also on failure. */
-static int add_found(struct listing *listing, const struct amd_key *key, char *path,
+static int add_found(struct amd_listing *listing, const struct amd_key *key, char *path,
                      struct berth_error *error)
 {
     struct device_id id = {
         .vendor = VENDOR_AMD, .index = listing->next_index, .mig = DEVICE_NO_MIG};
-    struct found *found = found_list_add(&listing->sight->found, id);
+    struct device_finding *found = finding_list_add(&listing->findings->found, id);
 
     if (found == NULL) {
         free(path);
@@ -253,9 +254,9 @@ static int add_found(struct listing *listing, const struct amd_key *key, char *p
     return 0;
 }
 
-static int add_parts(struct listing *listing, struct berth_error *error)
+static int add_parts(struct amd_listing *listing, struct berth_error *error)
 {
-    const struct part *part;
+    const struct gpu_part *part;
     int code = 0;
 
     vector_for_each (part, &listing->parts) {
@@ -277,9 +278,9 @@ static int add_parts(struct listing *listing, struct berth_error *error)
 }
 
 /* One whose node did not say which it is may be any: two ids for one GPU would be two leases. */
-static bool is_known_to_kfd(const struct listing *listing, const struct drm_device *drm)
+static bool is_known_to_kfd(const struct amd_listing *listing, const struct drm_device *drm)
 {
-    const struct part *part;
+    const struct gpu_part *part;
     char render[40];
 
     vector_for_each (part, &listing->parts) {
@@ -295,7 +296,7 @@ static bool is_known_to_kfd(const struct listing *listing, const struct drm_devi
 }
 
 /* Those that KFD does not know: old ones, or all where there is no KFD. */
-static int add_others(struct listing *listing, struct berth_error *error)
+static int add_others(struct amd_listing *listing, struct berth_error *error)
 {
     struct drm_list list = {0};
     int code = drm_list_claimed(listing->root, &amd_table, &list, error);
@@ -320,7 +321,7 @@ static int add_others(struct listing *listing, struct berth_error *error)
     return code;
 }
 
-static int tell_unreachable(struct listing *listing, struct berth_error *error)
+static int report_unreachable(struct amd_listing *listing, struct berth_error *error)
 {
     if (listing->unreachable_count == 0)
         return 0;
@@ -328,22 +329,23 @@ static int tell_unreachable(struct listing *listing, struct berth_error *error)
         text_append_format(&listing->unreachable, " and %zu more",
                            listing->unreachable_count - NAMED_MAX);
     if (text_failed(&listing->unreachable) ||
-        problem_list_add(&listing->sight->problems, vendor_name(VENDOR_AMD),
+        problem_list_add(&listing->findings->problems, vendor_name(VENDOR_AMD),
                          "left out, their device files are not here: %s",
                          text_string(&listing->unreachable)) < 0)
         return error_set_memory(error);
     return 0;
 }
 
-static int amd_list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+static int amd_list(struct vendor_context *context, struct findings *findings,
+                    struct berth_error *error)
 {
-    struct listing listing = {.root = context->root, .sight = sight};
-    struct patient *patient = context->own;
-    int code = patient != NULL ? 0 : patient_create(&patient, error);
+    struct amd_listing listing = {.root = context->root, .findings = findings};
+    struct abandonable_reads *reads = context->own;
+    int code = reads != NULL ? 0 : abandonable_reads_create(&reads, error);
 
-    context->own = patient; /* remembers what hangs */
+    context->own = reads; /* remembers what hangs */
     if (code == 0)
-        code = kfd_list(context->root, patient, &listing.nodes, error);
+        code = kfd_list(context->root, reads, &listing.nodes, error);
     if (code == 0)
         code = collect_parts(&listing, error);
     if (code == 0)
@@ -351,14 +353,14 @@ static int amd_list(struct vendor_context *context, struct sight *sight, struct 
     if (code == 0)
         code = add_others(&listing, error);
     if (code == 0)
-        code = tell_unreachable(&listing, error);
+        code = report_unreachable(&listing, error);
     listing_finish(&listing);
     return code;
 }
 
 static void amd_close(struct vendor_context *context)
 {
-    patient_destroy(context->own);
+    abandonable_reads_destroy(context->own);
     context->own = NULL;
 }
 

@@ -34,14 +34,14 @@ struct amd_key_text amd_key_format(const struct amd_key *key);
 /* Fails with BERTH_ERROR_INVALID; *ret_key is untouched then. */
 int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_error *error);
 
-int amd_read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
-             struct berth_error *error);
-int amd_links(struct vendor_context *context, const struct found_list *devices, struct sight *sight,
-              struct berth_error *error);
+int amd_read(struct vendor_context *context, const struct device_finding *wanted,
+             struct findings *findings, struct berth_error *error);
+int amd_links(struct vendor_context *context, const struct finding_list *devices,
+              struct findings *findings, struct berth_error *error);
 
 /* Adds load, health and processes of a device that is awake, and what else only its driver knows.
  */
-int amd_read_driver(const struct root *root, const char *path, const struct amd_key *key,
+int amd_read_driver(const struct sysroot *root, const char *path, const struct amd_key *key,
                     struct device *device, struct berth_error *error);
 
 #endif

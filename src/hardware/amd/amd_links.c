@@ -21,7 +21,7 @@
 /* More links between two GPUs are a lie. */
 #define LANES_MAX 64
 
-struct end {
+struct amd_link_end {
     struct amd_key key;
     bool has_path;
     struct optional_number cpu_node;
@@ -34,28 +34,28 @@ struct fabric {
 };
 
 /* A node of KFD's and the device that it is. */
-struct place {
+struct node_mapping {
     uint32_t node;
     size_t end;
 };
 
 /* A node that is none of the devices. */
-struct other {
+struct other_node {
     uint64_t node;
     bool has_cpus;
 };
 
 struct linking {
-    const struct root *root;
-    struct sight *sight;
-    struct end *ends;
+    const struct sysroot *root;
+    struct findings *findings;
+    struct amd_link_end *ends;
     struct fabric *fabrics; /* count times count */
     size_t count;
     struct {
-        VECTOR_OF(struct place); /* by node */
-    } places;
+        VECTOR_OF(struct node_mapping); /* by node */
+    } mappings;
     struct {
-        VECTOR_OF(struct other);
+        VECTOR_OF(struct other_node);
     } others;
 };
 
@@ -63,19 +63,19 @@ static void linking_finish(struct linking *linking)
 {
     free(linking->ends);
     free(linking->fabrics);
-    vector_finish(&linking->places);
+    vector_finish(&linking->mappings);
     vector_finish(&linking->others);
 }
 
-static int compare_places(const void *one, const void *other)
+static int compare_mappings(const void *one, const void *other)
 {
-    const struct place *mine = one;
-    const struct place *theirs = other;
+    const struct node_mapping *mine = one;
+    const struct node_mapping *theirs = other;
 
     return (mine->node > theirs->node) - (mine->node < theirs->node);
 }
 
-static int linking_init(struct linking *linking, const struct found_list *devices,
+static int linking_init(struct linking *linking, const struct finding_list *devices,
                         struct berth_error *error)
 {
     linking->count = devices->count;
@@ -84,8 +84,8 @@ static int linking_init(struct linking *linking, const struct found_list *device
     if (linking->ends == NULL || linking->fabrics == NULL)
         return error_set_memory(error);
     for (size_t i = 0; i < devices->count; i++) {
-        struct end *end = &linking->ends[i];
-        struct place *place;
+        struct amd_link_end *end = &linking->ends[i];
+        struct node_mapping *mapping;
         int code = amd_key_parse(devices->items[i].key, &end->key, error);
 
         if (code < 0)
@@ -93,26 +93,26 @@ static int linking_init(struct linking *linking, const struct found_list *device
         end->has_path = devices->items[i].path != NULL;
         if (!end->key.has_node)
             continue;
-        place = vector_append(&linking->places);
-        if (place == NULL)
+        mapping = vector_append(&linking->mappings);
+        if (mapping == NULL)
             return error_set_memory(error);
-        *place = (struct place){.node = end->key.node, .end = i};
+        *mapping = (struct node_mapping){.node = end->key.node, .end = i};
     }
-    if (linking->places.count > 1)
-        qsort(linking->places.items, linking->places.count, sizeof(*linking->places.items),
-              compare_places);
+    if (linking->mappings.count > 1)
+        qsort(linking->mappings.items, linking->mappings.count, sizeof(*linking->mappings.items),
+              compare_mappings);
     return 0;
 }
 
 /* The device that the node is; the count when it is none. */
 static size_t find_end(const struct linking *linking, uint64_t node)
 {
-    struct place wanted = {.node = (uint32_t)node};
-    const struct place *found = NULL;
+    struct node_mapping wanted = {.node = (uint32_t)node};
+    const struct node_mapping *found = NULL;
 
-    if (node <= UINT32_MAX && linking->places.count > 0)
-        found = bsearch(&wanted, linking->places.items, linking->places.count,
-                        sizeof(*linking->places.items), compare_places);
+    if (node <= UINT32_MAX && linking->mappings.count > 0)
+        found = bsearch(&wanted, linking->mappings.items, linking->mappings.count,
+                        sizeof(*linking->mappings.items), compare_mappings);
     return found == NULL ? linking->count : found->end;
 }
 
@@ -120,7 +120,7 @@ static size_t find_end(const struct linking *linking, uint64_t node)
 static bool has_cpus(struct linking *linking, uint64_t number)
 {
     struct kfd_node node = {0};
-    struct other *other;
+    struct other_node *other;
 
     vector_for_each (other, &linking->others)
         if (other->node == number)
@@ -136,7 +136,7 @@ static bool has_cpus(struct linking *linking, uint64_t number)
     return other->has_cpus;
 }
 
-static bool is_one_gpu(const struct end *one, const struct end *other)
+static bool is_one_gpu(const struct amd_link_end *one, const struct amd_link_end *other)
 {
     return one->key.parent[0] != '\0' && strcmp(one->key.parent, other->key.parent) == 0;
 }
@@ -188,7 +188,8 @@ static int read_links(struct linking *linking, struct berth_error *error)
         if (!linking->ends[i].key.has_node)
             continue;
         links.count = 0;
-        result = kfd_read_links(linking->root, linking->ends[i].key.node, ROOT_NAMES_MAX, &links);
+        result =
+            kfd_read_links(linking->root, linking->ends[i].key.node, SYSROOT_NAMES_MAX, &links);
         vector_for_each (link, &links)
             note_link(linking, i, link);
     }
@@ -197,7 +198,8 @@ static int read_links(struct linking *linking, struct berth_error *error)
 }
 
 /* Returns whether KFD can tell, and has to. */
-static bool find_path(const struct end *one, const struct end *other, enum link_kind *ret_kind)
+static bool find_path(const struct amd_link_end *one, const struct amd_link_end *other,
+                      enum link_kind *ret_kind)
 {
     if (one->has_path && other->has_path)
         return false;
@@ -214,7 +216,7 @@ static bool find_path(const struct end *one, const struct end *other, enum link_
 static int add_link(struct linking *linking, size_t one, size_t other, enum link_kind kind,
                     uint32_t lanes, struct berth_error *error)
 {
-    struct link *link = vector_append(&linking->sight->links);
+    struct link *link = vector_append(&linking->findings->links);
 
     if (link == NULL)
         return error_set_memory(error);
@@ -239,10 +241,10 @@ static int add_links(struct linking *linking, struct berth_error *error)
     return code;
 }
 
-int amd_links(struct vendor_context *context, const struct found_list *devices, struct sight *sight,
-              struct berth_error *error)
+int amd_links(struct vendor_context *context, const struct finding_list *devices,
+              struct findings *findings, struct berth_error *error)
 {
-    struct linking linking = {.root = context->root, .sight = sight};
+    struct linking linking = {.root = context->root, .findings = findings};
     int code;
 
     if (devices->count > LINKED_MAX)

@@ -19,8 +19,8 @@
 #include "hardware/sysfs/pci_names.h"
 
 /* What is looked at, and what of it was found. */
-struct reading {
-    const struct root *root;
+struct amd_reading {
+    const struct sysroot *root;
     const char *path; /* NULL: unknown */
     struct amd_key key;
     struct kfd_node node; /* all unknown for one that KFD does not list */
@@ -28,7 +28,7 @@ struct reading {
 };
 
 /* Node numbers are given anew when GPUs come and go, or are partitioned. */
-static int read_node(struct reading *reading, struct berth_error *error)
+static int read_node(struct amd_reading *reading, struct berth_error *error)
 {
     struct amd_key *key = &reading->key;
     int result = kfd_read_node(reading->root, key->node, &reading->node);
@@ -61,7 +61,7 @@ static struct capability capability_of(struct optional_number version)
 }
 
 /* A name by the numbers of the chip, for one that has no other. */
-static int read_chip_name(struct reading *reading, struct berth_error *error)
+static int read_chip_name(struct amd_reading *reading, struct berth_error *error)
 {
     uint64_t version = reading->node.gfx_target_version.value;
     char *name;
@@ -77,7 +77,7 @@ static int read_chip_name(struct reading *reading, struct berth_error *error)
 }
 
 /* Unless its driver tells a better one later. */
-static int read_name(struct reading *reading, struct berth_error *error)
+static int read_name(struct amd_reading *reading, struct berth_error *error)
 {
     static const char nameless[] = "AMD Device ";
     struct optional_number id = reading->node.device_id;
@@ -94,7 +94,7 @@ static int read_name(struct reading *reading, struct berth_error *error)
 }
 
 /* As AMD's runtime writes it. One that several partitions have names none of them. */
-static int read_unique_id(struct reading *reading, struct berth_error *error)
+static int read_unique_id(struct amd_reading *reading, struct berth_error *error)
 {
     struct optional_number unique_id = reading->node.unique_id;
     char text[24];
@@ -113,7 +113,7 @@ static int read_unique_id(struct reading *reading, struct berth_error *error)
 
 /* An APU has no memory of its own, or part of the machine's is set apart for it. The voltage of its
  * north bridge is a sensor that only an APU has. */
-static enum device_kind kind_of(const struct reading *reading, const struct kfd_memory *memory)
+static enum device_kind kind_of(const struct amd_reading *reading, const struct kfd_memory *memory)
 {
     static const char *const sensors[] = {"amdgpu", NULL};
 
@@ -125,7 +125,7 @@ static enum device_kind kind_of(const struct reading *reading, const struct kfd_
     return memory->total.known ? DEVICE_KIND_DISCRETE : DEVICE_KIND_INTEGRATED;
 }
 
-static void read_memory(struct reading *reading)
+static void read_memory(struct amd_reading *reading)
 {
     struct device *device = reading->device;
     struct kfd_memory memory = {0};
@@ -140,37 +140,38 @@ static void read_memory(struct reading *reading)
     device->kind = kind_of(reading, &memory);
 }
 
-static int read_place(struct reading *reading, struct berth_error *error)
+static int read_locality(struct amd_reading *reading, struct berth_error *error)
 {
     struct device *device = reading->device;
-    struct root_value cpus;
+    struct sysroot_value cpus;
 
     if (reading->path != NULL && locality_read(reading->root, reading->path, device, error) < 0)
         return BERTH_ERROR_MEMORY;
     if (!device->numa.known && reading->key.has_node)
         device->numa = kfd_numa(reading->root, &reading->node);
     if (device->cpus != NULL || !device->numa.known ||
-        root_read(reading->root, &cpus, "/sys/devices/system/node/node%" PRIu64 "/cpulist",
-                  device->numa.value) < 0)
+        sysroot_read(reading->root, &cpus, "/sys/devices/system/node/node%" PRIu64 "/cpulist",
+                     device->numa.value) < 0)
         return 0;
     return locality_parse_cpus(cpus.text, &device->cpus, error);
 }
 
 /* The directory of the device that has the node's render node, which for a partition is not its
  * GPU's; NULL: unknown or no memory. The caller frees it. */
-static char *render_path(const struct reading *reading)
+static char *render_path(const struct amd_reading *reading)
 {
     struct optional_number minor = reading->node.drm_render_minor;
     char *path = NULL;
 
     if (minor.known && minor.value != 0)
-        path = root_resolve(reading->root, "/sys/class/drm/renderD%" PRIu64 "/device", minor.value);
+        path =
+            sysroot_resolve(reading->root, "/sys/class/drm/renderD%" PRIu64 "/device", minor.value);
     if (path == NULL && reading->path != NULL && reading->key.parent[0] == '\0')
         path = strdup(reading->path);
     return path;
 }
 
-static int add_device_file(const struct reading *reading, const char *file,
+static int add_device_file(const struct amd_reading *reading, const char *file,
                            struct berth_error *error)
 {
     struct string_list *nodes = &reading->device->nodes;
@@ -178,12 +179,12 @@ static int add_device_file(const struct reading *reading, const char *file,
     for (size_t i = 0; i < nodes->count; i++)
         if (strcmp(nodes->items[i], file) == 0)
             return 0;
-    if (root_has(reading->root, "%s", file) && string_list_append(nodes, file) < 0)
+    if (sysroot_has(reading->root, "%s", file) && string_list_append(nodes, file) < 0)
         return error_set_memory(error);
     return 0;
 }
 
-static int read_device_files(struct reading *reading, struct berth_error *error)
+static int read_device_files(struct amd_reading *reading, struct berth_error *error)
 {
     struct optional_number minor = reading->node.drm_render_minor;
     char *path = render_path(reading);
@@ -206,7 +207,7 @@ static int read_device_files(struct reading *reading, struct berth_error *error)
     return code;
 }
 
-static int read_all(struct reading *reading, struct berth_error *error)
+static int read_all(struct amd_reading *reading, struct berth_error *error)
 {
     struct device *device = reading->device;
     int code;
@@ -221,7 +222,7 @@ static int read_all(struct reading *reading, struct berth_error *error)
     if (code == 0)
         code = read_name(reading, error);
     if (code == 0)
-        code = read_place(reading, error);
+        code = read_locality(reading, error);
     if (code == 0)
         code = read_device_files(reading, error);
     if (code == 0 && !device->asleep)
@@ -229,18 +230,18 @@ static int read_all(struct reading *reading, struct berth_error *error)
     return code;
 }
 
-int amd_read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
-             struct berth_error *error)
+int amd_read(struct vendor_context *context, const struct device_finding *wanted,
+             struct findings *findings, struct berth_error *error)
 {
-    struct reading reading = {.root = context->root, .path = wanted->path};
-    struct found *found;
+    struct amd_reading reading = {.root = context->root, .path = wanted->path};
+    struct device_finding *found;
     int code = amd_key_parse(wanted->key, &reading.key, error);
 
     if (code == 0 && reading.key.has_node)
         code = read_node(&reading, error);
     if (code < 0)
         return code;
-    found = found_list_add(&sight->found, wanted->device->id);
+    found = finding_list_add(&findings->found, wanted->device->id);
     if (found == NULL)
         return error_set_memory(error);
     found->key = strdup(wanted->key);

@@ -18,13 +18,13 @@
 /* Longer names are cut. */
 #define NAME_LENGTH_MAX 128
 
-static int read_product_name(const struct root *root, const char *path, struct device *device,
+static int read_product_name(const struct sysroot *root, const char *path, struct device *device,
                              struct berth_error *error)
 {
-    struct root_value value;
+    struct sysroot_value value;
     struct text name = {0};
 
-    if (root_read(root, &value, "%s/product_name", path) < 0 || value.text[0] == '\0')
+    if (sysroot_read(root, &value, "%s/product_name", path) < 0 || value.text[0] == '\0')
         return 0;
     if (strlen(value.text) > NAME_LENGTH_MAX)
         value.text[utf8_boundary(value.text, NAME_LENGTH_MAX)] = '\0';
@@ -37,14 +37,14 @@ static int read_product_name(const struct root *root, const char *path, struct d
 }
 
 /* Where KFD did not tell. */
-static int read_unique_id(const struct root *root, const char *path, struct device *device,
+static int read_unique_id(const struct sysroot *root, const char *path, struct device *device,
                           struct berth_error *error)
 {
     struct optional_number unique_id;
 
     if (device->uuid != NULL)
         return 0;
-    unique_id = root_hexadecimal(root, "%s/unique_id", path);
+    unique_id = sysroot_hexadecimal(root, "%s/unique_id", path);
     if (unique_id.known && unique_id.value != 0 &&
         asprintf(&device->uuid, "GPU-%016" PRIx64, unique_id.value) < 0) {
         device->uuid = NULL;
@@ -54,10 +54,10 @@ static int read_unique_id(const struct root *root, const char *path, struct devi
 }
 
 /* Returns whether the driver answers. */
-static bool read_memory(const struct root *root, const char *path, struct device *device)
+static bool read_memory(const struct sysroot *root, const char *path, struct device *device)
 {
-    struct optional_number total = root_number(root, "%s/mem_info_vram_total", path);
-    struct optional_number used = root_number(root, "%s/mem_info_vram_used", path);
+    struct optional_number total = sysroot_number(root, "%s/mem_info_vram_total", path);
+    struct optional_number used = sysroot_number(root, "%s/mem_info_vram_used", path);
 
     if (!total.known || total.value == 0 || total.value > INT64_MAX)
         return false;
@@ -68,9 +68,9 @@ static bool read_memory(const struct root *root, const char *path, struct device
     return true;
 }
 
-static bool read_utilization(const struct root *root, const char *path, struct device *device)
+static bool read_utilization(const struct sysroot *root, const char *path, struct device *device)
 {
-    struct optional_number percent = root_number(root, "%s/gpu_busy_percent", path);
+    struct optional_number percent = sysroot_number(root, "%s/gpu_busy_percent", path);
 
     if (!percent.known || percent.value > 100)
         return false;
@@ -79,7 +79,7 @@ static bool read_utilization(const struct root *root, const char *path, struct d
     return true;
 }
 
-static void read_sensors(const struct root *root, const char *path, bool is_partition,
+static void read_sensors(const struct sysroot *root, const char *path, bool is_partition,
                          struct load *load)
 {
     static const char *const names[] = {"amdgpu", NULL};
@@ -95,18 +95,18 @@ static void read_sensors(const struct root *root, const char *path, bool is_part
 }
 
 /* Who makes the memory is known where it is on the board. */
-static void read_kind(const struct root *root, const char *path, struct device *device)
+static void read_kind(const struct sysroot *root, const char *path, struct device *device)
 {
-    struct root_value maker;
+    struct sysroot_value maker;
 
     if (device->kind == DEVICE_KIND_UNKNOWN &&
-        root_read(root, &maker, "%s/mem_info_vram_vendor", path) == 0 && maker.text[0] != '\0' &&
+        sysroot_read(root, &maker, "%s/mem_info_vram_vendor", path) == 0 && maker.text[0] != '\0' &&
         strcmp(maker.text, "unknown") != 0)
         device->kind = DEVICE_KIND_DISCRETE;
 }
 
 /* How many errors one block of the GPU could not correct, by a line "ue: 3". */
-static uint64_t uncorrected_in(struct root_value *value)
+static uint64_t count_uncorrected(struct sysroot_value *value)
 {
     char *rest = value->text;
     uint64_t number = 0;
@@ -118,24 +118,24 @@ static uint64_t uncorrected_in(struct root_value *value)
     return number;
 }
 
-static int read_health(const struct root *root, const char *path, bool answers,
+static int read_health(const struct sysroot *root, const char *path, bool answers,
                        struct device *device, struct berth_error *error)
 {
     static const char ending[] = "_err_count";
     struct string_list names = {0};
     struct text reason = {0};
-    struct root_value value;
+    struct sysroot_value value;
     char **name;
 
-    root_list(root, &names, "%s/ras", path);
+    sysroot_list(root, &names, "%s/ras", path);
     vector_for_each (name, &names) {
         size_t length = strlen(*name);
         uint64_t count;
 
         if (length <= strlen(ending) || strcmp(*name + length - strlen(ending), ending) != 0 ||
-            root_read(root, &value, "%s/ras/%s", path, *name) < 0)
+            sysroot_read(root, &value, "%s/ras/%s", path, *name) < 0)
             continue;
-        count = uncorrected_in(&value);
+        count = count_uncorrected(&value);
         (*name)[length - strlen(ending)] = '\0';
         utf8_make_plain(*name);
         if (count > 0 && reason.length < NAME_LENGTH_MAX)
@@ -155,14 +155,14 @@ static int read_health(const struct root *root, const char *path, bool answers,
 }
 
 /* KFD has a file for each process and GPU, also for those that a process does not use. */
-static int read_processes(const struct root *root, uint64_t gpu_id, struct device *device,
+static int read_processes(const struct sysroot *root, uint64_t gpu_id, struct device *device,
                           struct berth_error *error)
 {
     struct string_list names = {0};
     int code = 0;
     char **name;
 
-    root_list(root, &names, "/sys/class/kfd/kfd/proc");
+    sysroot_list(root, &names, "/sys/class/kfd/kfd/proc");
     vector_for_each (name, &names) {
         struct device_process *process;
         struct optional_number memory;
@@ -170,7 +170,7 @@ static int read_processes(const struct root *root, uint64_t gpu_id, struct devic
 
         if (quantity_parse_number(*name, 1, INT32_MAX, &pid, NULL) < 0)
             continue;
-        memory = root_number(root, "/sys/class/kfd/kfd/proc/%s/vram_%" PRIu64, *name, gpu_id);
+        memory = sysroot_number(root, "/sys/class/kfd/kfd/proc/%s/vram_%" PRIu64, *name, gpu_id);
         if (!memory.known || memory.value == 0 || device->processes.count == DEVICE_PROCESSES_MAX)
             continue;
         process = device_process_need(&device->processes, pid);
@@ -184,7 +184,7 @@ static int read_processes(const struct root *root, uint64_t gpu_id, struct devic
     return code;
 }
 
-int amd_read_driver(const struct root *root, const char *path, const struct amd_key *key,
+int amd_read_driver(const struct sysroot *root, const char *path, const struct amd_key *key,
                     struct device *device, struct berth_error *error)
 {
     bool is_partition = key->parent[0] != '\0';
@@ -200,7 +200,7 @@ int amd_read_driver(const struct root *root, const char *path, const struct amd_
         answers = read_memory(root, path, device);
         answers = read_utilization(root, path, device) || answers;
     } else {
-        answers = root_number(root, "%s/mem_info_vram_total", path).known;
+        answers = sysroot_number(root, "%s/mem_info_vram_total", path).known;
     }
     read_sensors(root, path, is_partition, &device->load);
     read_kind(root, path, device);

@@ -83,20 +83,20 @@ struct outcome {
     struct kfd_node node;
 };
 
-static void read_id(const struct root *root, uint32_t number, struct outcome *outcome)
+static void read_id(const struct sysroot *root, uint32_t number, struct outcome *outcome)
 {
-    struct root_value value;
+    struct sysroot_value value;
 
-    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
+    outcome->number = sysroot_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
     if (outcome->number == 0)
         outcome->node.gpu_id = kfd_text_number(value.text, value.length);
 }
 
-static void read_properties(const struct root *root, uint32_t number, struct outcome *outcome)
+static void read_properties(const struct sysroot *root, uint32_t number, struct outcome *outcome)
 {
-    struct root_value value;
+    struct sysroot_value value;
 
-    outcome->number = root_read(root, &value, NODES "/%" PRIu32 "/properties", number);
+    outcome->number = sysroot_read(root, &value, NODES "/%" PRIu32 "/properties", number);
     if (outcome->number == 0)
         kfd_parse_node(value.text, kfd_text_length(&value), &outcome->node);
 }
@@ -116,7 +116,7 @@ static int join_parts(uint32_t number, const struct outcome *id, const struct ou
     return 0;
 }
 
-int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node)
+int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node)
 {
     struct outcome id = {0};
     struct outcome properties = {0};
@@ -127,7 +127,7 @@ int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret
 }
 
 /* Two for each node, the id and the properties. */
-static uint64_t piece_of(uint32_t number, bool is_properties)
+static uint64_t piece_number(uint32_t number, bool is_properties)
 {
     return (uint64_t)number << 1 | is_properties;
 }
@@ -144,20 +144,20 @@ static void read_piece(const void *shared, uint64_t piece, void *result)
 
 static void finish_root(void *shared)
 {
-    root_finish(shared);
+    sysroot_finish(shared);
     free(shared);
 }
 
-static const struct patient_work reading = {
+static const struct abandonable_reads_work node_reads = {
     .run = read_piece,
     .finish = finish_root,
     .result_size = sizeof(struct outcome),
 };
 
 /* A root of its own, for who may use it longer than we do. */
-static struct root *copy_root(const struct root *root)
+static struct sysroot *copy_root(const struct sysroot *root)
 {
-    struct root *copy = calloc(1, sizeof(*copy));
+    struct sysroot *copy = calloc(1, sizeof(*copy));
 
     if (copy == NULL)
         return NULL;
@@ -193,17 +193,18 @@ static int add_nodes(const struct pieces *pieces, const struct outcome *outcomes
     return 0;
 }
 
-static int read_nodes(const struct root *root, struct patient *patient, const struct pieces *pieces,
-                      struct kfd_node_list *nodes, struct berth_error *error)
+static int read_nodes(const struct sysroot *root, struct abandonable_reads *reads,
+                      const struct pieces *pieces, struct kfd_node_list *nodes,
+                      struct berth_error *error)
 {
     struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
     bool *done = calloc(pieces->count + 1, sizeof(*done));
-    struct root *shared = copy_root(root);
+    struct sysroot *shared = copy_root(root);
     int code = BERTH_ERROR_MEMORY;
 
     if (outcomes != NULL && done != NULL && shared != NULL) {
-        code = patient_run(patient, &reading, shared, pieces->items, pieces->count, TIMEOUT,
-                           outcomes, done, error);
+        code = abandonable_reads_run(reads, &node_reads, shared, pieces->items, pieces->count,
+                                     TIMEOUT, outcomes, done, error);
         shared = NULL;
         if (code == 0)
             code = add_nodes(pieces, outcomes, done, nodes, error);
@@ -218,12 +219,12 @@ static int read_nodes(const struct root *root, struct patient *patient, const st
 }
 
 /* The names are in order: what is no number is in between. */
-int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_list *ret_nodes,
-             struct berth_error *error)
+int kfd_list(const struct sysroot *root, struct abandonable_reads *reads,
+             struct kfd_node_list *ret_nodes, struct berth_error *error)
 {
     struct string_list names = {0};
     struct pieces pieces = {0};
-    int result = root_list(root, &names, NODES);
+    int result = sysroot_list(root, &names, NODES);
     int code = 0;
     char **name;
 
@@ -238,11 +239,11 @@ int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_l
             code = error_set_memory(error);
             continue;
         }
-        *vector_append(&pieces) = piece_of(number, false);
-        *vector_append(&pieces) = piece_of(number, true);
+        *vector_append(&pieces) = piece_number(number, false);
+        *vector_append(&pieces) = piece_number(number, true);
     }
     if (code == 0 && pieces.count > 0)
-        code = read_nodes(root, patient, &pieces, ret_nodes, error);
+        code = read_nodes(root, reads, &pieces, ret_nodes, error);
     vector_finish(&pieces);
     string_list_finish(&names);
     return code;
@@ -264,7 +265,7 @@ bool kfd_has_cpus(const struct kfd_node *node)
 
 /* The number of a partition is in bits 28 to 31, where a GPU has several. For a while the kernel
  * put it in place of the function instead, for gfx94x only. */
-struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
+struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *node,
                            uint32_t *ret_partition)
 {
     uint64_t location = node->location_id.value;
@@ -285,7 +286,7 @@ struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
     if (*ret_partition == 0 && pci.function != 0 && node->gfx_target_version.known &&
         node->gfx_target_version.value / 100 == 904 &&
         /* A function that is there is meant, a virtual machine's for instance. */
-        !root_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
+        !sysroot_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
         *ret_partition = pci.function;
         pci.function = 0;
     }
@@ -293,15 +294,15 @@ struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
 }
 
 /* Adds one bank, if it is the GPU's own. */
-static void add_bank(const struct root *root, uint32_t number, const char *name, bool with_used,
+static void add_bank(const struct sysroot *root, uint32_t number, const char *name, bool with_used,
                      struct kfd_memory *memory)
 {
     struct optional_number used = {0};
     struct bank bank = {0};
-    struct root_value value;
+    struct sysroot_value value;
     uint64_t total;
 
-    if (root_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
+    if (sysroot_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
         return;
     memory->is_listed = true;
     kfd_text_read(value.text, kfd_text_length(&value), bank_properties, COUNT(bank_properties),
@@ -312,13 +313,13 @@ static void add_bank(const struct root *root, uint32_t number, const char *name,
         return;
     memory->total = optional_number_of(total);
     if (with_used)
-        used = root_number(root, NODES "/%" PRIu32 "/mem_banks/%s/used_memory", number, name);
+        used = sysroot_number(root, NODES "/%" PRIu32 "/mem_banks/%s/used_memory", number, name);
     /* The driver says in each bank what is used of all. */
     if (used.known)
         memory->used = used;
 }
 
-void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
+void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used,
                      struct kfd_memory *ret_memory)
 {
     struct string_list names = {0};
@@ -326,17 +327,17 @@ void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
     char **name;
 
     *ret_memory = (struct kfd_memory){0};
-    if (root_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
+    if (sysroot_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
         vector_for_each (name, &names)
             if (kfd_text_name(*name, &bank))
                 add_bank(root, number, *name, with_used, ret_memory);
     string_list_finish(&names);
 }
 
-int kfd_read_links(const struct root *root, uint32_t number, size_t max,
+int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
                    struct kfd_link_list *ret_links)
 {
-    int directory = root_open(root, NODES "/%" PRIu32 "/io_links", number);
+    int directory = sysroot_open(root, NODES "/%" PRIu32 "/io_links", number);
     struct string_list names = {0};
     size_t taken = 0;
     int result = 0;
@@ -344,10 +345,10 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t max,
 
     if (directory < 0)
         return 0;
-    result = root_list(root, &names, NODES "/%" PRIu32 "/io_links", number);
+    result = sysroot_list(root, &names, NODES "/%" PRIu32 "/io_links", number);
     vector_for_each (name, &names) {
         char path[sizeof("4294967295/properties")];
-        struct root_value value;
+        struct sysroot_value value;
         struct kfd_link *link;
         uint32_t link_number;
 
@@ -356,7 +357,7 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t max,
         if (!kfd_text_name(*name, &link_number))
             continue;
         snprintf(path, sizeof(path), "%" PRIu32 "/properties", link_number);
-        if (root_read_at(directory, path, &value) < 0)
+        if (sysroot_read_at(directory, path, &value) < 0)
             continue;
         link = vector_append(ret_links);
         if (link == NULL)
@@ -371,7 +372,7 @@ int kfd_read_links(const struct root *root, uint32_t number, size_t max,
 }
 
 /* The number of the node with CPUs that one of these links leads to. */
-static bool find_cpus_among(const struct root *root, uint32_t number,
+static bool find_cpus_among(const struct sysroot *root, uint32_t number,
                             const struct kfd_link_list *links, uint32_t *ret_number)
 {
     const struct kfd_link *link;
@@ -388,7 +389,7 @@ static bool find_cpus_among(const struct root *root, uint32_t number,
     return false;
 }
 
-static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *ret_number)
+static bool find_cpu_node(const struct sysroot *root, uint32_t number, uint32_t *ret_number)
 {
     struct kfd_link_list links = {0};
     bool is_found = false;
@@ -403,14 +404,14 @@ static bool find_cpu_node(const struct root *root, uint32_t number, uint32_t *re
 }
 
 /* KFD makes a node of each NUMA node that has CPUs, in order, before it makes any of GPUs. */
-static struct optional_number numa_of_ordinal(const struct root *root, size_t ordinal)
+static struct optional_number numa_of_ordinal(const struct sysroot *root, size_t ordinal)
 {
     struct optional_number numa = optional_number_of(ordinal);
-    struct root_value value;
+    struct sysroot_value value;
     struct bitset with_cpus;
 
-    if (root_read(root, &value, "/sys/devices/system/node/has_cpu") < 0 ||
-        bitset_parse_ranges(value.text, ROOT_NAMES_MAX, &with_cpus, NULL) < 0)
+    if (sysroot_read(root, &value, "/sys/devices/system/node/has_cpu") < 0 ||
+        bitset_parse_ranges(value.text, SYSROOT_NAMES_MAX, &with_cpus, NULL) < 0)
         return numa;
     numa.known = false;
     bitset_for_each (node, &with_cpus)
@@ -420,7 +421,7 @@ static struct optional_number numa_of_ordinal(const struct root *root, size_t or
     return numa;
 }
 
-struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node)
+struct optional_number kfd_numa(const struct sysroot *root, const struct kfd_node *node)
 {
     uint32_t cpu_node = node->number;
     struct kfd_node other = {0};

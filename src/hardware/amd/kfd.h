@@ -41,11 +41,11 @@ struct kfd_node_list {
 
 /* Adds all nodes, by number. A machine without KFD has none. Fails with BERTH_ERROR_IO or _MEMORY.
  */
-int kfd_list(const struct root *root, struct patient *patient, struct kfd_node_list *ret_nodes,
-             struct berth_error *error);
+int kfd_list(const struct sysroot *root, struct abandonable_reads *reads,
+             struct kfd_node_list *ret_nodes, struct berth_error *error);
 
 /* Reads one node. Returns 0, or a negative errno when nothing can be known of it. */
-int kfd_read_node(const struct root *root, uint32_t number, struct kfd_node *ret_node);
+int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node);
 
 /* Fills in the properties out of the text of such a file. Pure. */
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node);
@@ -55,7 +55,7 @@ bool kfd_has_cpus(const struct kfd_node *node);
 
 /* The GPU's address, the same for all its partitions, and which of them the node is (0: the first,
  * or the only one); unknown and 0 without a location. */
-struct pci_address kfd_pci(const struct root *root, const struct kfd_node *node,
+struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *node,
                            uint32_t *ret_partition);
 
 /* Memory of a node's own. */
@@ -65,7 +65,7 @@ struct kfd_memory {
     struct optional_number used; /* asks the driver, and only some drivers answer */
 };
 
-void kfd_read_memory(const struct root *root, uint32_t number, bool with_used,
+void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used,
                      struct kfd_memory *ret_memory);
 
 #define KFD_LINK_PCIE 2
@@ -84,13 +84,13 @@ struct kfd_link_list {
 
 /* Adds what leads from the node straight to others, at most `most`. Returns 0 or -ENOMEM: links
  * that cannot be read are left out. */
-int kfd_read_links(const struct root *root, uint32_t number, size_t max,
+int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
                    struct kfd_link_list *ret_links);
 
 void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link);
 
 /* The NUMA node that the node belongs to: that of its own CPUs, else of those that it is linked
  * with. */
-struct optional_number kfd_numa(const struct root *root, const struct kfd_node *node);
+struct optional_number kfd_numa(const struct sysroot *root, const struct kfd_node *node);
 
 #endif

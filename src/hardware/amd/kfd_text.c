@@ -25,7 +25,7 @@ bool kfd_text_name(const char *name, uint32_t *ret_number)
     return true;
 }
 
-size_t kfd_text_length(const struct root_value *value)
+size_t kfd_text_length(const struct sysroot_value *value)
 {
     size_t length = value->length;
 

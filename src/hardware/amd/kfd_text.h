@@ -26,7 +26,7 @@ struct optional_number kfd_text_number(const char *digits, size_t length);
 bool kfd_text_name(const char *name, uint32_t *ret_number);
 
 /* The length without a last line that may have been cut in a number. */
-size_t kfd_text_length(const struct root_value *value);
+size_t kfd_text_length(const struct sysroot_value *value);
 
 /* Of the lines those that the table has, at most 64; the first of each counts. */
 void kfd_text_read(const char *text, size_t length, const struct kfd_property *table, size_t count,

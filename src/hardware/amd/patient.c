@@ -14,21 +14,21 @@
 #include "base/text/quantity.h"
 #include "base/vector.h"
 
-enum state {
-    TO_DO,
+enum piece_state {
+    PENDING,
     DONE,
-    GIVEN_UP,
+    ABANDONED,
 };
 
-/* One call of patient_run, for as long as a thread works on it or hangs in it. */
-struct group {
+/* One call of abandonable_reads_run, for as long as a thread works on it or hangs in it. */
+struct read_group {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     unsigned users;
-    const struct patient_work *work;
+    const struct abandonable_reads_work *work;
     void *shared;
     uint64_t *pieces;
-    enum state *states;
+    enum piece_state *states;
     unsigned char *results;
     size_t count;
     size_t at;              /* the piece that is being done */
@@ -37,7 +37,7 @@ struct group {
 
 /* A thread. It frees this when it ends, unless somebody waits to see that. */
 struct runner {
-    struct group *group;
+    struct read_group *group;
     pid_t thread;
     atomic_bool is_in_piece; /* set while the group is locked */
     bool is_watched;
@@ -50,22 +50,22 @@ struct hanging {
     struct runner *runner; /* whose group has us as a user */
 };
 
-struct patient {
+struct abandonable_reads {
     VECTOR_OF(struct hanging);
 };
 
-int patient_create(struct patient **ret_patient, struct berth_error *error)
+int abandonable_reads_create(struct abandonable_reads **ret_patient, struct berth_error *error)
 {
-    struct patient *patient = calloc(1, sizeof(*patient));
+    struct abandonable_reads *reads = calloc(1, sizeof(*reads));
 
-    if (patient == NULL)
+    if (reads == NULL)
         return error_set_memory(error);
-    *ret_patient = patient;
+    *ret_patient = reads;
     return 0;
 }
 
 /* Unlocks it too; the last one frees it. */
-static void group_leave(struct group *group)
+static void group_leave(struct read_group *group)
 {
     bool is_last = --group->users == 0;
 
@@ -82,10 +82,10 @@ static void group_leave(struct group *group)
 }
 
 /* Takes over what is shared, also on failure. */
-static struct group *group_create(const struct patient_work *work, void *shared,
-                                  const uint64_t *pieces, size_t count)
+static struct read_group *group_create(const struct abandonable_reads_work *work, void *shared,
+                                       const uint64_t *pieces, size_t count)
 {
-    struct group *group = calloc(1, sizeof(*group));
+    struct read_group *group = calloc(1, sizeof(*group));
     pthread_condattr_t monotonic;
 
     if (group == NULL) {
@@ -117,7 +117,7 @@ static struct group *group_create(const struct patient_work *work, void *shared,
 static void *run_pieces(void *argument)
 {
     struct runner *runner = argument;
-    struct group *group = runner->group;
+    struct read_group *group = runner->group;
     size_t size = group->work->result_size;
 
     pthread_mutex_lock(&group->lock);
@@ -125,7 +125,7 @@ static void *run_pieces(void *argument)
     while (group->current == runner && group->at < group->count) {
         size_t at = group->at;
 
-        if (group->states[at] == TO_DO) {
+        if (group->states[at] == PENDING) {
             runner->is_in_piece = true;
             pthread_mutex_unlock(&group->lock);
             memset(runner->result, 0, size);
@@ -148,7 +148,7 @@ static void *run_pieces(void *argument)
 }
 
 /* Starts a thread that goes on with the work; the group is locked. Signals are for others. */
-static int start_runner(struct group *group, struct berth_error *error)
+static int start_runner(struct read_group *group, struct berth_error *error)
 {
     struct runner *runner = calloc(1, sizeof(*runner) + group->work->result_size);
     sigset_t all, before;
@@ -184,26 +184,27 @@ static bool is_hanging(const struct runner *runner)
 }
 
 /* Gives up the piece that is being done; the group is locked. */
-static int give_up(struct patient *patient, struct group *group, struct berth_error *error)
+static int abandon_piece(struct abandonable_reads *reads, struct read_group *group,
+                         struct berth_error *error)
 {
     struct hanging *hanging;
 
-    if (patient->count >= PATIENT_HANGING_MAX)
+    if (reads->count >= ABANDONABLE_READS_HANGING_MAX)
         return error_set(error, BERTH_ERROR_IO, "wanted at most %d files that do not answer",
-                         PATIENT_HANGING_MAX);
-    hanging = vector_append(patient);
+                         ABANDONABLE_READS_HANGING_MAX);
+    hanging = vector_append(reads);
     if (hanging == NULL)
         return error_set_memory(error);
     *hanging = (struct hanging){.piece = group->pieces[group->at], .runner = group->current};
     group->current->is_watched = true;
     group->current = NULL;
     group->users++;
-    group->states[group->at++] = GIVEN_UP;
+    group->states[group->at++] = ABANDONED;
     return group->at < group->count ? start_runner(group, error) : 0;
 }
 
 /* Waits until all is done; the group is locked. */
-static int wait_for_end(struct patient *patient, struct group *group, int64_t timeout,
+static int wait_for_end(struct abandonable_reads *reads, struct read_group *group, int64_t timeout,
                         struct berth_error *error)
 {
     int code = 0;
@@ -218,19 +219,19 @@ static int wait_for_end(struct patient *patient, struct group *group, int64_t ti
         while (number == 0 && group->at < group->count)
             number = pthread_cond_timedwait(&group->ended, &group->lock, &deadline);
         if (number != 0 && group->at == before && is_hanging(group->current))
-            code = give_up(patient, group, error);
+            code = abandon_piece(reads, group, error);
     }
     return code;
 }
 
 /* Forgets the pieces whose threads have come back. */
-static void forget_ended(struct patient *patient)
+static void forget_ended(struct abandonable_reads *reads)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < patient->count; i++) {
-        struct runner *runner = patient->items[i].runner;
-        struct group *group = runner->group;
+    for (size_t i = 0; i < reads->count; i++) {
+        struct runner *runner = reads->items[i].runner;
+        struct read_group *group = runner->group;
 
         pthread_mutex_lock(&group->lock);
         if (runner->has_ended) {
@@ -238,31 +239,32 @@ static void forget_ended(struct patient *patient)
             group_leave(group);
         } else {
             pthread_mutex_unlock(&group->lock);
-            patient->items[kept++] = patient->items[i];
+            reads->items[kept++] = reads->items[i];
         }
     }
-    patient->count = kept;
+    reads->count = kept;
 }
 
-int patient_run(struct patient *patient, const struct patient_work *work, void *shared,
-                const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
-                bool *ret_done, struct berth_error *error)
+int abandonable_reads_run(struct abandonable_reads *reads,
+                          const struct abandonable_reads_work *work, void *shared,
+                          const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
+                          bool *ret_done, struct berth_error *error)
 {
-    struct group *group = group_create(work, shared, pieces, count);
+    struct read_group *group = group_create(work, shared, pieces, count);
     int code = 0;
 
     if (group == NULL)
         return error_set_memory(error);
-    forget_ended(patient);
+    forget_ended(reads);
     pthread_mutex_lock(&group->lock);
     for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < patient->count; j++)
-            if (pieces[i] == patient->items[j].piece)
-                group->states[i] = GIVEN_UP;
+        for (size_t j = 0; j < reads->count; j++)
+            if (pieces[i] == reads->items[j].piece)
+                group->states[i] = ABANDONED;
     if (count > 0)
         code = start_runner(group, error);
     if (code == 0)
-        code = wait_for_end(patient, group, timeout, error);
+        code = wait_for_end(reads, group, timeout, error);
     group->current = NULL; /* whoever still works on it does so in vain */
     for (size_t i = 0; i < count && code == 0; i++)
         ret_done[i] = group->states[i] == DONE;
@@ -272,13 +274,13 @@ int patient_run(struct patient *patient, const struct patient_work *work, void *
     return code;
 }
 
-void patient_destroy(struct patient *patient)
+void abandonable_reads_destroy(struct abandonable_reads *reads)
 {
-    if (patient == NULL)
+    if (reads == NULL)
         return;
-    for (size_t i = 0; i < patient->count; i++) {
-        struct runner *runner = patient->items[i].runner;
-        struct group *group = runner->group;
+    for (size_t i = 0; i < reads->count; i++) {
+        struct runner *runner = reads->items[i].runner;
+        struct read_group *group = runner->group;
 
         pthread_mutex_lock(&group->lock);
         if (runner->has_ended)
@@ -287,6 +289,6 @@ void patient_destroy(struct patient *patient)
             runner->is_watched = false;
         group_leave(group);
     }
-    vector_finish(patient);
-    free(patient);
+    vector_finish(reads);
+    free(reads);
 }

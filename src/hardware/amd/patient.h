@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 /* What is kept of the pieces that hang. */
-struct patient;
+struct abandonable_reads;
 
-int patient_create(struct patient **ret_patient, struct berth_error *error);
+int abandonable_reads_create(struct abandonable_reads **ret_patient, struct berth_error *error);
 /* Leaves threads that hang behind, with what they use. NULL is fine. */
-void patient_destroy(struct patient *patient);
+void abandonable_reads_destroy(struct abandonable_reads *reads);
 
-struct patient_work {
+struct abandonable_reads_work {
     /* Does one piece. Runs in another thread, perhaps until long after, so that it must not use
      * anything but what it is given. */
     void (*run)(const void *shared, uint64_t piece, void *result);
@@ -30,15 +30,16 @@ struct patient_work {
 };
 
 /* The most pieces that may hang at once: then nothing of it is to be believed. */
-#define PATIENT_HANGING_MAX 8
+#define ABANDONABLE_READS_HANGING_MAX 8
 
 /* Does the pieces, named by numbers, in order. `patience` (nanoseconds) is for each; up to twice as
  * long is waited. Takes over `shared`, also on failure. ret_results has room for all results, those
  * of pieces that were given up are zeroed; ret_done says which were not. A thread that only waits
  * for its turn on a busy machine does not hang. Fails with BERTH_ERROR_IO (too many hang, or no
  * thread) or _MEMORY. */
-int patient_run(struct patient *patient, const struct patient_work *work, void *shared,
-                const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
-                bool *ret_done, struct berth_error *error);
+int abandonable_reads_run(struct abandonable_reads *reads,
+                          const struct abandonable_reads_work *work, void *shared,
+                          const uint64_t *pieces, size_t count, int64_t timeout, void *ret_results,
+                          bool *ret_done, struct berth_error *error);
 
 #endif

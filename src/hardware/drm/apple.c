@@ -24,13 +24,14 @@ static const struct {
     {"t6021", "g14c", "M2 Max"},   {"t6022", "g14d", "M2 Ultra"},
 };
 
-static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+static int list_devices(struct vendor_context *context, struct findings *findings,
+                        struct berth_error *error)
 {
-    return drm_gpu_list(context, &apple_table, sight, error);
+    return drm_gpu_list(context, &apple_table, findings, error);
 }
 
 /* "Apple M1 (agx-g13g)"; "Apple AGX g99" for one that came later. NULL: no memory. */
-static char *name_of(const struct root *root, const char *path)
+static char *name_of(const struct sysroot *root, const char *path)
 {
     char *compatible = drm_gpu_compatible(root, path, COMPATIBLE_PREFIX "g", false);
     struct text name = {0};
@@ -49,12 +50,12 @@ static char *name_of(const struct root *root, const char *path)
     return text_take(&name);
 }
 
-static int read_device(struct vendor_context *context, const struct found *wanted,
-                       struct sight *sight, struct berth_error *error)
+static int read_device(struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct berth_error *error)
 {
     struct drm_device drm;
     struct device *device;
-    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+    int code = drm_gpu_start_read(context, wanted, findings, &device, &drm, error);
 
     if (code < 0)
         return code;
@@ -73,6 +74,6 @@ const struct vendor_table apple_table = {
     .drivers = drivers,
     .timeout = DRM_GPU_TIMEOUT,
     .lane = LANE_SYSFS,
-    .list = list,
+    .list = list_devices,
     .read = read_device,
 };

@@ -10,8 +10,8 @@
 
 /* How deep bridges are nested, and how many directories are looked at, when there is nothing but
  * the tree of devices. */
-#define WALK_DEEPEST 16
-#define WALK_MAX     4096
+#define WALK_DEPTH_MAX 16
+#define WALK_MAX       4096
 
 /* Whether the name is this prefix and a number: card0, not card0-DP-1. */
 static bool is_numbered(const char *name, const char *prefix)
@@ -52,15 +52,15 @@ void drm_list_finish(struct drm_list *list)
 }
 
 /* The address in a uevent, for a directory whose place in the tree was not recorded. */
-static struct pci_address recorded_address(const struct root *root, const char *path)
+static struct pci_address recorded_address(const struct sysroot *root, const char *path)
 {
     static const char key[] = "PCI_SLOT_NAME=";
     struct pci_address address = {0};
-    struct root_value uevent;
+    struct sysroot_value uevent;
     char *rest = uevent.text;
     char *line;
 
-    if (root_read(root, &uevent, "%s/uevent", path) != 0)
+    if (sysroot_read(root, &uevent, "%s/uevent", path) != 0)
         return address;
     while ((line = strsep(&rest, "\n")) != NULL)
         if (strncmp(line, key, strlen(key)) == 0)
@@ -68,7 +68,7 @@ static struct pci_address recorded_address(const struct root *root, const char *
     return address;
 }
 
-static struct pci_address address_of(const struct root *root, const char *path)
+static struct pci_address address_of(const struct sysroot *root, const char *path)
 {
     static const char tree[] = "/sys/devices/";
 
@@ -78,16 +78,16 @@ static struct pci_address address_of(const struct root *root, const char *path)
 
 /* The directory of the device that has this card or render node; NULL when there is none or no
  * memory, which errno tells apart. */
-static char *device_directory(const struct root *root, const char *name)
+static char *device_directory(const struct sysroot *root, const char *name)
 {
     char *path;
     char *end;
 
     errno = 0;
-    path = root_resolve(root, "/sys/class/drm/%s/device", name);
+    path = sysroot_resolve(root, "/sys/class/drm/%s/device", name);
     if (path != NULL || errno == ENOMEM)
         return path;
-    path = root_resolve(root, "/sys/class/drm/%s", name);
+    path = sysroot_resolve(root, "/sys/class/drm/%s", name);
     end = path == NULL ? NULL : strrchr(path, '/');
     if (end == NULL)
         return NULL;
@@ -124,7 +124,7 @@ static int add_node(struct drm_list *list, char *path, const char *name, struct 
     return 0;
 }
 
-static int list_class(const struct root *root, const struct string_list *names,
+static int list_class(const struct sysroot *root, const struct string_list *names,
                       struct drm_list *list, struct berth_error *error)
 {
     char **name;
@@ -144,11 +144,11 @@ static int list_class(const struct root *root, const struct string_list *names,
 }
 
 /* Adds what the device in this directory has in `drm`. */
-static int list_directory(const struct root *root, const char *path, struct drm_list *list,
+static int list_directory(const struct sysroot *root, const char *path, struct drm_list *list,
                           struct berth_error *error)
 {
     struct string_list names = {0};
-    int code = root_list(root, &names, "%s/drm", path) == -ENOMEM ? error_set_memory(error) : 0;
+    int code = sysroot_list(root, &names, "%s/drm", path) == -ENOMEM ? error_set_memory(error) : 0;
     char **name;
 
     vector_for_each (name, &names) {
@@ -164,26 +164,27 @@ static int list_directory(const struct root *root, const char *path, struct drm_
 }
 
 /* A directory of the tree of devices. */
-struct walk {
+struct tree_directory {
     char *path;
     unsigned depth;
 };
 
-struct walks {
-    VECTOR_OF(struct walk);
+struct tree_directories {
+    VECTOR_OF(struct tree_directory);
 };
 
 /* Adds the directories in this one that are wanted, to be walked later. */
-static int walk_into(const struct root *root, struct walks *walks, const char *path, unsigned depth,
-                     bool (*is_wanted)(const char *name), struct berth_error *error)
+static int add_directories(const struct sysroot *root, struct tree_directories *walks,
+                           const char *path, unsigned depth, bool (*is_wanted)(const char *name),
+                           struct berth_error *error)
 {
     struct string_list names = {0};
-    int code = root_list(root, &names, "%s", path) == -ENOMEM ? error_set_memory(error) : 0;
+    int code = sysroot_list(root, &names, "%s", path) == -ENOMEM ? error_set_memory(error) : 0;
     char **name;
 
     vector_for_each (name, &names) {
         struct text below = {0};
-        struct walk *walk;
+        struct tree_directory *walk;
 
         if (code < 0 || walks->count >= WALK_MAX || !is_wanted(*name))
             continue;
@@ -194,7 +195,7 @@ static int walk_into(const struct root *root, struct walks *walks, const char *p
             code = error_set_memory(error);
             continue;
         }
-        *walk = (struct walk){.path = text_take(&below), .depth = depth};
+        *walk = (struct tree_directory){.path = text_take(&below), .depth = depth};
     }
     string_list_finish(&names);
     return code;
@@ -211,17 +212,17 @@ static bool is_device(const char *name)
 }
 
 /* Goes through all PCI devices, for a machine that was recorded without its classes. */
-static int walk_tree(const struct root *root, struct drm_list *list, struct berth_error *error)
+static int walk_tree(const struct sysroot *root, struct drm_list *list, struct berth_error *error)
 {
-    struct walks walks = {0};
-    int code = walk_into(root, &walks, "/sys/devices", 1, is_host, error);
+    struct tree_directories walks = {0};
+    int code = add_directories(root, &walks, "/sys/devices", 1, is_host, error);
 
     for (size_t i = 0; code == 0 && i < walks.count; i++) {
-        struct walk walk = walks.items[i];
+        struct tree_directory walk = walks.items[i];
 
         code = list_directory(root, walk.path, list, error);
-        if (code == 0 && walk.depth < WALK_DEEPEST)
-            code = walk_into(root, &walks, walk.path, walk.depth + 1, is_device, error);
+        if (code == 0 && walk.depth < WALK_DEPTH_MAX)
+            code = add_directories(root, &walks, walk.path, walk.depth + 1, is_device, error);
     }
     for (size_t i = 0; i < walks.count; i++)
         free(walks.items[i].path);
@@ -229,10 +230,10 @@ static int walk_tree(const struct root *root, struct drm_list *list, struct bert
     return code;
 }
 
-static int list_nodes(const struct root *root, struct drm_list *list, struct berth_error *error)
+static int list_nodes(const struct sysroot *root, struct drm_list *list, struct berth_error *error)
 {
     struct string_list names = {0};
-    int number = root_list(root, &names, "/sys/class/drm");
+    int number = sysroot_list(root, &names, "/sys/class/drm");
     int code = 0;
 
     if (number == 0)
@@ -270,7 +271,7 @@ static int compare_devices(const void *one, const void *other)
 }
 
 /* Joins the nodes of each device. */
-static void join(struct drm_list *list)
+static void join_nodes(struct drm_list *list)
 {
     size_t kept = 0;
 
@@ -315,7 +316,7 @@ static bool is_partition(const struct drm_device *device)
     return name != NULL && is_numbered(name + 1, "amdgpu_xcp_");
 }
 
-static bool is_claimed(const struct root *root, const struct vendor_table *table,
+static bool is_claimed(const struct sysroot *root, const struct vendor_table *table,
                        const struct drm_device *device)
 {
     struct optional_number pci_vendor = {0};
@@ -324,7 +325,7 @@ static bool is_claimed(const struct root *root, const struct vendor_table *table
         (device->render == NULL && (!root->recorded || table->vendor == VENDOR_DRI)))
         return false;
     if (device->driver == NULL && device->pci.known)
-        pci_vendor = root_number(root, "%s/vendor", device->path);
+        pci_vendor = sysroot_number(root, "%s/vendor", device->path);
     if (table->vendor != VENDOR_DRI)
         return is_claimed_by(table, device, pci_vendor);
     for (const struct vendor_table *const *other = vendor_tables; *other != NULL; other++)
@@ -334,13 +335,13 @@ static bool is_claimed(const struct root *root, const struct vendor_table *table
 }
 
 /* The name of the driver; NULL when it is not known or no memory, which errno tells apart. */
-static char *driver_of(const struct root *root, const char *path)
+static char *driver_of(const struct sysroot *root, const char *path)
 {
     errno = 0;
-    return root_link_name(root, "%s/driver", path);
+    return sysroot_link_name(root, "%s/driver", path);
 }
 
-int drm_list_claimed(const struct root *root, const struct vendor_table *table,
+int drm_list_claimed(const struct sysroot *root, const struct vendor_table *table,
                      struct drm_list *ret_list, struct berth_error *error)
 {
     struct drm_list list = {0};
@@ -351,7 +352,7 @@ int drm_list_claimed(const struct root *root, const struct vendor_table *table,
         device->pci = address_of(root, device->path);
     if (list.count > 1)
         qsort(list.items, list.count, sizeof(*list.items), compare_devices);
-    join(&list);
+    join_nodes(&list);
     vector_for_each (device, &list) {
         struct drm_device *claimed;
 
@@ -392,7 +393,7 @@ static char *recorded_card(const char *path)
     return card;
 }
 
-int drm_device_at(const struct root *root, const char *path, struct drm_device *ret_device,
+int drm_device_at(const struct sysroot *root, const char *path, struct drm_device *ret_device,
                   struct berth_error *error)
 {
     struct drm_device device = {.path = strdup(path)};
@@ -402,7 +403,7 @@ int drm_device_at(const struct root *root, const char *path, struct drm_device *
 
     if (list.count > 1)
         qsort(list.items, list.count, sizeof(*list.items), compare_devices);
-    join(&list);
+    join_nodes(&list);
     if (code == 0 && list.count > 0) {
         drm_device_finish(&device);
         device = list.items[0];
@@ -427,13 +428,13 @@ int drm_device_at(const struct root *root, const char *path, struct drm_device *
     return 0;
 }
 
-static int add_device_file(const struct root *root, const char *name, struct string_list *nodes,
+static int add_device_file(const struct sysroot *root, const char *name, struct string_list *nodes,
                            struct berth_error *error)
 {
     struct text path = {0};
     int code = 0;
 
-    if (name == NULL || !root_has(root, "/dev/dri/%s", name))
+    if (name == NULL || !sysroot_has(root, "/dev/dri/%s", name))
         return 0;
     text_append_format(&path, "/dev/dri/%s", name);
     if (text_failed(&path) || string_list_append(nodes, text_string(&path)) < 0)
@@ -442,15 +443,15 @@ static int add_device_file(const struct root *root, const char *name, struct str
     return code;
 }
 
-int drm_nodes(const struct root *root, const struct drm_device *drm, struct string_list *ret_nodes,
-              struct berth_error *error)
+int drm_nodes(const struct sysroot *root, const struct drm_device *drm,
+              struct string_list *ret_nodes, struct berth_error *error)
 {
     int code = add_device_file(root, drm->render, ret_nodes, error);
 
     return code < 0 ? code : add_device_file(root, drm->card, ret_nodes, error);
 }
 
-bool drm_is_reachable(const struct root *root, const struct drm_device *drm)
+bool drm_is_reachable(const struct sysroot *root, const struct drm_device *drm)
 {
-    return root->recorded || (drm->render != NULL && root_has(root, "/dev/dri/%s", drm->render));
+    return root->recorded || (drm->render != NULL && sysroot_has(root, "/dev/dri/%s", drm->render));
 }

@@ -33,24 +33,24 @@ struct drm_list {
  *
  * Reads names and links only, wherever they suffice (a recorded machine may lack them). Fails with
  * BERTH_ERROR_IO, _PERMISSION or _MEMORY. */
-int drm_list_claimed(const struct root *root, const struct vendor_table *table,
+int drm_list_claimed(const struct sysroot *root, const struct vendor_table *table,
                      struct drm_list *ret_list, struct berth_error *error);
 void drm_list_finish(struct drm_list *list);
 
 /* The card and render node whose device has this directory: what drm_list_claimed says of it, for a
  * path that is known. Names are NULL when there is none. The caller finishes it. Fails with
  * BERTH_ERROR_MEMORY. */
-int drm_device_at(const struct root *root, const char *path, struct drm_device *ret_device,
+int drm_device_at(const struct sysroot *root, const char *path, struct drm_device *ret_device,
                   struct berth_error *error);
 void drm_device_finish(struct drm_device *device);
 
 /* Adds the device files that are there: /dev/dri/renderD128, /dev/dri/card0. Fails with
  * BERTH_ERROR_MEMORY. */
-int drm_nodes(const struct root *root, const struct drm_device *drm, struct string_list *ret_nodes,
-              struct berth_error *error);
+int drm_nodes(const struct sysroot *root, const struct drm_device *drm,
+              struct string_list *ret_nodes, struct berth_error *error);
 
 /* Whether programs here can get at the device: in a container sysfs shows all devices of the
  * machine, but /dev only those that it was given. True in a recorded machine, which has no /dev. */
-bool drm_is_reachable(const struct root *root, const struct drm_device *drm);
+bool drm_is_reachable(const struct sysroot *root, const struct drm_device *drm);
 
 #endif

@@ -17,9 +17,10 @@
 /* More than any GPU runs at: larger numbers are lies. */
 #define HERTZ_MAX UINT64_C(100000000000)
 
-static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+static int list_devices(struct vendor_context *context, struct findings *findings,
+                        struct berth_error *error)
 {
-    return drm_gpu_list(context, &dri_table, sight, error);
+    return drm_gpu_list(context, &dri_table, findings, error);
 }
 
 /* The driver's name, or the device's where a bus without drivers of its own tells none. */
@@ -34,7 +35,7 @@ static const char *driver_name(const struct drm_device *drm)
 
 /* "AMD Radeon HD 7970" by pci.ids, "panfrost arm,mali-t860" by the device tree, or "virtio_gpu".
  * NULL: no memory. */
-static char *name_of(const struct root *root, const struct drm_device *drm)
+static char *name_of(const struct sysroot *root, const struct drm_device *drm)
 {
     struct text name = {0};
     size_t length = 0;
@@ -56,10 +57,10 @@ static char *name_of(const struct root *root, const struct drm_device *drm)
 }
 
 /* Memory of its own, where the driver shows it as amdgpu does. */
-static void read_memory(const struct root *root, const char *path, struct device *device)
+static void read_memory(const struct sysroot *root, const char *path, struct device *device)
 {
-    struct optional_number total = root_number(root, "%s/mem_info_vram_total", path);
-    struct optional_number used = root_number(root, "%s/mem_info_vram_used", path);
+    struct optional_number total = sysroot_number(root, "%s/mem_info_vram_total", path);
+    struct optional_number used = sysroot_number(root, "%s/mem_info_vram_used", path);
 
     if (!total.known || total.value == 0 || total.value > INT64_MAX)
         return;
@@ -71,31 +72,31 @@ static void read_memory(const struct root *root, const char *path, struct device
 }
 
 /* What the kernel's frequency scaling says: the one way that drivers of small GPUs have. */
-static void read_frequency(const struct root *root, const char *path, struct load *load)
+static void read_frequency(const struct sysroot *root, const char *path, struct load *load)
 {
     struct string_list names = {0};
     struct optional_number hertz = {0};
 
-    if (root_list(root, &names, "%s/devfreq", path) == 0 && names.count > 0)
-        hertz = root_number(root, "%s/devfreq/%s/cur_freq", path, names.items[0]);
+    if (sysroot_list(root, &names, "%s/devfreq", path) == 0 && names.count > 0)
+        hertz = sysroot_number(root, "%s/devfreq/%s/cur_freq", path, names.items[0]);
     if (hertz.known && hertz.value <= HERTZ_MAX)
         load->frequency = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
     string_list_finish(&names);
 }
 
-static int read_device(struct vendor_context *context, const struct found *wanted,
-                       struct sight *sight, struct berth_error *error)
+static int read_device(struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct berth_error *error)
 {
-    const struct root *root = context->root;
+    const struct sysroot *root = context->root;
     struct drm_device drm;
     struct device *device;
-    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+    int code = drm_gpu_start_read(context, wanted, findings, &device, &drm, error);
 
     if (code < 0)
         return code;
     device->name = name_of(root, &drm);
     /* What a device tree describes is part of the chip. */
-    if (root_has(root, "%s/of_node/compatible", drm.path))
+    if (sysroot_has(root, "%s/of_node/compatible", drm.path))
         device->kind = DEVICE_KIND_INTEGRATED;
     if (!device->asleep) {
         read_memory(root, drm.path, device);
@@ -111,6 +112,6 @@ const struct vendor_table dri_table = {
     .vendor = VENDOR_DRI,
     .timeout = DRM_GPU_TIMEOUT,
     .lane = LANE_SYSFS,
-    .list = list,
+    .list = list_devices,
     .read = read_device,
 };

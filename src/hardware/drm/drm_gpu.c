@@ -10,9 +10,10 @@
 #include "hardware/sysfs/locality.h"
 
 /* Adds a device that its vendor finds again by its path. */
-static struct found *add_found(struct found_list *list, struct device_id id, const char *path)
+static struct device_finding *add_found(struct finding_list *list, struct device_id id,
+                                        const char *path)
 {
-    struct found *found = found_list_add(list, id);
+    struct device_finding *found = finding_list_add(list, id);
 
     if (found == NULL)
         return NULL;
@@ -22,17 +23,18 @@ static struct found *add_found(struct found_list *list, struct device_id id, con
 }
 
 static int add_listed(const struct vendor_context *context, const struct vendor_table *table,
-                      const struct drm_device *drm, struct sight *sight, struct berth_error *error)
+                      const struct drm_device *drm, struct findings *findings,
+                      struct berth_error *error)
 {
     struct device_id id = {
         .vendor = table->vendor,
-        .index = (uint32_t)sight->found.count,
+        .index = (uint32_t)findings->found.count,
         .mig = DEVICE_NO_MIG,
     };
-    struct found *found;
+    struct device_finding *found;
 
     if (!drm_is_reachable(context->root, drm)) {
-        if (problem_list_add(&sight->problems, vendor_name(table->vendor),
+        if (problem_list_add(&findings->problems, vendor_name(table->vendor),
                              "%s: wanted its device file /dev/dri/%s, found none here", drm->path,
                              drm->render) < 0)
             return error_set_memory(error);
@@ -41,7 +43,7 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
     if (id.index > DEVICE_INDEX_MAX)
         return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d devices, found more",
                          DEVICE_INDEX_MAX + 1);
-    found = add_found(&sight->found, id, drm->path);
+    found = add_found(&findings->found, id, drm->path);
     if (found == NULL)
         return error_set_memory(error);
     found->device->pci = drm->pci;
@@ -49,34 +51,34 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
 }
 
 int drm_gpu_list(const struct vendor_context *context, const struct vendor_table *table,
-                 struct sight *sight, struct berth_error *error)
+                 struct findings *findings, struct berth_error *error)
 {
     struct drm_list list = {0};
     int code = drm_list_claimed(context->root, table, &list, error);
 
     for (size_t i = 0; code == 0 && i < list.count; i++)
-        code = add_listed(context, table, &list.items[i], sight, error);
+        code = add_listed(context, table, &list.items[i], findings, error);
     drm_list_finish(&list);
     return code;
 }
 
-int drm_gpu_look(const struct vendor_context *context, const struct found *wanted,
-                 struct sight *sight, struct device **ret_device, struct drm_device *ret_drm,
-                 struct berth_error *error)
+int drm_gpu_start_read(const struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct device **ret_device,
+                       struct drm_device *ret_drm, struct berth_error *error)
 {
-    const struct root *root = context->root;
+    const struct sysroot *root = context->root;
     const char *path = wanted->key;
     struct drm_device drm;
-    struct found *found;
+    struct device_finding *found;
     int code;
 
-    if (!root_has(root, "%s", path))
+    if (!sysroot_has(root, "%s", path))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted the device's directory %s, found none", path);
     code = drm_device_at(root, path, &drm, error);
     if (code < 0)
         return code;
-    found = add_found(&sight->found, wanted->device->id, path);
+    found = add_found(&findings->found, wanted->device->id, path);
     if (found == NULL)
         code = error_set_memory(error);
     if (code == 0)
@@ -94,18 +96,18 @@ int drm_gpu_look(const struct vendor_context *context, const struct found *wante
     return 0;
 }
 
-char *drm_gpu_compatible(const struct root *root, const char *path, const char *prefix,
+char *drm_gpu_compatible(const struct sysroot *root, const char *path, const char *prefix,
                          bool or_first)
 {
     struct text inert = {0};
-    struct root_value list;
+    struct sysroot_value list;
     const char *found = NULL;
 
-    if (root_read(root, &list, "%s/of_node/compatible", path) != 0 || list.length == 0)
+    if (sysroot_read(root, &list, "%s/of_node/compatible", path) != 0 || list.length == 0)
         return NULL;
     if (or_first)
         found = list.text;
-    /* Each ends with a zero byte; the last one's was put there by root_read. */
+    /* Each ends with a zero byte; the last one's was put there by sysroot_read. */
     for (size_t at = 0; at < list.length; at += strlen(list.text + at) + 1)
         if (strncmp(list.text + at, prefix, strlen(prefix)) == 0) {
             found = list.text + at;

@@ -20,19 +20,20 @@
 /* More than any GPU runs at, or has: larger numbers are lies. */
 #define MEGAHERTZ_MAX 100000
 
-static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+static int list_devices(struct vendor_context *context, struct findings *findings,
+                        struct berth_error *error)
 {
-    return drm_gpu_list(context, &intel_table, sight, error);
+    return drm_gpu_list(context, &intel_table, findings, error);
 }
 
 /* The memory of all tiles, which xe shows one by one. */
-static struct optional_number tiles_memory(const struct root *root, const char *path)
+static struct optional_number sum_tiles_memory(const struct sysroot *root, const char *path)
 {
     struct optional_number total = {0};
 
     for (unsigned tile = 0; tile < DEVICE_TILES_MAX; tile++) {
         struct optional_number size =
-            root_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
+            sysroot_number(root, "%s/tile%u/physical_vram_size_bytes", path, tile);
 
         if (!size.known)
             break;
@@ -45,10 +46,10 @@ static struct optional_number tiles_memory(const struct root *root, const char *
 
 /* Ponte Vecchio, which i915 gives one GT for each tile. Others have two on one tile: the second is
  * for media. */
-static bool has_gt_of_each_tile(const struct root *root, const char *path)
+static bool has_gt_of_each_tile(const struct sysroot *root, const char *path)
 {
     static const uint16_t others[] = {0x0be0, 0x0be1, 0x0be5};
-    struct optional_number id = root_number(root, "%s/device", path);
+    struct optional_number id = sysroot_number(root, "%s/device", path);
 
     if (!id.known)
         return false;
@@ -59,18 +60,18 @@ static bool has_gt_of_each_tile(const struct root *root, const char *path)
     return id.value >= 0x0bd0 && id.value <= 0x0bdb;
 }
 
-static struct optional_number count_tiles(const struct root *root, const struct drm_device *drm)
+static struct optional_number count_tiles(const struct sysroot *root, const struct drm_device *drm)
 {
     unsigned count = 0;
 
     if (drm->driver != NULL && strcmp(drm->driver, "xe") == 0) {
-        while (count < DEVICE_TILES_MAX && root_has(root, "%s/tile%u", drm->path, count))
+        while (count < DEVICE_TILES_MAX && sysroot_has(root, "%s/tile%u", drm->path, count))
             count++;
     } else if (drm->driver != NULL && strcmp(drm->driver, "i915") == 0) {
         if (!has_gt_of_each_tile(root, drm->path))
             return optional_number_of(1);
         while (drm->card != NULL && count < DEVICE_TILES_MAX &&
-               root_has(root, "%s/drm/%s/gt/gt%u", drm->path, drm->card, count))
+               sysroot_has(root, "%s/drm/%s/gt/gt%u", drm->path, drm->card, count))
             count++;
     }
     return (struct optional_number){.known = count > 0, .value = count};
@@ -78,14 +79,14 @@ static struct optional_number count_tiles(const struct root *root, const struct 
 
 /* Local memory: by the files that some versions of the drivers have, else by asking the driver.
  * None is unknown too, since what an integrated GPU uses is the machine's. */
-static void read_memory(const struct root *root, const struct drm_device *drm,
+static void read_memory(const struct sysroot *root, const struct drm_device *drm,
                         struct device *device)
 {
-    struct intel_memory memory = {.total = tiles_memory(root, drm->path)};
+    struct intel_memory memory = {.total = sum_tiles_memory(root, drm->path)};
 
     if (!memory.total.known && drm->card != NULL) {
-        memory.total = root_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
-        memory.free_now = root_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
+        memory.total = sysroot_number(root, "%s/drm/%s/lmem_total_bytes", drm->path, drm->card);
+        memory.free_now = sysroot_number(root, "%s/drm/%s/lmem_avail_bytes", drm->path, drm->card);
     }
     if (!memory.total.known)
         memory = intel_memory_read(root, drm);
@@ -103,7 +104,7 @@ static void read_memory(const struct root *root, const struct drm_device *drm,
 /* By its place, where the driver does not tell: integrated GPUs are device 2 of the first bus, on
  * every machine, and what is behind a bridge is a card. In a virtual machine a card may be anywhere
  * on the first bus. */
-static enum device_kind kind_by_place(struct pci_address pci)
+static enum device_kind kind_by_address(struct pci_address pci)
 {
     if (!pci.known)
         return DEVICE_KIND_UNKNOWN;
@@ -114,14 +115,16 @@ static enum device_kind kind_by_place(struct pci_address pci)
 
 /* The frequency that the first engine really runs at: xe, i915 with a directory for each engine,
  * i915 before that. */
-static void read_frequency(const struct root *root, const struct drm_device *drm, struct load *load)
+static void read_frequency(const struct sysroot *root, const struct drm_device *drm,
+                           struct load *load)
 {
-    struct optional_number megahertz = root_number(root, "%s/tile0/gt0/freq0/act_freq", drm->path);
+    struct optional_number megahertz =
+        sysroot_number(root, "%s/tile0/gt0/freq0/act_freq", drm->path);
 
     if (!megahertz.known && drm->card != NULL)
-        megahertz = root_number(root, "%s/drm/%s/gt/gt0/rps_act_freq_mhz", drm->path, drm->card);
+        megahertz = sysroot_number(root, "%s/drm/%s/gt/gt0/rps_act_freq_mhz", drm->path, drm->card);
     if (!megahertz.known && drm->card != NULL)
-        megahertz = root_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
+        megahertz = sysroot_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
     if (megahertz.known && megahertz.value <= MEGAHERTZ_MAX)
         load->frequency = figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
                                          clock_read(CLOCK_REALTIME));
@@ -144,18 +147,18 @@ static void read_sensors(struct vendor_context *context, const char *path, struc
     context->own = energy;
 }
 
-static int read_device(struct vendor_context *context, const struct found *wanted,
-                       struct sight *sight, struct berth_error *error)
+static int read_device(struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct berth_error *error)
 {
-    const struct root *root = context->root;
+    const struct sysroot *root = context->root;
     struct drm_device drm;
     struct device *device;
-    int code = drm_gpu_look(context, wanted, sight, &device, &drm, error);
+    int code = drm_gpu_start_read(context, wanted, findings, &device, &drm, error);
 
     if (code < 0)
         return code;
     device->name = pci_name(root, drm.path);
-    device->kind = kind_by_place(device->pci);
+    device->kind = kind_by_address(device->pci);
     device->tiles = count_tiles(root, &drm);
     if (!device->asleep) {
         read_memory(root, &drm, device);
@@ -181,7 +184,7 @@ const struct vendor_table intel_table = {
     .pci_vendor = 0x8086,
     .timeout = DRM_GPU_TIMEOUT,
     .lane = LANE_SYSFS,
-    .list = list,
+    .list = list_devices,
     .read = read_device,
     .close = close_context,
 };

@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct xe_query) == 40 && sizeof(struct xe_region) == 88 &
 /* Answers have a few hundred bytes. */
 #define ANSWER_MAX 65536
 
-static bool ask_i915(const struct intel_driver *driver, struct i915_query_item *item)
+static bool query_i915(const struct intel_driver *driver, struct i915_query_item *item)
 {
     struct i915_query query = {.count = 1, .items = (uintptr_t)item};
 
@@ -30,7 +30,7 @@ static bool ask_i915(const struct intel_driver *driver, struct i915_query_item *
            item->length <= ANSWER_MAX;
 }
 
-static bool ask_xe(const struct intel_driver *driver, struct xe_query *query)
+static bool query_xe(const struct intel_driver *driver, struct xe_query *query)
 {
     return driver->control(driver->own, XE_REQUEST_QUERY, query) == 0 && query->size > 0 &&
            query->size <= ANSWER_MAX;
@@ -50,7 +50,7 @@ static void add_region(struct intel_memory *memory, uint64_t size, uint64_t free
 }
 
 /* What was added up, unless it makes no sense. */
-static struct intel_memory summed(struct intel_memory memory)
+static struct intel_memory drop_invalid(struct intel_memory memory)
 {
     if (!memory.answered || memory.total.value == 0)
         memory.total = (struct optional_number){0};
@@ -59,19 +59,19 @@ static struct intel_memory summed(struct intel_memory memory)
     return memory;
 }
 
-static struct intel_memory i915_memory(const struct intel_driver *driver)
+static struct intel_memory read_i915_memory(const struct intel_driver *driver)
 {
     struct i915_query_item item = {.query = I915_QUERY_REGIONS};
     struct intel_memory memory = {0};
     struct i915_regions *answer;
     size_t room;
 
-    if (!ask_i915(driver, &item))
+    if (!query_i915(driver, &item))
         return memory;
     room = (size_t)item.length;
     answer = calloc(1, room + sizeof(*answer));
     item.data = (uintptr_t)answer;
-    if (answer != NULL && ask_i915(driver, &item) && (size_t)item.length <= room &&
+    if (answer != NULL && query_i915(driver, &item) && (size_t)item.length <= room &&
         room >= sizeof(*answer) &&
         answer->count <= (room - sizeof(*answer)) / sizeof(*answer->regions)) {
         memory.answered = true;
@@ -80,22 +80,23 @@ static struct intel_memory i915_memory(const struct intel_driver *driver)
                 add_region(&memory, answer->regions[i].size, answer->regions[i].unallocated);
     }
     free(answer);
-    return summed(memory);
+    return drop_invalid(memory);
 }
 
-static struct intel_memory xe_memory(const struct intel_driver *driver)
+static struct intel_memory read_xe_memory(const struct intel_driver *driver)
 {
     struct xe_query query = {.query = XE_QUERY_REGIONS};
     struct intel_memory memory = {0};
     struct xe_regions *answer;
     size_t room;
 
-    if (!ask_xe(driver, &query))
+    if (!query_xe(driver, &query))
         return memory;
     room = query.size;
     answer = calloc(1, room + sizeof(*answer));
     query.data = (uintptr_t)answer;
-    if (answer != NULL && ask_xe(driver, &query) && query.size <= room && room >= sizeof(*answer) &&
+    if (answer != NULL && query_xe(driver, &query) && query.size <= room &&
+        room >= sizeof(*answer) &&
         answer->count <= (room - sizeof(*answer)) / sizeof(*answer->regions)) {
         memory.answered = true;
         for (uint32_t i = 0; i < answer->count; i++) {
@@ -108,15 +109,15 @@ static struct intel_memory xe_memory(const struct intel_driver *driver)
         }
     }
     free(answer);
-    return summed(memory);
+    return drop_invalid(memory);
 }
 
-struct intel_memory intel_memory_ask(const char *name, const struct intel_driver *driver)
+struct intel_memory intel_memory_query(const char *name, const struct intel_driver *driver)
 {
     if (name != NULL && strcmp(name, "i915") == 0)
-        return i915_memory(driver);
+        return read_i915_memory(driver);
     if (name != NULL && strcmp(name, "xe") == 0)
-        return xe_memory(driver);
+        return read_xe_memory(driver);
     return (struct intel_memory){0};
 }
 
@@ -125,7 +126,7 @@ static int control_file(void *own, unsigned long request, void *argument)
     return ioctl(*(int *)own, request, argument);
 }
 
-struct intel_memory intel_memory_read(const struct root *root, const struct drm_device *drm)
+struct intel_memory intel_memory_read(const struct sysroot *root, const struct drm_device *drm)
 {
     struct intel_memory memory;
     struct text path = {0};
@@ -139,8 +140,8 @@ struct intel_memory intel_memory_read(const struct root *root, const struct drm_
     text_finish(&path);
     if (file < 0)
         return (struct intel_memory){0};
-    memory = intel_memory_ask(drm->driver,
-                              &(struct intel_driver){.control = control_file, .own = &file});
+    memory = intel_memory_query(drm->driver,
+                                &(struct intel_driver){.control = control_file, .own = &file});
     close(file);
     return memory;
 }

@@ -25,11 +25,11 @@ struct intel_driver {
 };
 
 /* What the driver of this name (i915, xe) says. */
-struct intel_memory intel_memory_ask(const char *name, const struct intel_driver *driver);
+struct intel_memory intel_memory_query(const char *name, const struct intel_driver *driver);
 
 /* The same of the device's own render node. Nothing is known of a recorded machine's, or where we
  * may not open it. */
-struct intel_memory intel_memory_read(const struct root *root, const struct drm_device *drm);
+struct intel_memory intel_memory_read(const struct sysroot *root, const struct drm_device *drm);
 
 /* The drivers' own declarations, of the kernel's include/uapi/drm/i915_drm.h and xe_drm.h. */
 struct i915_query_item {

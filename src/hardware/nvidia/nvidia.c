@@ -18,10 +18,11 @@ static struct device_id gpu_id(size_t index)
 }
 
 /* `path` may be NULL; a copy is kept. NULL: no memory. */
-static struct found *add_found(struct sight *sight, size_t index, struct pci_address pci,
-                               const char *path, struct berth_error *error)
+static struct device_finding *add_found(struct findings *findings, size_t index,
+                                        struct pci_address pci, const char *path,
+                                        struct berth_error *error)
 {
-    struct found *found = found_list_add(&sight->found, gpu_id(index));
+    struct device_finding *found = finding_list_add(&findings->found, gpu_id(index));
 
     if (found != NULL && path != NULL)
         found->path = strdup(path);
@@ -35,7 +36,7 @@ static struct found *add_found(struct sight *sight, size_t index, struct pci_add
 
 /* A GPU is found again by its PCI address: its index moves when another one vanishes. Only where
  * NVML did not say its address the index has to do. */
-static int set_key(struct found *found, bool is_by_pci, struct berth_error *error)
+static int set_key(struct device_finding *found, bool is_by_pci, struct berth_error *error)
 {
     int length = is_by_pci ? asprintf(&found->key, "pci %s", pci_format(found->device->pci).text)
                            : asprintf(&found->key, "index %u", (unsigned)found->device->id.index);
@@ -47,8 +48,8 @@ static int set_key(struct found *found, bool is_by_pci, struct berth_error *erro
     return 0;
 }
 
-int nvidia_handle(const struct nvml *nvml, const struct found *wanted, nvml_device *ret_handle,
-                  struct berth_error *error)
+int nvidia_handle(const struct nvml *nvml, const struct device_finding *wanted,
+                  nvml_device *ret_handle, struct berth_error *error)
 {
     const char *key = wanted->key == NULL ? "" : wanted->key;
     bool is_by_pci = strncmp(key, "pci ", 4) == 0 && nvml->by_pci != NULL;
@@ -62,7 +63,7 @@ int nvidia_handle(const struct nvml *nvml, const struct found *wanted, nvml_devi
     return 0;
 }
 
-static struct pci_address ask_pci(const struct nvml *nvml, nvml_device handle)
+static struct pci_address read_pci(const struct nvml *nvml, nvml_device handle)
 {
     struct nvml_pci_info info = {0};
 
@@ -73,26 +74,26 @@ static struct pci_address ask_pci(const struct nvml *nvml, nvml_device handle)
 
 /* Adds the GPU with this index, also when NVML cannot reach it: its read will say why. */
 static int list_index(const struct vendor_context *context, const struct nvml *nvml, unsigned index,
-                      struct sight *sight, struct berth_error *error)
+                      struct findings *findings, struct berth_error *error)
 {
     nvml_device handle = NULL;
     struct pci_address pci = {0};
-    struct found *found = NULL;
+    struct device_finding *found = NULL;
     char *path;
 
     if (nvml->by_index(index, &handle) == NVML_SUCCESS)
-        pci = ask_pci(nvml, handle);
+        pci = read_pci(nvml, handle);
     path = pci.known ? locality_pci_path(context->root, pci) : NULL;
-    found = add_found(sight, index, pci, path, error);
+    found = add_found(findings, index, pci, path, error);
     free(path);
     return found == NULL ? BERTH_ERROR_MEMORY : set_key(found, pci.known, error);
 }
 
-static bool is_taken(const struct sight *sight, struct pci_address pci)
+static bool has_address(const struct findings *findings, struct pci_address pci)
 {
-    const struct found *found;
+    const struct device_finding *found;
 
-    vector_for_each (found, &sight->found) {
+    vector_for_each (found, &findings->found) {
         if (found->device->pci.known && pci_compare(found->device->pci, pci) == 0)
             return true;
     }
@@ -100,34 +101,34 @@ static bool is_taken(const struct sight *sight, struct pci_address pci)
 }
 
 /* The one listed GPU without an address; NULL when there is none, or several. */
-static struct found *only_homeless(const struct sight *sight)
+static struct device_finding *find_only_unplaced(const struct findings *findings)
 {
-    struct found *found;
-    struct found *homeless = NULL;
+    struct device_finding *found;
+    struct device_finding *unplaced = NULL;
 
-    vector_for_each (found, &sight->found) {
+    vector_for_each (found, &findings->found) {
         if (found->device->pci.known)
             continue;
-        if (homeless != NULL)
+        if (unplaced != NULL)
             return NULL;
-        homeless = found;
+        unplaced = found;
     }
-    return homeless;
+    return unplaced;
 }
 
 /* A GPU that NVML cannot reach is the one that the kernel has and nobody else is, if there is just
  * one such. */
-static int place_unreachable(const struct nvidia_gpu_list *gpus, struct sight *sight,
-                             struct berth_error *error)
+static int locate_unreachable(const struct nvidia_gpu_list *gpus, struct findings *findings,
+                              struct berth_error *error)
 {
-    struct found *homeless = only_homeless(sight);
+    struct device_finding *unplaced = find_only_unplaced(findings);
     const struct nvidia_gpu *gpu;
     const struct nvidia_gpu *left = NULL;
 
-    if (homeless == NULL)
+    if (unplaced == NULL)
         return 0;
     vector_for_each (gpu, gpus) {
-        if (is_taken(sight, gpu->pci))
+        if (has_address(findings, gpu->pci))
             continue;
         if (left != NULL)
             return 0;
@@ -135,15 +136,15 @@ static int place_unreachable(const struct nvidia_gpu_list *gpus, struct sight *s
     }
     if (left == NULL)
         return 0;
-    homeless->path = strdup(left->path);
-    if (homeless->path == NULL)
+    unplaced->path = strdup(left->path);
+    if (unplaced->path == NULL)
         return error_set_memory(error);
-    homeless->device->pci = left->pci;
+    unplaced->device->pci = left->pci;
     return 0;
 }
 
 static int list_all(const struct vendor_context *context, const struct nvml *nvml,
-                    const struct nvidia_gpu_list *gpus, struct sight *sight,
+                    const struct nvidia_gpu_list *gpus, struct findings *findings,
                     struct berth_error *error)
 {
     unsigned count = 0;
@@ -153,7 +154,7 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
     if (number != NVML_SUCCESS)
         return nvidia_error(nvml, number, error, "NVML: wanted to count the GPUs");
     if (count > GPUS_MAX) {
-        if (problem_list_add(&sight->problems, "nvidia",
+        if (problem_list_add(&findings->problems, "nvidia",
                              "NVML: wanted at most %d GPUs, found a count of %u", GPUS_MAX,
                              count) < 0)
             return error_set_memory(error);
@@ -161,13 +162,13 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
         count = gpus->count > 0 && gpus->count < GPUS_MAX ? (unsigned)gpus->count : GPUS_MAX;
     }
     for (unsigned i = 0; i < count && code == 0; i++)
-        code = list_index(context, nvml, i, sight, error);
-    return code < 0 ? code : place_unreachable(gpus, sight, error);
+        code = list_index(context, nvml, i, findings, error);
+    return code < 0 ? code : locate_unreachable(gpus, findings, error);
 }
 
 /* The index that NVML gives the GPU; else its place among the driver's, which is how NVML counts.
  */
-static size_t index_of(const struct nvml *nvml, const struct nvidia_gpu *gpu, size_t place)
+static size_t find_index(const struct nvml *nvml, const struct nvidia_gpu *gpu, size_t place)
 {
     nvml_device handle = NULL;
     unsigned index = 0;
@@ -179,11 +180,11 @@ static size_t index_of(const struct nvml *nvml, const struct nvidia_gpu *gpu, si
     return index;
 }
 
-static bool has_index(const struct sight *sight, size_t index)
+static bool has_index(const struct findings *findings, size_t index)
 {
-    const struct found *found;
+    const struct device_finding *found;
 
-    vector_for_each (found, &sight->found) {
+    vector_for_each (found, &findings->found) {
         if (found->device->id.index == index)
             return true;
     }
@@ -193,21 +194,21 @@ static bool has_index(const struct sight *sight, size_t index)
 /* Where a GPU sleeps, NVML must not be asked for GPUs by index: it would wake those on the way.
  * Without NVML only those that sleep are listed. */
 static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_list *gpus,
-                            struct sight *sight, struct berth_error *error)
+                            struct findings *findings, struct berth_error *error)
 {
     int code = 0;
 
     for (size_t i = 0; i < gpus->count && i < GPUS_MAX && code == 0; i++) {
         const struct nvidia_gpu *gpu = &gpus->items[i];
-        size_t index = index_of(nvml, gpu, i);
-        struct found *found = NULL;
+        size_t index = find_index(nvml, gpu, i);
+        struct device_finding *found = NULL;
 
         if (!gpu->asleep && nvml == NULL)
             continue;
         /* Two with one id would be worse than an index that is not NVML's. */
-        while (has_index(sight, index))
+        while (has_index(findings, index))
             index++;
-        found = add_found(sight, index, gpu->pci, gpu->path, error);
+        found = add_found(findings, index, gpu->pci, gpu->path, error);
         if (found == NULL)
             return BERTH_ERROR_MEMORY;
         found->device->asleep = gpu->asleep;
@@ -217,13 +218,13 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
 }
 
 /* Having no NVIDIA GPU is ordinary; having some that cannot be looked at is not. */
-static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why, struct sight *sight,
-                           struct berth_error *error)
+static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why,
+                           struct findings *findings, struct berth_error *error)
 {
     size_t awake = gpus->count - nvidia_gpu_list_asleep(gpus);
 
     if (awake > 0 &&
-        problem_list_add(&sight->problems, "nvidia",
+        problem_list_add(&findings->problems, "nvidia",
                          "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s", awake,
                          awake == 1 ? "" : "s", why) < 0)
         return error_set_memory(error);
@@ -231,8 +232,9 @@ static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why, 
 }
 
 /* Starts NVML for a look at these; *ret_nvml stays NULL where there is no need to or no way. */
-static int begin_list(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
-                      const struct nvml **ret_nvml, struct sight *sight, struct berth_error *error)
+static int start_list(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                      const struct nvml **ret_nvml, struct findings *findings,
+                      struct berth_error *error)
 {
     struct berth_error why = BERTH_ERROR_INIT;
     int code;
@@ -244,92 +246,93 @@ static int begin_list(struct vendor_context *context, const struct nvidia_gpu_li
     if (code == BERTH_ERROR_NO_DEVICE)
         return 0;
     if (code == BERTH_ERROR_NOT_FOUND)
-        return explain_absence(gpus, why.message, sight, error);
+        return explain_absence(gpus, why.message, findings, error);
     return code < 0 ? error_set(error, code, "%s", why.message) : 0;
 }
 
 static int list_gpus(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
-                     struct sight *sight, struct berth_error *error)
+                     struct findings *findings, struct berth_error *error)
 {
     const struct nvml *nvml = NULL;
-    int code = begin_list(context, gpus, &nvml, sight, error);
+    int code = start_list(context, gpus, &nvml, findings, error);
 
     if (code < 0)
         return code;
     if (nvidia_gpu_list_asleep(gpus) > 0)
-        code = list_some_asleep(nvml, gpus, sight, error);
+        code = list_some_asleep(nvml, gpus, findings, error);
     else if (nvml != NULL)
-        code = list_all(context, nvml, gpus, sight, error);
+        code = list_all(context, nvml, gpus, findings, error);
     nvidia_end(context);
     return code;
 }
 
-static int list(struct vendor_context *context, struct sight *sight, struct berth_error *error)
+static int list_devices(struct vendor_context *context, struct findings *findings,
+                        struct berth_error *error)
 {
     struct nvidia_gpu_list gpus;
     int code = nvidia_gpu_list_read(context->root, &gpus, error);
 
     if (code < 0)
         return code;
-    code = list_gpus(context, &gpus, sight, error);
+    code = list_gpus(context, &gpus, findings, error);
     nvidia_gpu_list_finish(&gpus);
     return code;
 }
 
 /* Whether the GPU is in MIG mode: then its instances are what is used. */
-static bool is_partitioned(struct nvidia_asked *asked)
+static bool is_partitioned(struct nvidia_query *query)
 {
     unsigned current = 0;
     unsigned pending = 0;
 
-    return nvidia_ask(asked, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
+    return nvidia_call(query, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
 }
 
 /* Where NVML says that the GPU is, which is not known yet of one that could not be reached when it
  * was listed. */
-static void settle_place(const struct nvidia_asked *asked, struct found *found)
+static void update_address(const struct nvidia_query *query, struct device_finding *found)
 {
-    struct pci_address pci = ask_pci(asked->nvml, asked->handle);
+    struct pci_address pci = read_pci(query->nvml, query->handle);
 
     if (!pci.known || (found->device->pci.known && pci_compare(found->device->pci, pci) == 0))
         return;
     found->device->pci = pci;
     free(found->path);
-    found->path = locality_pci_path(asked->root, pci);
+    found->path = locality_pci_path(query->root, pci);
 }
 
 static int read_awake(const struct vendor_context *context, const struct nvml *nvml,
-                      const struct found *wanted, struct found *found, struct sight *sight,
-                      struct berth_error *error)
+                      const struct device_finding *wanted, struct device_finding *found,
+                      struct findings *findings, struct berth_error *error)
 {
-    struct nvidia_asked asked = {.root = context->root, .nvml = nvml, .device = found->device};
+    struct nvidia_query query = {.root = context->root, .nvml = nvml, .device = found->device};
     struct nvidia_use_list uses = {0};
-    int code = nvidia_handle(nvml, wanted, &asked.handle, error);
+    int code = nvidia_handle(nvml, wanted, &query.handle, error);
     const char *path;
 
     if (code < 0)
         return code;
-    settle_place(&asked, found);
+    update_address(&query, found);
     path = found->path; /* the list may move, but not this */
-    code = nvidia_read_gpu(&asked, path, error);
+    code = nvidia_read_gpu(&query, path, error);
     if (code == 0)
-        code = nvidia_uses_read(&asked, &uses, error);
+        code = nvidia_uses_read(&query, &uses, error);
     if (code == 0)
-        code = nvidia_uses_keep(&uses, NULL, asked.device, error);
-    asked.device->partitioned = is_partitioned(&asked);
+        code = nvidia_uses_add(&uses, NULL, query.device, error);
+    query.device->partitioned = is_partitioned(&query);
     if (code == 0)
-        code = nvidia_read_health(&asked, error);
-    if (code == 0 && asked.device->partitioned)
-        code = nvidia_read_instances(&asked, path, &uses, sight, error);
+        code = nvidia_read_health(&query, error);
+    if (code == 0 && query.device->partitioned)
+        code = nvidia_read_instances(&query, path, &uses, findings, error);
     vector_finish(&uses);
     return code;
 }
 
-static int read(struct vendor_context *context, const struct found *wanted, struct sight *sight,
-                struct berth_error *error)
+static int read_device(struct vendor_context *context, const struct device_finding *wanted,
+                       struct findings *findings, struct berth_error *error)
 {
-    struct found *found =
-        add_found(sight, wanted->device->id.index, wanted->device->pci, wanted->path, error);
+    struct device_finding *found =
+        add_found(findings, wanted->device->id.index, wanted->device->pci, wanted->path, error);
     const struct nvml *nvml = NULL;
     int code;
 
@@ -341,7 +344,7 @@ static int read(struct vendor_context *context, const struct found *wanted, stru
         return nvidia_read_asleep(context->root, wanted->path, found->device, error);
     code = nvidia_begin(context, NULL, &nvml, error);
     if (code == 0)
-        code = read_awake(context, nvml, wanted, found, sight, error);
+        code = read_awake(context, nvml, wanted, found, findings, error);
     nvidia_end(context);
     return code;
 }
@@ -357,8 +360,8 @@ const struct vendor_table nvidia_table = {
     .pci_vendor = 0,
     .timeout = DURATION_SECOND / 2,
     .lane = LANE_NVIDIA,
-    .list = list,
-    .read = read,
+    .list = list_devices,
+    .read = read_device,
     .links = nvidia_links,
     .close = nvidia_close,
 };

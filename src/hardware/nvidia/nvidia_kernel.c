@@ -34,24 +34,24 @@ size_t nvidia_gpu_list_asleep(const struct nvidia_gpu_list *list)
 
 /* Sound and USB functions of a card have drivers of their own, and NVSwitches one that is called
  * nvidia-nvswitch: so the name tells. */
-static bool has_nvidia_driver(const struct root *root, const char *name)
+static bool has_nvidia_driver(const struct sysroot *root, const char *name)
 {
-    char *driver = root_link_name(root, "/sys/bus/pci/devices/%s/driver", name);
+    char *driver = sysroot_link_name(root, "/sys/bus/pci/devices/%s/driver", name);
     bool is_it = driver != NULL && strcmp(driver, "nvidia") == 0;
 
     free(driver);
     return is_it;
 }
 
-static bool may_sleep(const struct root *root, const char *path)
+static bool may_sleep(const struct sysroot *root, const char *path)
 {
-    struct root_value control;
+    struct sysroot_value control;
 
-    return root_read(root, &control, "%s/power/control", path) == 0 &&
+    return sysroot_read(root, &control, "%s/power/control", path) == 0 &&
            strcmp(control.text, "auto") == 0;
 }
 
-static int add_gpu(const struct root *root, const char *name, struct nvidia_gpu_list *list)
+static int add_gpu(const struct sysroot *root, const char *name, struct nvidia_gpu_list *list)
 {
     struct pci_address pci;
     struct nvidia_gpu *gpu;
@@ -62,7 +62,7 @@ static int add_gpu(const struct root *root, const char *name, struct nvidia_gpu_
     if (gpu == NULL)
         return BERTH_ERROR_MEMORY;
     gpu->pci = pci;
-    gpu->path = root_resolve(root, "/sys/bus/pci/devices/%s", name);
+    gpu->path = sysroot_resolve(root, "/sys/bus/pci/devices/%s", name);
     if (gpu->path == NULL)
         list->count--; /* gone again */
     else {
@@ -78,7 +78,7 @@ static int compare_gpus(const void *one, const void *other)
                        ((const struct nvidia_gpu *)other)->pci);
 }
 
-int nvidia_gpu_list_read(const struct root *root, struct nvidia_gpu_list *ret_list,
+int nvidia_gpu_list_read(const struct sysroot *root, struct nvidia_gpu_list *ret_list,
                          struct berth_error *error)
 {
     struct nvidia_gpu_list list = {0};
@@ -86,7 +86,7 @@ int nvidia_gpu_list_read(const struct root *root, struct nvidia_gpu_list *ret_li
     int code = 0;
 
     /* A machine without PCI has none: not being able to list it is no error. */
-    root_list(root, &names, "/sys/bus/pci/devices");
+    sysroot_list(root, &names, "/sys/bus/pci/devices");
     for (size_t i = 0; i < names.count && code == 0; i++)
         code = add_gpu(root, names.items[i], &list);
     string_list_finish(&names);
@@ -100,13 +100,13 @@ int nvidia_gpu_list_read(const struct root *root, struct nvidia_gpu_list *ret_li
     return 0;
 }
 
-static int add_node(const struct root *root, const char *node, struct string_list *nodes)
+static int add_node(const struct sysroot *root, const char *node, struct string_list *nodes)
 {
-    return root_has(root, "%s", node) ? string_list_append(nodes, node) : 0;
+    return sysroot_has(root, "%s", node) ? string_list_append(nodes, node) : 0;
 }
 
-int nvidia_nodes(const struct root *root, struct optional_number minor, struct string_list *nodes,
-                 struct berth_error *error)
+int nvidia_nodes(const struct sysroot *root, struct optional_number minor,
+                 struct string_list *nodes, struct berth_error *error)
 {
     static const char *const shared[] = {"/dev/nvidiactl", "/dev/nvidia-uvm",
                                          "/dev/nvidia-uvm-tools"};
@@ -124,7 +124,7 @@ int nvidia_nodes(const struct root *root, struct optional_number minor, struct s
 
 /* The value of a line "Model: \t\t NVIDIA A100", for people; NULL when there is none, or no
  * memory. */
-static char *information(const struct root_value *file, const char *key)
+static char *find_information(const struct sysroot_value *file, const char *key)
 {
     size_t length = strlen(key);
     struct text raw = {0};
@@ -149,9 +149,9 @@ static char *information(const struct root_value *file, const char *key)
     return NULL;
 }
 
-static struct optional_number information_minor(const struct root_value *file)
+static struct optional_number information_minor(const struct sysroot_value *file)
 {
-    char *digits = information(file, "Device Minor");
+    char *digits = find_information(file, "Device Minor");
     struct optional_number minor = {0};
 
     minor.known = digits != NULL &&
@@ -160,17 +160,18 @@ static struct optional_number information_minor(const struct root_value *file)
     return minor;
 }
 
-int nvidia_read_asleep(const struct root *root, const char *path, struct device *device,
+int nvidia_read_asleep(const struct sysroot *root, const char *path, struct device *device,
                        struct berth_error *error)
 {
-    struct root_value file;
+    struct sysroot_value file;
     int code;
 
     device->asleep = true;
     /* The driver's own memory: asking for it does not wake the GPU. */
-    root_read(root, &file, "/proc/driver/nvidia/gpus/%s/information", pci_format(device->pci).text);
-    device->name = information(&file, "Model");
-    device->uuid = information(&file, "GPU UUID");
+    sysroot_read(root, &file, "/proc/driver/nvidia/gpus/%s/information",
+                 pci_format(device->pci).text);
+    device->name = find_information(&file, "Model");
+    device->uuid = find_information(&file, "GPU UUID");
     /* Of a GPU that nobody has used yet it is all question marks. */
     if (device->uuid != NULL && strchr(device->uuid, '?') != NULL) {
         free(device->uuid);

@@ -17,7 +17,7 @@ struct nvidia {
     void *library;
     struct text gpus; /* the driver's when NVML was started */
     bool started;
-    bool is_brief; /* started for one step only */
+    bool stops_after_step; /* started for one step only */
 };
 
 static const struct library_symbol symbols[] = {
@@ -31,7 +31,7 @@ static const struct library_symbol symbols[] = {
 int nvidia_error(const struct nvml *nvml, int number, struct berth_error *error, const char *format,
                  ...)
 {
-    const char *words = nvml->error_string == NULL ? NULL : nvml->error_string(number);
+    const char *message = nvml->error_string == NULL ? NULL : nvml->error_string(number);
     struct text what = {0};
     va_list arguments;
     int code;
@@ -42,12 +42,12 @@ int nvidia_error(const struct nvml *nvml, int number, struct berth_error *error,
     code = error_set(error,
                      number == NVML_ERROR_NO_PERMISSION ? BERTH_ERROR_PERMISSION : BERTH_ERROR_IO,
                      "%s: %.200s (NVML %d)", text_string(&what),
-                     words == NULL ? "no words for it" : words, number);
+                     message == NULL ? "no words for it" : message, number);
     text_finish(&what);
     return code;
 }
 
-static int load(struct vendor_context *context, struct berth_error *error)
+static int load_nvml(struct vendor_context *context, struct berth_error *error)
 {
     const char *named = getenv("BERTH_NVML");
     bool is_named = named != NULL && *named != '\0';
@@ -84,14 +84,14 @@ static int name_gpus(const struct nvidia_gpu_list *gpus, struct text *out)
 }
 
 /* NVML may attach to all GPUs when it starts, which wakes them. */
-static int start_nvml(const struct nvml *nvml, bool is_any_asleep)
+static int init_nvml(const struct nvml *nvml, bool is_any_asleep)
 {
     return is_any_asleep && nvml->init_with_flags != NULL
                ? nvml->init_with_flags(NVML_INIT_FLAG_NO_ATTACH)
                : nvml->init();
 }
 
-static int cannot_start(const struct nvml *nvml, int number, struct berth_error *error)
+static int refuse_start(const struct nvml *nvml, int number, struct berth_error *error)
 {
     if (number == NVML_ERROR_DRIVER_NOT_LOADED)
         return error_set(error, BERTH_ERROR_NO_DEVICE, "NVML: the driver is not loaded");
@@ -103,25 +103,25 @@ static int cannot_start(const struct nvml *nvml, int number, struct berth_error 
     return nvidia_error(nvml, number, error, "NVML: wanted to start it");
 }
 
-static int start(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus,
-                 struct berth_error *error)
+static int start_nvml(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus,
+                      struct berth_error *error)
 {
     const struct nvidia_gpu *gpu;
     int number;
 
     if (name_gpus(gpus, &nvidia->gpus) < 0)
         return error_set_memory(error);
-    nvidia->is_brief = false;
+    nvidia->stops_after_step = false;
     vector_for_each (gpu, gpus)
-        nvidia->is_brief |= gpu->may_sleep || gpu->asleep;
-    number = start_nvml(&nvidia->nvml, nvidia_gpu_list_asleep(gpus) > 0);
+        nvidia->stops_after_step |= gpu->may_sleep || gpu->asleep;
+    number = init_nvml(&nvidia->nvml, nvidia_gpu_list_asleep(gpus) > 0);
     if (number != NVML_SUCCESS)
-        return cannot_start(&nvidia->nvml, number, error);
+        return refuse_start(&nvidia->nvml, number, error);
     nvidia->started = true;
     return 0;
 }
 
-static void stop(struct nvidia *nvidia)
+static void stop_nvml(struct nvidia *nvidia)
 {
     if (nvidia->started)
         nvidia->nvml.shutdown();
@@ -131,7 +131,7 @@ static void stop(struct nvidia *nvidia)
 /* Cards come and go, but NVML sees those only that were there when it started. It is not started
  * anew for each look, because without anybody who has a GPU open the driver shuts it down, and
  * bringing it up takes seconds. */
-static bool is_still_right(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus)
+static bool is_up_to_date(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus)
 {
     struct text now = {0};
     bool is_same;
@@ -147,18 +147,18 @@ static bool is_still_right(struct nvidia *nvidia, const struct nvidia_gpu_list *
 }
 
 /* Starts NVML anew, looking at the GPUs first when nobody did. */
-static int restart(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
-                   struct berth_error *error)
+static int restart_nvml(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
+                        struct berth_error *error)
 {
     struct nvidia *nvidia = context->own;
     struct nvidia_gpu_list own = {0};
     int code = 0;
 
-    stop(nvidia);
+    stop_nvml(nvidia);
     if (gpus == NULL)
         code = nvidia_gpu_list_read(context->root, &own, error);
     if (code == 0)
-        code = start(nvidia, gpus == NULL ? &own : gpus, error);
+        code = start_nvml(nvidia, gpus == NULL ? &own : gpus, error);
     nvidia_gpu_list_finish(&own);
     return code;
 }
@@ -166,12 +166,12 @@ static int restart(struct vendor_context *context, const struct nvidia_gpu_list 
 int nvidia_begin(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
                  const struct nvml **ret_nvml, struct berth_error *error)
 {
-    int code = context->own == NULL ? load(context, error) : 0;
+    int code = context->own == NULL ? load_nvml(context, error) : 0;
 
     if (code < 0 || context->own == NULL)
         return code;
-    if (!is_still_right(context->own, gpus)) {
-        code = restart(context, gpus, error);
+    if (!is_up_to_date(context->own, gpus)) {
+        code = restart_nvml(context, gpus, error);
         /* The next attempt shall find another library when that is put right. */
         if (code < 0) {
             nvidia_close(context);
@@ -186,8 +186,8 @@ void nvidia_end(struct vendor_context *context)
 {
     struct nvidia *nvidia = context->own;
 
-    if (nvidia != NULL && nvidia->is_brief)
-        stop(nvidia);
+    if (nvidia != NULL && nvidia->stops_after_step)
+        stop_nvml(nvidia);
 }
 
 void nvidia_close(struct vendor_context *context)
@@ -196,7 +196,7 @@ void nvidia_close(struct vendor_context *context)
 
     if (nvidia == NULL)
         return;
-    stop(nvidia);
+    stop_nvml(nvidia);
     library_close(nvidia->library);
     text_finish(&nvidia->gpus);
     free(nvidia);

@@ -10,35 +10,35 @@
 #include "hardware/sysfs/locality.h"
 
 /* A GPU among those whose links are wanted. */
-struct end {
-    struct nvidia_asked asked;
+struct nvlink_end {
+    struct nvidia_query query;
     struct pci_address pci;
     bool is_reachable;
     uint32_t to_switches; /* active lanes */
 };
 
-struct ends {
-    struct end *items;
+struct nvlink_ends {
+    struct nvlink_end *items;
     uint32_t *lanes; /* from one to another: count * count */
     size_t count;
 };
 
-static void ends_finish(struct ends *ends)
+static void ends_finish(struct nvlink_ends *ends)
 {
     free(ends->items);
     free(ends->lanes);
 }
 
 /* Instances have no links of their own, and a GPU that sleeps is left alone. */
-static bool is_asked(const struct root *root, const struct found *found)
+static bool is_queried(const struct sysroot *root, const struct device_finding *found)
 {
     return found->device->id.mig == DEVICE_NO_MIG && !found->device->asleep &&
            !(found->path != NULL && locality_is_asleep(root, found->path));
 }
 
 /* To be finished also when it fails. */
-static int ends_init(struct ends *ends, const struct vendor_context *context,
-                     const struct nvml *nvml, const struct found_list *devices,
+static int ends_init(struct nvlink_ends *ends, const struct vendor_context *context,
+                     const struct nvml *nvml, const struct finding_list *devices,
                      struct berth_error *error)
 {
     ends->count = devices->count;
@@ -47,20 +47,20 @@ static int ends_init(struct ends *ends, const struct vendor_context *context,
     if (ends->items == NULL || ends->lanes == NULL)
         return error_set_memory(error);
     for (size_t i = 0; i < devices->count; i++) {
-        const struct found *found = &devices->items[i];
-        struct end *end = &ends->items[i];
+        const struct device_finding *found = &devices->items[i];
+        struct nvlink_end *end = &ends->items[i];
 
-        end->asked =
-            (struct nvidia_asked){.root = context->root, .nvml = nvml, .device = found->device};
+        end->query =
+            (struct nvidia_query){.root = context->root, .nvml = nvml, .device = found->device};
         end->pci = found->device->pci;
-        end->is_reachable = is_asked(context->root, found) &&
-                            nvidia_handle(nvml, found, &end->asked.handle, NULL) == 0;
+        end->is_reachable = is_queried(context->root, found) &&
+                            nvidia_handle(nvml, found, &end->query.handle, NULL) == 0;
     }
     return 0;
 }
 
 /* The GPU at this address; the count when it is none of these. */
-static size_t ends_find(const struct ends *ends, struct pci_address pci)
+static size_t ends_find(const struct nvlink_ends *ends, struct pci_address pci)
 {
     size_t i = 0;
 
@@ -71,34 +71,35 @@ static size_t ends_find(const struct ends *ends, struct pci_address pci)
 }
 
 /* An NVSwitch is a bridge of NVIDIA's that is not one to PCI. */
-static bool is_switch(const struct root *root, struct pci_address pci)
+static bool is_switch(const struct sysroot *root, struct pci_address pci)
 {
     struct pci_text address = pci_format(pci);
     struct optional_number vendor =
-        root_number(root, "/sys/bus/pci/devices/%s/vendor", address.text);
-    struct optional_number class = root_number(root, "/sys/bus/pci/devices/%s/class", address.text);
+        sysroot_number(root, "/sys/bus/pci/devices/%s/vendor", address.text);
+    struct optional_number class =
+        sysroot_number(root, "/sys/bus/pci/devices/%s/class", address.text);
 
     return vendor.known && vendor.value == 0x10de && class.known && class.value >> 8 == 0x0680;
 }
 
 /* Where an active lane leads. Lanes to a CPU (POWER) link no pair of GPUs. Older libraries do not
  * say what is at the other end. */
-static void follow_lane(struct ends *ends, size_t from, unsigned lane)
+static void follow_lane(struct nvlink_ends *ends, size_t from, unsigned lane)
 {
-    struct end *end = &ends->items[from];
+    struct nvlink_end *end = &ends->items[from];
     struct nvml_pci_info info = {0};
     struct pci_address pci = {0};
     int type = NVML_NVLINK_DEVICE_UNKNOWN;
     size_t to = ends->count;
 
-    if (!nvidia_ask(&end->asked, link_remote_type, lane, &type))
+    if (!nvidia_call(&end->query, link_remote_type, lane, &type))
         type = NVML_NVLINK_DEVICE_UNKNOWN;
     if (type == NVML_NVLINK_DEVICE_SWITCH) {
         end->to_switches++;
         return;
     }
     if (type == NVML_NVLINK_DEVICE_IBM_NPU ||
-        !nvidia_ask(&end->asked, link_remote_pci, lane, &info))
+        !nvidia_call(&end->query, link_remote_pci, lane, &info))
         return;
     pci = nvidia_pci(&info);
     if (pci.known)
@@ -106,32 +107,32 @@ static void follow_lane(struct ends *ends, size_t from, unsigned lane)
     if (to < ends->count && to != from)
         ends->lanes[from * ends->count + to]++;
     else if (to == ends->count && type == NVML_NVLINK_DEVICE_UNKNOWN && pci.known &&
-             is_switch(end->asked.root, pci))
+             is_switch(end->query.root, pci))
         end->to_switches++;
 }
 
-static void follow_lanes(struct ends *ends, size_t from)
+static void follow_lanes(struct nvlink_ends *ends, size_t from)
 {
-    struct nvidia_asked *asked = &ends->items[from].asked;
+    struct nvidia_query *query = &ends->items[from].query;
 
-    if (asked->nvml->link_state == NULL)
+    if (query->nvml->link_state == NULL)
         return;
-    for (unsigned lane = 0; lane < NVML_LINKS_MAX && asked->lost == 0; lane++) {
+    for (unsigned lane = 0; lane < NVML_LINKS_MAX && query->lost == 0; lane++) {
         int active = 0;
-        int code = asked->nvml->link_state(asked->handle, lane, &active);
+        int code = query->nvml->link_state(query->handle, lane, &active);
 
         /* There are no more lanes, or none at all. */
         if (code == NVML_ERROR_INVALID_ARGUMENT || (code == NVML_ERROR_NOT_SUPPORTED && lane == 0))
             return;
-        if (nvidia_answered(asked, code) && active == NVML_FEATURE_ENABLED)
+        if (nvidia_answered(query, code) && active == NVML_FEATURE_ENABLED)
             follow_lane(ends, from, lane);
     }
 }
 
-static int add_link(struct sight *sight, size_t one, size_t other, enum link_kind kind,
+static int add_link(struct findings *findings, size_t one, size_t other, enum link_kind kind,
                     uint32_t lanes, struct berth_error *error)
 {
-    struct link *link = vector_append(&sight->links);
+    struct link *link = vector_append(&findings->links);
 
     if (link == NULL)
         return error_set_memory(error);
@@ -142,7 +143,7 @@ static int add_link(struct sight *sight, size_t one, size_t other, enum link_kin
 /* Direct lanes are counted at both ends, and one end may not have answered. Through switches each
  * GPU reaches every other with all of its lanes, so a pair has as many as the end that has fewer:
  * NV6 on a DGX-2, NV12 on a DGX A100. */
-static uint32_t lanes_between(const struct ends *ends, size_t one, size_t other)
+static uint32_t lanes_between(const struct nvlink_ends *ends, size_t one, size_t other)
 {
     uint32_t there = ends->lanes[one * ends->count + other];
     uint32_t back = ends->lanes[other * ends->count + one];
@@ -173,25 +174,25 @@ static bool path_kind(int level, enum link_kind *ret_kind)
     return false;
 }
 
-static int add_path(struct ends *ends, size_t one, size_t other, bool *is_supported,
-                    struct sight *sight, struct berth_error *error)
+static int add_path(struct nvlink_ends *ends, size_t one, size_t other, bool *is_supported,
+                    struct findings *findings, struct berth_error *error)
 {
-    struct nvidia_asked *asked = &ends->items[one].asked;
+    struct nvidia_query *query = &ends->items[one].query;
     enum link_kind kind;
     int level = -1;
     int code;
 
-    if (!*is_supported || asked->lost != 0 || ends->items[other].asked.lost != 0)
+    if (!*is_supported || query->lost != 0 || ends->items[other].query.lost != 0)
         return 0;
-    code = asked->nvml->common_ancestor(asked->handle, ends->items[other].asked.handle, &level);
+    code = query->nvml->common_ancestor(query->handle, ends->items[other].query.handle, &level);
     /* What one pair cannot be asked for, thousands need not be. */
     *is_supported = code != NVML_ERROR_NOT_SUPPORTED;
     return code == NVML_SUCCESS && path_kind(level, &kind)
-               ? add_link(sight, one, other, kind, 0, error)
+               ? add_link(findings, one, other, kind, 0, error)
                : 0;
 }
 
-static int add_links(struct ends *ends, bool is_supported, struct sight *sight,
+static int add_links(struct nvlink_ends *ends, bool is_supported, struct findings *findings,
                      struct berth_error *error)
 {
     int code = 0;
@@ -204,19 +205,19 @@ static int add_links(struct ends *ends, bool is_supported, struct sight *sight,
                 continue;
             lanes = lanes_between(ends, one, other);
             if (lanes > 0)
-                code = add_link(sight, one, other, LINK_NVLINK, lanes, error);
+                code = add_link(findings, one, other, LINK_NVLINK, lanes, error);
             if (code == 0)
-                code = add_path(ends, one, other, &is_supported, sight, error);
+                code = add_path(ends, one, other, &is_supported, findings, error);
         }
     }
     return code;
 }
 
-int nvidia_links(struct vendor_context *context, const struct found_list *devices,
-                 struct sight *sight, struct berth_error *error)
+int nvidia_links(struct vendor_context *context, const struct finding_list *devices,
+                 struct findings *findings, struct berth_error *error)
 {
     const struct nvml *nvml = NULL;
-    struct ends ends = {0};
+    struct nvlink_ends ends = {0};
     int code;
 
     if (devices->count < 2)
@@ -231,7 +232,7 @@ int nvidia_links(struct vendor_context *context, const struct found_list *device
             follow_lanes(&ends, i);
     }
     if (code == 0)
-        code = add_links(&ends, nvml->common_ancestor != NULL, sight, error);
+        code = add_links(&ends, nvml->common_ancestor != NULL, findings, error);
     ends_finish(&ends);
     nvidia_end(context);
     return code;

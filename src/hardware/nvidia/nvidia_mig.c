@@ -16,7 +16,7 @@
 
 /* The number of the capability's device file, by which the driver decides who may use an instance:
  * "DeviceFileMinor: 30" and more lines. */
-static struct optional_number capability_minor(const struct root_value *file)
+static struct optional_number capability_minor(const struct sysroot_value *file)
 {
     static const char key[] = "DeviceFileMinor:";
     const char *place = strstr(file->text, key);
@@ -36,57 +36,58 @@ static struct optional_number capability_minor(const struct root_value *file)
 }
 
 /* `below` names the instance in the driver's tree: "gi1/ci0/". */
-static int add_capability(const struct root *root, uint64_t gpu_minor, const char *below,
+static int add_capability(const struct sysroot *root, uint64_t gpu_minor, const char *below,
                           struct string_list *nodes)
 {
-    struct root_value file;
+    struct sysroot_value file;
     struct optional_number minor;
     char node[64];
 
-    root_read(root, &file, "/proc/driver/nvidia/capabilities/gpu%u/mig/%saccess",
-              (unsigned)gpu_minor, below);
+    sysroot_read(root, &file, "/proc/driver/nvidia/capabilities/gpu%u/mig/%saccess",
+                 (unsigned)gpu_minor, below);
     minor = capability_minor(&file);
     if (!minor.known)
         return 0;
     snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%u", (unsigned)minor.value);
-    return root_has(root, "%s", node) ? string_list_append(nodes, node) : 0;
+    return sysroot_has(root, "%s", node) ? string_list_append(nodes, node) : 0;
 }
 
-static int add_nodes(const struct nvidia_asked *asked, const struct nvidia_use *instance,
+static int add_nodes(const struct nvidia_query *query, const struct nvidia_use *instance,
                      struct berth_error *error)
 {
-    struct device *device = asked->device;
+    struct device *device = query->device;
     char gpu[32];
     char compute[64];
-    int code = nvidia_nodes(asked->root, device->minor, &device->nodes, error);
+    int code = nvidia_nodes(query->root, device->minor, &device->nodes, error);
 
     if (code < 0 || !device->minor.known || instance->gpu_instance == NVML_NO_INSTANCE)
         return code;
     snprintf(gpu, sizeof(gpu), "gi%u/", instance->gpu_instance);
     snprintf(compute, sizeof(compute), "%sci%u/", gpu, instance->compute_instance);
-    code = add_capability(asked->root, device->minor.value, gpu, &device->nodes);
+    code = add_capability(query->root, device->minor.value, gpu, &device->nodes);
     if (code == 0 && instance->compute_instance != NVML_NO_INSTANCE)
-        code = add_capability(asked->root, device->minor.value, compute, &device->nodes);
+        code = add_capability(query->root, device->minor.value, compute, &device->nodes);
     return code < 0 ? error_set_memory(error) : 0;
 }
 
 /* Its processes: those that NVML lists for it, else those of the GPU that are on it. */
-static int add_processes(struct nvidia_asked *asked, const struct nvidia_use *instance,
+static int add_processes(struct nvidia_query *query, const struct nvidia_use *instance,
                          const struct nvidia_use_list *of_gpu, struct berth_error *error)
 {
     struct nvidia_use_list own = {0};
-    int code = nvidia_uses_read(asked, &own, error);
+    int code = nvidia_uses_read(query, &own, error);
 
     if (code == 0)
         code = own.count > 0 || instance->gpu_instance == NVML_NO_INSTANCE
-                   ? nvidia_uses_keep(&own, NULL, asked->device, error)
-                   : nvidia_uses_keep(of_gpu, instance, asked->device, error);
+                   ? nvidia_uses_add(&own, NULL, query->device, error)
+                   : nvidia_uses_add(of_gpu, instance, query->device, error);
     vector_finish(&own);
     return code;
 }
 
 /* What an instance has of its GPU. */
-static int inherit(const struct device *gpu, struct device *device, struct berth_error *error)
+static int inherit_from_gpu(const struct device *gpu, struct device *device,
+                            struct berth_error *error)
 {
     char *const copies[] = {
         strdup(device_id_format(gpu->id).text),
@@ -108,7 +109,7 @@ static int inherit(const struct device *gpu, struct device *device, struct berth
                : 0;
 }
 
-static int fall_sick(struct device *device, struct berth_error *error)
+static int set_sick(struct device *device, struct berth_error *error)
 {
     char *reason = strdup("its GPU is lost, or needs a reset");
 
@@ -120,66 +121,66 @@ static int fall_sick(struct device *device, struct berth_error *error)
     return 0;
 }
 
-static int read_instance(struct nvidia_asked *asked, const struct device *gpu, const char *path,
+static int read_instance(struct nvidia_query *query, const struct device *gpu, const char *path,
                          const struct nvidia_use_list *of_gpu, struct berth_error *error)
 {
     struct nvidia_use instance = {.gpu_instance = NVML_NO_INSTANCE,
                                   .compute_instance = NVML_NO_INSTANCE};
     unsigned id = 0;
-    int code = inherit(gpu, asked->device, error);
+    int code = inherit_from_gpu(gpu, query->device, error);
 
-    if (nvidia_ask(asked, gpu_instance, &id))
+    if (nvidia_call(query, gpu_instance, &id))
         instance.gpu_instance = id;
-    if (nvidia_ask(asked, compute_instance, &id))
+    if (nvidia_call(query, compute_instance, &id))
         instance.compute_instance = id;
     if (code == 0)
-        code = nvidia_read_identity(asked, error);
+        code = nvidia_read_identity(query, error);
     if (code == 0)
-        code = add_nodes(asked, &instance, error);
+        code = add_nodes(query, &instance, error);
     if (code == 0)
-        code = add_processes(asked, &instance, of_gpu, error);
+        code = add_processes(query, &instance, of_gpu, error);
     if (code == 0 && path != NULL)
-        code = locality_read(asked->root, path, asked->device, error);
-    if (code == 0 && asked->lost != 0)
-        code = fall_sick(asked->device, error);
+        code = locality_read(query->root, path, query->device, error);
+    if (code == 0 && query->lost != 0)
+        code = set_sick(query->device, error);
     return code;
 }
 
-static int add_instance(const struct nvidia_asked *parent, nvml_device handle, unsigned number,
-                        const char *path, const struct nvidia_use_list *of_gpu, struct sight *sight,
-                        struct berth_error *error)
+static int add_instance(const struct nvidia_query *parent, nvml_device handle, unsigned number,
+                        const char *path, const struct nvidia_use_list *of_gpu,
+                        struct findings *findings, struct berth_error *error)
 {
     struct device_id id = {VENDOR_NVIDIA, parent->device->id.index, number};
-    struct found *found = found_list_add(&sight->found, id);
-    struct nvidia_asked asked = *parent;
+    struct device_finding *found = finding_list_add(&findings->found, id);
+    struct nvidia_query query = *parent;
 
     if (found == NULL)
         return error_set_memory(error);
     found->path = path == NULL ? NULL : strdup(path);
     if (path != NULL && found->path == NULL)
         return error_set_memory(error);
-    asked.handle = handle;
-    asked.device = found->device;
-    asked.lost = 0;
-    return read_instance(&asked, parent->device, path, of_gpu, error);
+    query.handle = handle;
+    query.device = found->device;
+    query.lost = 0;
+    return read_instance(&query, parent->device, path, of_gpu, error);
 }
 
-int nvidia_read_instances(struct nvidia_asked *parent, const char *path,
-                          const struct nvidia_use_list *uses, struct sight *sight,
+int nvidia_read_instances(struct nvidia_query *parent, const char *path,
+                          const struct nvidia_use_list *uses, struct findings *findings,
                           struct berth_error *error)
 {
     const struct nvml *nvml = parent->nvml;
     unsigned max = 0;
     int code = 0;
 
-    if (nvml->mig_by_index == NULL || !nvidia_ask(parent, mig_max, &max))
+    if (nvml->mig_by_index == NULL || !nvidia_call(parent, mig_max, &max))
         return 0;
     for (unsigned i = 0; i < max && i < INSTANCES_MAX && code == 0; i++) {
         nvml_device handle = NULL;
 
         /* There may be fewer than could be, with holes in between. */
         if (nvml->mig_by_index(parent->handle, i, &handle) == NVML_SUCCESS)
-            code = add_instance(parent, handle, i, path, uses, sight, error);
+            code = add_instance(parent, handle, i, path, uses, findings, error);
     }
     return code;
 }

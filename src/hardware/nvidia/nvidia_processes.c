@@ -10,11 +10,11 @@
 #include "hardware/nvidia/nvidia.h"
 
 /* Room for the first attempt, and how often more is made. */
-#define ROOM_AT_FIRST 64
-#define ATTEMPTS      8
+#define ROOM_DEFAULT 64
+#define ATTEMPTS     8
 
 /* One of the library's calls: what it lists, and in which version of the struct. */
-struct listing {
+struct process_listing {
     int(*call) NVML_PROCESSES;
     size_t size; /* of an entry */
     bool draws;  /* it lists who does */
@@ -30,17 +30,18 @@ static size_t size_of_v3(const struct nvml *nvml)
                : sizeof(struct nvml_process_v2);
 }
 
-static struct listing newest(const struct nvml *nvml, int(*v1) NVML_PROCESSES,
-                             int(*v2) NVML_PROCESSES, int(*v3) NVML_PROCESSES)
+static struct process_listing choose_newest(const struct nvml *nvml, int(*v1) NVML_PROCESSES,
+                                            int(*v2) NVML_PROCESSES, int(*v3) NVML_PROCESSES)
 {
     if (v3 != NULL)
-        return (struct listing){.call = v3, .size = size_of_v3(nvml)};
+        return (struct process_listing){.call = v3, .size = size_of_v3(nvml)};
     if (v2 != NULL)
-        return (struct listing){.call = v2, .size = sizeof(struct nvml_process_v2)};
-    return (struct listing){.call = v1, .size = sizeof(struct nvml_process_v1)};
+        return (struct process_listing){.call = v2, .size = sizeof(struct nvml_process_v2)};
+    return (struct process_listing){.call = v1, .size = sizeof(struct nvml_process_v1)};
 }
 
-static int add_use(const struct listing *listing, const char *entry, struct nvidia_use_list *uses)
+static int add_use(const struct process_listing *listing, const char *entry,
+                   struct nvidia_use_list *uses)
 {
     struct nvml_process_v2 process = {.gpu_instance = NVML_NO_INSTANCE,
                                       .compute_instance = NVML_NO_INSTANCE};
@@ -64,8 +65,8 @@ static int add_use(const struct listing *listing, const char *entry, struct nvid
 }
 
 /* One call; `*room` is how many entries there is place for, and afterwards how many are wanted. */
-static int list_once(struct nvidia_asked *asked, const struct listing *listing, unsigned *room,
-                     struct nvidia_use_list *uses, bool *ret_is_enough)
+static int list_once(struct nvidia_query *query, const struct process_listing *listing,
+                     unsigned *room, struct nvidia_use_list *uses, bool *ret_is_enough)
 {
     unsigned count = *room;
     /* As if all entries were the largest: a library of the other kind must not write behind it. */
@@ -75,9 +76,9 @@ static int list_once(struct nvidia_asked *asked, const struct listing *listing, 
 
     if (entries == NULL)
         return BERTH_ERROR_MEMORY;
-    number = listing->call(asked->handle, &count, entries);
+    number = listing->call(query->handle, &count, entries);
     *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MAX;
-    if (nvidia_answered(asked, number)) {
+    if (nvidia_answered(query, number)) {
         for (unsigned i = 0; i < count && i < *room && code == 0; i++)
             code = add_use(listing, (const char *)entries + i * listing->size, uses);
     }
@@ -89,15 +90,15 @@ static int list_once(struct nvidia_asked *asked, const struct listing *listing, 
     return code;
 }
 
-static int list_all(struct nvidia_asked *asked, const struct listing *listing,
+static int list_all(struct nvidia_query *query, const struct process_listing *listing,
                     struct nvidia_use_list *uses)
 {
-    unsigned room = ROOM_AT_FIRST;
-    bool is_enough = listing->call == NULL || asked->lost != 0;
+    unsigned room = ROOM_DEFAULT;
+    bool is_enough = listing->call == NULL || query->lost != 0;
     int code = 0;
 
     for (int i = 0; i < ATTEMPTS && !is_enough && code == 0; i++)
-        code = list_once(asked, listing, &room, uses, &is_enough);
+        code = list_once(query, listing, &room, uses, &is_enough);
     return code;
 }
 
@@ -138,21 +139,21 @@ static void merge_same(struct nvidia_use_list *uses)
     uses->count = kept + 1;
 }
 
-int nvidia_uses_read(struct nvidia_asked *asked, struct nvidia_use_list *uses,
+int nvidia_uses_read(struct nvidia_query *query, struct nvidia_use_list *uses,
                      struct berth_error *error)
 {
-    const struct nvml *nvml = asked->nvml;
+    const struct nvml *nvml = query->nvml;
     /* Clients of MPS compute through its server: they are listed by themselves. */
-    struct listing listings[] = {
-        newest(nvml, nvml->compute_v1, nvml->compute_v2, nvml->compute_v3),
-        newest(nvml, nvml->graphics_v1, nvml->graphics_v2, nvml->graphics_v3),
-        newest(nvml, nvml->mps_v1, nvml->mps_v2, nvml->mps_v3),
+    struct process_listing listings[] = {
+        choose_newest(nvml, nvml->compute_v1, nvml->compute_v2, nvml->compute_v3),
+        choose_newest(nvml, nvml->graphics_v1, nvml->graphics_v2, nvml->graphics_v3),
+        choose_newest(nvml, nvml->mps_v1, nvml->mps_v2, nvml->mps_v3),
     };
     int code = 0;
 
     listings[1].draws = true;
     for (size_t i = 0; i < COUNT(listings) && code == 0; i++)
-        code = list_all(asked, &listings[i], uses);
+        code = list_all(query, &listings[i], uses);
     if (code < 0)
         return error_set_memory(error);
     merge_same(uses);
@@ -165,8 +166,8 @@ static bool is_of(const struct nvidia_use *use, const struct nvidia_use *instanc
                                 use->compute_instance == instance->compute_instance);
 }
 
-int nvidia_uses_keep(const struct nvidia_use_list *uses, const struct nvidia_use *instance,
-                     struct device *device, struct berth_error *error)
+int nvidia_uses_add(const struct nvidia_use_list *uses, const struct nvidia_use *instance,
+                    struct device *device, struct berth_error *error)
 {
     const struct nvidia_use *use;
     struct device_process *last = NULL;

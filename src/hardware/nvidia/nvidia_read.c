@@ -20,10 +20,10 @@
 #define PERCENT_MAX    100
 #define DEGREES_MIN    (-100)
 
-bool nvidia_answered(struct nvidia_asked *asked, int code)
+bool nvidia_answered(struct nvidia_query *query, int code)
 {
     if (code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED)
-        asked->lost = code;
+        query->lost = code;
     return code == NVML_SUCCESS;
 }
 
@@ -42,7 +42,7 @@ struct pci_address nvidia_pci(const struct nvml_pci_info *info)
 
 /* A string of the library, which may lack its terminator or be no UTF-8. Replaces *ret_string when
  * there is anything in it. */
-static int keep_string(const char *bytes, size_t size, char **ret_string, struct berth_error *error)
+static int copy_string(const char *bytes, size_t size, char **ret_string, struct berth_error *error)
 {
     struct text raw = {0};
     struct text inert = {0};
@@ -65,43 +65,43 @@ static int keep_string(const char *bytes, size_t size, char **ret_string, struct
 }
 
 /* How much memory there is and how much of it is free; NVML_SUCCESS, or why not. */
-static int ask_memory(struct nvidia_asked *asked, uint64_t *ret_total, uint64_t *ret_free)
+static int query_memory(struct nvidia_query *query, uint64_t *ret_total, uint64_t *ret_free)
 {
-    const struct nvml *nvml = asked->nvml;
+    const struct nvml *nvml = query->nvml;
     struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
     struct nvml_memory memory = {0};
     int code = nvml->memory_v2 == NULL ? NVML_ERROR_FUNCTION_NOT_FOUND
-                                       : nvml->memory_v2(asked->handle, &newer);
+                                       : nvml->memory_v2(query->handle, &newer);
 
     memory = (struct nvml_memory){.total = newer.total, .free = newer.free};
     if (code != NVML_SUCCESS && nvml->memory != NULL)
-        code = nvml->memory(asked->handle, &memory);
-    nvidia_answered(asked, code);
+        code = nvml->memory(query->handle, &memory);
+    nvidia_answered(query, code);
     *ret_total = memory.total;
     *ret_free = memory.free;
     return code;
 }
 
 /* GPUs that have no memory of their own (GB10, Tegra) have neither that nor a window into it. */
-static bool has_no_window(struct nvidia_asked *asked)
+static bool has_no_window(struct nvidia_query *query)
 {
     struct nvml_bar1_memory window = {0};
 
-    return asked->nvml->bar1_memory != NULL &&
-           asked->nvml->bar1_memory(asked->handle, &window) == NVML_ERROR_NOT_SUPPORTED;
+    return query->nvml->bar1_memory != NULL &&
+           query->nvml->bar1_memory(query->handle, &window) == NVML_ERROR_NOT_SUPPORTED;
 }
 
-static void read_memory(struct nvidia_asked *asked)
+static void read_memory(struct nvidia_query *query)
 {
-    struct device *device = asked->device;
+    struct device *device = query->device;
     uint64_t total = 0;
     uint64_t available = 0;
     int code;
 
-    if (asked->lost != 0)
+    if (query->lost != 0)
         return;
-    code = ask_memory(asked, &total, &available);
-    if (code == NVML_ERROR_NOT_SUPPORTED && has_no_window(asked))
+    code = query_memory(query, &total, &available);
+    if (code == NVML_ERROR_NOT_SUPPORTED && has_no_window(query))
         device->kind = DEVICE_KIND_INTEGRATED;
     if (code != NVML_SUCCESS || total == 0 || total > NVIDIA_MEMORY_MAX)
         return;
@@ -111,82 +111,82 @@ static void read_memory(struct nvidia_asked *asked)
         device->load.memory_free = figure_sampled((int64_t)available, clock_read(CLOCK_REALTIME));
 }
 
-int nvidia_read_identity(struct nvidia_asked *asked, struct berth_error *error)
+int nvidia_read_identity(struct nvidia_query *query, struct berth_error *error)
 {
     char name[NVML_NAME_SIZE] = "";
     char uuid[NVML_UUID_SIZE] = "";
     int code = 0;
 
-    if (nvidia_ask(asked, name, name, sizeof(name)))
-        code = keep_string(name, sizeof(name), &asked->device->name, error);
-    if (code == 0 && nvidia_ask(asked, uuid, uuid, sizeof(uuid)))
-        code = keep_string(uuid, sizeof(uuid), &asked->device->uuid, error);
+    if (nvidia_call(query, name, name, sizeof(name)))
+        code = copy_string(name, sizeof(name), &query->device->name, error);
+    if (code == 0 && nvidia_call(query, uuid, uuid, sizeof(uuid)))
+        code = copy_string(uuid, sizeof(uuid), &query->device->uuid, error);
     if (code == 0)
-        read_memory(asked);
+        read_memory(query);
     return code;
 }
 
-static void read_numbers(struct nvidia_asked *asked)
+static void read_numbers(struct nvidia_query *query)
 {
-    struct device *device = asked->device;
+    struct device *device = query->device;
     unsigned minor = 0;
     int cap_major = 0;
     int cap_minor = 0;
 
-    if (nvidia_ask(asked, minor, &minor) && minor <= NVIDIA_MINOR_MAX)
+    if (nvidia_call(query, minor, &minor) && minor <= NVIDIA_MINOR_MAX)
         device->minor = optional_number_of(minor);
-    if (nvidia_ask(asked, capability, &cap_major, &cap_minor) && cap_major > 0 &&
+    if (nvidia_call(query, capability, &cap_major, &cap_minor) && cap_major > 0 &&
         cap_major <= CAPABILITY_MAX && cap_minor >= 0 && cap_minor <= CAPABILITY_MAX)
         device->cap = (struct capability){true, (uint16_t)cap_major, (uint16_t)cap_minor};
 }
 
-static void read_temperature(struct nvidia_asked *asked, struct figure *figure)
+static void read_temperature(struct nvidia_query *query, struct figure *figure)
 {
     struct nvml_temperature newer = {.version = NVML_TEMPERATURE_V1,
                                      .sensor = NVML_TEMPERATURE_GPU};
     unsigned degrees = 0;
 
     /* The newer call alone can tell of frost; the older one is what most libraries have. */
-    if (nvidia_ask(asked, temperature_v, &newer)) {
+    if (nvidia_call(query, temperature_v, &newer)) {
         if (newer.degrees < DEGREES_MIN || newer.degrees > DEGREES_MAX)
             return;
         *figure = figure_sampled(newer.degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
-    } else if (nvidia_ask(asked, temperature, NVML_TEMPERATURE_GPU, &degrees) &&
+    } else if (nvidia_call(query, temperature, NVML_TEMPERATURE_GPU, &degrees) &&
                degrees <= DEGREES_MAX)
         *figure = figure_sampled(degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
 }
 
-static void read_load(struct nvidia_asked *asked)
+static void read_load(struct nvidia_query *query)
 {
-    struct load *load = &asked->device->load;
+    struct load *load = &query->device->load;
     struct nvml_utilization busy = {0};
     unsigned milliwatts = 0;
     unsigned megahertz = 0;
 
-    if (nvidia_ask(asked, utilization, &busy) && busy.gpu <= PERCENT_MAX)
+    if (nvidia_call(query, utilization, &busy) && busy.gpu <= PERCENT_MAX)
         load->utilization = figure_sampled(busy.gpu * INT64_C(10), clock_read(CLOCK_REALTIME));
-    read_temperature(asked, &load->temperature);
-    if (nvidia_ask(asked, power, &milliwatts) && milliwatts <= MILLIWATTS_MAX)
+    read_temperature(query, &load->temperature);
+    if (nvidia_call(query, power, &milliwatts) && milliwatts <= MILLIWATTS_MAX)
         load->power = figure_sampled(milliwatts, clock_read(CLOCK_REALTIME));
-    if ((nvidia_ask(asked, clock, NVML_CLOCK_SM, &megahertz) ||
-         nvidia_ask(asked, clock, NVML_CLOCK_GRAPHICS, &megahertz)) &&
+    if ((nvidia_call(query, clock, NVML_CLOCK_SM, &megahertz) ||
+         nvidia_call(query, clock, NVML_CLOCK_GRAPHICS, &megahertz)) &&
         megahertz <= MEGAHERTZ_MAX)
         load->frequency = figure_sampled(megahertz * INT64_C(1000000), clock_read(CLOCK_REALTIME));
 }
 
-int nvidia_read_gpu(struct nvidia_asked *asked, const char *path, struct berth_error *error)
+int nvidia_read_gpu(struct nvidia_query *query, const char *path, struct berth_error *error)
 {
-    int code = nvidia_read_identity(asked, error);
+    int code = nvidia_read_identity(query, error);
 
     if (code < 0)
         return code;
-    read_numbers(asked);
-    read_load(asked);
-    code = nvidia_nodes(asked->root, asked->device->minor, &asked->device->nodes, error);
-    return code < 0 || path == NULL ? code : locality_read(asked->root, path, asked->device, error);
+    read_numbers(query);
+    read_load(query);
+    code = nvidia_nodes(query->root, query->device->minor, &query->device->nodes, error);
+    return code < 0 || path == NULL ? code : locality_read(query->root, path, query->device, error);
 }
 
-static int fall_sick(struct device *device, struct berth_error *error, const char *reason)
+static int set_sick(struct device *device, struct berth_error *error, const char *reason)
 {
     device->health = HEALTH_SICK;
     device->health_reason = strdup(reason);
@@ -196,7 +196,7 @@ static int fall_sick(struct device *device, struct berth_error *error, const cha
 /* Why the memory is not to be relied on; NULL: it is. What is pending is put right by a reset, and
  * until then the bad cells are in use. Errors that were corrected say nothing, and those of earlier
  * loads of the driver (aggregate) were dealt with when it was loaded anew. */
-static const char *memory_complaint(struct nvidia_asked *asked, char *text, size_t size)
+static const char *memory_failure(struct nvidia_query *query, char *text, size_t size)
 {
     unsigned corrected = 0;
     unsigned uncorrected = 0;
@@ -205,16 +205,16 @@ static const char *memory_complaint(struct nvidia_asked *asked, char *text, size
     int retired_pending = 0;
     unsigned long long errors = 0;
 
-    if (nvidia_ask(asked, remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
+    if (nvidia_call(query, remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
         if (failed != 0)
             return "bad rows of its memory could not be remapped: it needs service";
         if (pending != 0)
             return "bad rows of its memory wait to be remapped: it needs a reset";
     }
-    if (nvidia_ask(asked, retired_pending, &retired_pending) &&
+    if (nvidia_call(query, retired_pending, &retired_pending) &&
         retired_pending == NVML_FEATURE_ENABLED)
         return "bad pages of its memory wait to be retired: it needs a reset";
-    if (nvidia_ask(asked, ecc_errors, NVML_MEMORY_ERROR_UNCORRECTED, NVML_VOLATILE_ECC, &errors) &&
+    if (nvidia_call(query, ecc_errors, NVML_MEMORY_ERROR_UNCORRECTED, NVML_VOLATILE_ECC, &errors) &&
         errors > 0 && errors != NVML_NOT_AVAILABLE) {
         snprintf(text, size,
                  "%llu uncorrectable memory error%s since the driver was loaded: it needs a reset",
@@ -224,17 +224,17 @@ static const char *memory_complaint(struct nvidia_asked *asked, char *text, size
     return NULL;
 }
 
-int nvidia_read_health(struct nvidia_asked *asked, struct berth_error *error)
+int nvidia_read_health(struct nvidia_query *query, struct berth_error *error)
 {
     char text[128];
-    const char *complaint = memory_complaint(asked, text, sizeof(text));
+    const char *failure = memory_failure(query, text, sizeof(text));
 
-    if (asked->lost == NVML_ERROR_GPU_IS_LOST)
-        complaint = "it is lost: it has fallen off the bus or does not answer";
-    else if (asked->lost == NVML_ERROR_RESET_REQUIRED)
-        complaint = "it needs a reset before it can be used again";
-    if (complaint != NULL)
-        return fall_sick(asked->device, error, complaint);
-    asked->device->health = HEALTH_OK;
+    if (query->lost == NVML_ERROR_GPU_IS_LOST)
+        failure = "it is lost: it has fallen off the bus or does not answer";
+    else if (query->lost == NVML_ERROR_RESET_REQUIRED)
+        failure = "it needs a reset before it can be used again";
+    if (failure != NULL)
+        return set_sick(query->device, error, failure);
+    query->device->health = HEALTH_OK;
     return 0;
 }

@@ -41,22 +41,22 @@ static bool has_node_name(const struct string_list *names)
     return false;
 }
 
-bool node_list_is_pointless(const struct root *root)
+bool device_files_are_absent(const struct sysroot *root)
 {
     struct string_list names = {0};
     /* A recorded machine may be incomplete. */
-    bool is_pointless = !root->recorded && root_has(root, "/sys/class");
+    bool is_absent = !root->recorded && sysroot_has(root, "/sys/class");
 
-    if (is_pointless)
-        is_pointless = root_list(root, &names, "/sys/class/drm") != -ENOMEM &&
-                       root_list(root, &names, "/dev/dri") != -ENOMEM && !has_node_name(&names);
+    if (is_absent)
+        is_absent = sysroot_list(root, &names, "/sys/class/drm") != -ENOMEM &&
+                    sysroot_list(root, &names, "/dev/dri") != -ENOMEM && !has_node_name(&names);
     string_list_finish(&names);
-    return is_pointless;
+    return is_absent;
 }
 
 /* The name of the device file that a link leads to; NULL: it is none. In a recorded machine the
  * link may lead to the file itself. */
-static const char *node_name(const struct root *root, const char *target)
+static const char *node_name(const struct sysroot *root, const char *target)
 {
     size_t prefix = strlen(root->prefix);
 
@@ -68,13 +68,13 @@ static const char *node_name(const struct root *root, const char *target)
     return is_node_name(target) ? target : NULL;
 }
 
-static void look_at_node(struct node *node, const struct root *root)
+static void read_node(struct device_file *node, const struct sysroot *root)
 {
     char path[PATH_MAX];
     struct stat status;
     char *driver;
 
-    node->path = root_resolve(root, "/sys/class/drm/%s/device", node->name);
+    node->path = sysroot_resolve(root, "/sys/class/drm/%s/device", node->name);
     if (node->path != NULL)
         node->pci = locality_pci_of(node->path, NULL);
     if (snprintf(path, sizeof(path), "%s" NODE_DIRECTORY "%s", root->prefix, node->name) <
@@ -84,15 +84,15 @@ static void look_at_node(struct node *node, const struct root *root)
         node->number = status.st_rdev;
     }
     /* CUDA works through /dev/nvidia0. */
-    driver = root_link_name(root, "/sys/class/drm/%s/device/driver", node->name);
+    driver = sysroot_link_name(root, "/sys/class/drm/%s/device/driver", node->name);
     node->is_elsewhere = driver != NULL && strncmp(driver, "nvidia", strlen("nvidia")) == 0;
     free(driver);
 }
 
-static int need_by_name(struct node_list *list, const struct root *root, const char *name,
-                        struct node **ret_node)
+static int get_by_name(struct device_file_list *list, const struct sysroot *root, const char *name,
+                       struct device_file **ret_node)
 {
-    struct node *node;
+    struct device_file *node;
 
     vector_for_each (node, list) {
         if (strcmp(node->name, name) == 0) {
@@ -107,42 +107,43 @@ static int need_by_name(struct node_list *list, const struct root *root, const c
     if (node == NULL)
         return BERTH_ERROR_MEMORY;
     memcpy(node->name, name, strlen(name) + 1);
-    look_at_node(node, root);
+    read_node(node, root);
     *ret_node = node;
     return 0;
 }
 
-int node_list_need(struct node_list *list, const struct root *root, const char *target,
-                   struct node **ret_node)
+int device_file_list_get(struct device_file_list *list, const struct sysroot *root,
+                         const char *target, struct device_file **ret_node)
 {
     const char *name = node_name(root, target);
 
     *ret_node = NULL;
-    return name == NULL ? 0 : need_by_name(list, root, name, ret_node);
+    return name == NULL ? 0 : get_by_name(list, root, name, ret_node);
 }
 
-int node_list_add_present(struct node_list *list, const struct root *root, struct look *look)
+int device_file_list_add_present(struct device_file_list *list, const struct sysroot *root,
+                                 struct proc_scan *scan)
 {
     static const struct pci_address none = {0};
     struct string_list names = {0};
-    int code = root_list(root, &names, "/dev/dri") == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
+    int code = sysroot_list(root, &names, "/dev/dri") == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
 
     for (size_t i = 0; code == 0 && i < names.count; i++) {
-        struct node *node = NULL;
+        struct device_file *node = NULL;
         size_t place;
 
         if (is_node_name(names.items[i]))
-            code = need_by_name(list, root, names.items[i], &node);
+            code = get_by_name(list, root, names.items[i], &node);
         if (node != NULL)
-            code = node_device(node, none, look, &place);
+            code = device_file_add_device(node, none, scan, &place);
     }
     string_list_finish(&names);
     return code;
 }
 
-void node_list_finish(struct node_list *list)
+void device_file_list_finish(struct device_file_list *list)
 {
-    struct node *node;
+    struct device_file *node;
 
     vector_for_each (node, list)
         free(node->path);
@@ -160,7 +161,7 @@ static bool share_node(const struct string_list *one, const struct string_list *
     return false;
 }
 
-static bool is_same(const struct used_device *one, const struct used_device *other)
+static bool is_same_device(const struct used_device *one, const struct used_device *other)
 {
     if (one->path != NULL && other->path != NULL)
         return strcmp(one->path, other->path) == 0;
@@ -169,17 +170,17 @@ static bool is_same(const struct used_device *one, const struct used_device *oth
     return share_node(&one->nodes, &other->nodes);
 }
 
-size_t look_find_device(const struct look *look, const struct used_device *device)
+size_t proc_scan_find_device(const struct proc_scan *scan, const struct used_device *device)
 {
     size_t place = 0;
 
-    while (place < look->devices.count && !is_same(device, &look->devices.items[place]))
+    while (place < scan->devices.count && !is_same_device(device, &scan->devices.items[place]))
         place++;
     return place;
 }
 
 /* Adds to a device what is known of it, perhaps by another of its files. */
-static int learn(struct used_device *device, const struct used_device *known)
+static int complete_device(struct used_device *device, const struct used_device *known)
 {
     if (!device->pci.known)
         device->pci = known->pci;
@@ -193,12 +194,12 @@ static int learn(struct used_device *device, const struct used_device *known)
     return string_list_append(&device->nodes, known->nodes.items[0]);
 }
 
-int node_device(const struct node *node, struct pci_address pci, struct look *look,
-                size_t *ret_place)
+int device_file_add_device(const struct device_file *node, struct pci_address pci,
+                           struct proc_scan *scan, size_t *ret_place)
 {
     /* What the name stands for here is of no use where it stood for something else. */
     bool is_misnamed = pci.known && node->pci.known && pci_compare(pci, node->pci) != 0;
-    char file[sizeof(NODE_DIRECTORY) + NODE_NAME_SIZE];
+    char file[sizeof(NODE_DIRECTORY) + DEVICE_FILE_NAME_SIZE];
     char *files[] = {file};
     struct used_device known = {
         .pci = pci.known ? pci : node->pci,
@@ -208,10 +209,10 @@ int node_device(const struct node *node, struct pci_address pci, struct look *lo
     size_t place;
 
     snprintf(file, sizeof(file), NODE_DIRECTORY "%s", node->name);
-    place = look_find_device(look, &known);
-    if (place == look->devices.count && vector_append(&look->devices) == NULL)
+    place = proc_scan_find_device(scan, &known);
+    if (place == scan->devices.count && vector_append(&scan->devices) == NULL)
         return BERTH_ERROR_MEMORY;
-    look->devices.items[place].is_elsewhere |= !is_misnamed && node->is_elsewhere;
+    scan->devices.items[place].is_elsewhere |= !is_misnamed && node->is_elsewhere;
     *ret_place = place;
-    return learn(&look->devices.items[place], &known);
+    return complete_device(&scan->devices.items[place], &known);
 }

@@ -12,14 +12,14 @@
 /* What is measured over less time is noise. */
 #define ELAPSED_MIN (50 * DURATION_SECOND / 1000)
 
-struct uses {
-    struct look before; /* empty: there was none, or one that did not show everything */
+struct device_users {
+    struct proc_scan before; /* empty: there was none, or one that did not show everything */
     bool has_before;
 };
 
-int uses_create(struct uses **ret_uses, struct berth_error *error)
+int device_users_create(struct device_users **ret_uses, struct berth_error *error)
 {
-    struct uses *uses = calloc(1, sizeof(*uses));
+    struct device_users *uses = calloc(1, sizeof(*uses));
 
     if (uses == NULL)
         return error_set_memory(error);
@@ -27,10 +27,10 @@ int uses_create(struct uses **ret_uses, struct berth_error *error)
     return 0;
 }
 
-void uses_destroy(struct uses *uses)
+void device_users_destroy(struct device_users *uses)
 {
     if (uses != NULL)
-        look_finish(&uses->before);
+        proc_scan_finish(&uses->before);
     free(uses);
 }
 
@@ -44,11 +44,11 @@ static void add_memory(struct device_process *process, const struct use *use)
 }
 
 /* `place` goes through the uses, which are in the order of devices and pids. */
-static int add_processes(const struct look *look, size_t device, size_t *place,
+static int add_processes(const struct proc_scan *scan, size_t device, size_t *place,
                          struct device_process_list *processes)
 {
-    for (; *place < look->uses.count && look->uses.items[*place].device == device; (*place)++) {
-        const struct use *use = &look->uses.items[*place];
+    for (; *place < scan->uses.count && scan->uses.items[*place].device == device; (*place)++) {
+        const struct use *use = &scan->uses.items[*place];
         struct device_process *last =
             processes->count == 0 ? NULL : &processes->items[processes->count - 1];
 
@@ -67,36 +67,38 @@ static int add_processes(const struct look *look, size_t device, size_t *place,
 }
 
 /* Whether what happened since the scan before can be told. */
-static bool is_measurable(const struct uses *uses, const struct look *look)
+static bool is_measurable(const struct device_users *uses, const struct proc_scan *scan)
 {
-    return uses->has_before && look->is_whole &&
-           look->began_at - uses->before.began_at >= ELAPSED_MIN;
+    return uses->has_before && scan->is_whole &&
+           scan->began_at - uses->before.began_at >= ELAPSED_MIN;
 }
 
-static struct figure utilization_of(const struct uses *uses, struct look *look, size_t place)
+static struct figure utilization_of(const struct device_users *uses, struct proc_scan *scan,
+                                    size_t place)
 {
-    const struct used_device *device = &look->devices.items[place];
+    const struct used_device *device = &scan->devices.items[place];
     int64_t value = 0;
 
     /* A device that nobody has open does nothing, and needs no counters to say so. */
-    if (!is_measurable(uses, look) ||
-        (device->is_open ? device->is_opaque || !look_busy(look, place, &uses->before, &value)
-                         : device->is_elsewhere))
+    if (!is_measurable(uses, scan) ||
+        (device->is_open
+             ? device->is_opaque || !proc_scan_utilization(scan, place, &uses->before, &value)
+             : device->is_elsewhere))
         return (struct figure){0};
     return figure_sampled(value, clock_read(CLOCK_REALTIME));
 }
 
-static int add_device(const struct uses *uses, struct look *look, size_t place, size_t *use,
-                      struct sight *sight)
+static int add_device(const struct device_users *uses, struct proc_scan *scan, size_t place,
+                      size_t *use, struct findings *findings)
 {
-    struct used_device *used = &look->devices.items[place];
+    struct used_device *used = &scan->devices.items[place];
     struct device_id id = {VENDOR_DRI, (uint32_t)place, DEVICE_NO_MIG};
-    struct found *found = found_list_add(&sight->found, id);
+    struct device_finding *found = finding_list_add(&findings->found, id);
 
     if (found == NULL)
         return BERTH_ERROR_MEMORY;
     found->device->pci = used->pci;
-    found->device->load.utilization = utilization_of(uses, look, place);
+    found->device->load.utilization = utilization_of(uses, scan, place);
     if (used->path != NULL) {
         found->path = strdup(used->path);
         if (found->path == NULL)
@@ -106,38 +108,38 @@ static int add_device(const struct uses *uses, struct look *look, size_t place, 
         if (string_list_append(&found->device->nodes, used->nodes.items[i]) < 0)
             return BERTH_ERROR_MEMORY;
     }
-    return add_processes(look, place, use, &found->device->processes);
+    return add_processes(scan, place, use, &found->device->processes);
 }
 
 /* What the next scan measures from. Of two that follow each other too closely the first stays. */
-static void keep(struct uses *uses, struct look *look)
+static void keep_scan(struct device_users *uses, struct proc_scan *scan)
 {
-    if (uses->has_before && look->is_whole && !is_measurable(uses, look)) {
-        look_finish(look);
+    if (uses->has_before && scan->is_whole && !is_measurable(uses, scan)) {
+        proc_scan_finish(scan);
         return;
     }
-    look_finish(&uses->before);
-    uses->has_before = look->is_whole;
-    if (look->is_whole)
-        uses->before = *look;
+    proc_scan_finish(&uses->before);
+    uses->has_before = scan->is_whole;
+    if (scan->is_whole)
+        uses->before = *scan;
     else
-        look_finish(look);
+        proc_scan_finish(scan);
 }
 
-int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
-              struct berth_error *error)
+int device_users_scan(struct device_users *uses, const struct sysroot *root,
+                      struct findings *findings, struct berth_error *error)
 {
-    struct look look = {0};
-    int code = look_take(&look, root, error);
+    struct proc_scan scan = {0};
+    int code = proc_scan_run(&scan, root, error);
     size_t use = 0;
 
-    for (size_t i = 0; code == 0 && i < look.devices.count; i++) {
-        if (add_device(uses, &look, i, &use, sight) < 0)
+    for (size_t i = 0; code == 0 && i < scan.devices.count; i++) {
+        if (add_device(uses, &scan, i, &use, findings) < 0)
             code = error_set_memory(error);
     }
     if (code < 0)
-        look_finish(&look);
+        proc_scan_finish(&scan);
     else
-        keep(uses, &look);
+        keep_scan(uses, &scan);
     return code;
 }

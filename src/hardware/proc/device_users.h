@@ -12,10 +12,10 @@
 #include "hardware/sysfs/sysroot.h"
 
 /* What is kept from scan to scan: how long each engine had been busy. Zeroed memory is none yet. */
-struct uses;
+struct device_users;
 
-int uses_create(struct uses **ret_uses, struct berth_error *error);
-void uses_destroy(struct uses *uses);
+int device_users_create(struct device_users **ret_uses, struct berth_error *error);
+void device_users_destroy(struct device_users *uses);
 
 /* Looks through the open files of all processes that we may see. Adds one device to the sight for
  * each DRM device, open or not, whose ids are of no meaning:
@@ -33,8 +33,8 @@ void uses_destroy(struct uses *uses);
  * Files are no proof: a descriptor counts if the kernel says that it is a DRM device, or if it is
  * the very device file that goes by its name here. Fails with BERTH_ERROR_MEMORY, or when /proc
  * cannot be read. */
-int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
-              struct berth_error *error);
+int device_users_scan(struct device_users *uses, const struct sysroot *root,
+                      struct findings *findings, struct berth_error *error);
 
 /* Fills in uid, command, container, start and what it says of a lease of the process with this pid,
  * as far as is known: the command line with blanks between its parts, control characters and bytes
@@ -42,7 +42,7 @@ int uses_scan(struct uses *uses, const struct root *root, struct sight *sight,
  * the id that docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its
  * cgroup. The uid is the effective one. Fails with BERTH_ERROR_NOT_FOUND when there is no such
  * process, or _MEMORY. */
-int uses_describe(const struct root *root, struct device_process *process,
-                  struct berth_error *error);
+int proc_describe_process(const struct sysroot *root, struct device_process *process,
+                          struct berth_error *error);
 
 #endif

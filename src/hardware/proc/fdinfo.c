@@ -37,7 +37,7 @@ static bool copy_name(struct span span, char name[FDINFO_NAME_SIZE])
 }
 
 /* Digits, then a unit or nothing. Returns whether the number is one and fits. */
-static bool take_number(struct span value, uint64_t *ret_number, struct span *ret_unit)
+static bool parse_number(struct span value, uint64_t *ret_number, struct span *ret_unit)
 {
     if (!span_take_number(&value, ret_number))
         return false;
@@ -52,16 +52,16 @@ static void set_once(struct optional_number *place, uint64_t number)
 }
 
 /* A number with just this unit, "" for none. */
-static void take_in_unit(struct optional_number *place, struct span value, const char *unit)
+static void parse_in_unit(struct optional_number *place, struct span value, const char *unit)
 {
     struct span found;
     uint64_t number;
 
-    if (take_number(value, &number, &found) && span_equals(found, unit))
+    if (parse_number(value, &number, &found) && span_equals(found, unit))
         set_once(place, number);
 }
 
-static void take_bytes(struct optional_number *place, struct span value)
+static void parse_bytes(struct optional_number *place, struct span value)
 {
     static const struct {
         const char *name;
@@ -70,7 +70,7 @@ static void take_bytes(struct optional_number *place, struct span value)
     struct span unit;
     uint64_t number;
 
-    if (!take_number(value, &number, &unit))
+    if (!parse_number(value, &number, &unit))
         return;
     for (size_t i = 0; i < COUNT(units); i++) {
         if (span_equals(unit, units[i].name) &&
@@ -82,7 +82,7 @@ static void take_bytes(struct optional_number *place, struct span value)
 }
 
 /* The engine of this name, added when it is new. NULL: the name is none, or there is no room. */
-static struct fdinfo_engine *need_engine(struct parser *parser, struct span name)
+static struct fdinfo_engine *get_engine(struct parser *parser, struct span name)
 {
     struct fdinfo *out = parser->out;
     struct fdinfo_engine *engine = out->engines;
@@ -98,7 +98,7 @@ static struct fdinfo_engine *need_engine(struct parser *parser, struct span name
     return engine;
 }
 
-static struct region *need_region(struct parser *parser, struct span name)
+static struct region *get_region(struct parser *parser, struct span name)
 {
     struct region *region = parser->regions;
 
@@ -112,13 +112,13 @@ static struct region *need_region(struct parser *parser, struct span name)
     return region;
 }
 
-static void take_driver(struct parser *parser, struct span name, struct span value)
+static void parse_driver(struct parser *parser, struct span name, struct span value)
 {
     (void)name;
     parser->out->is_drm |= value.length > 0;
 }
 
-static void take_pci(struct parser *parser, struct span name, struct span value)
+static void parse_pci(struct parser *parser, struct span name, struct span value)
 {
     char address[FDINFO_NAME_SIZE];
 
@@ -127,69 +127,69 @@ static void take_pci(struct parser *parser, struct span name, struct span value)
         (void)pci_parse(address, &parser->out->pci, NULL);
 }
 
-static void take_client(struct parser *parser, struct span name, struct span value)
+static void parse_client(struct parser *parser, struct span name, struct span value)
 {
     (void)name;
-    take_in_unit(&parser->out->client, value, "");
+    parse_in_unit(&parser->out->client, value, "");
 }
 
-static void take_capacity(struct parser *parser, struct span name, struct span value)
+static void parse_capacity(struct parser *parser, struct span name, struct span value)
 {
-    struct fdinfo_engine *engine = need_engine(parser, name);
+    struct fdinfo_engine *engine = get_engine(parser, name);
     struct optional_number number = {0};
 
-    take_in_unit(&number, value, "");
+    parse_in_unit(&number, value, "");
     if (engine != NULL && number.known && number.value >= 1 &&
         number.value <= FDINFO_CAPACITY_MAX && engine->capacity == 1)
         engine->capacity = number.value;
 }
 
-static void take_busy(struct parser *parser, struct span name, struct span value)
+static void parse_busy(struct parser *parser, struct span name, struct span value)
 {
-    struct fdinfo_engine *engine = need_engine(parser, name);
+    struct fdinfo_engine *engine = get_engine(parser, name);
 
     if (engine != NULL)
-        take_in_unit(&engine->busy, value, "ns");
+        parse_in_unit(&engine->busy, value, "ns");
 }
 
-static void take_cycles(struct parser *parser, struct span name, struct span value)
+static void parse_cycles(struct parser *parser, struct span name, struct span value)
 {
-    struct fdinfo_engine *engine = need_engine(parser, name);
+    struct fdinfo_engine *engine = get_engine(parser, name);
 
     if (engine != NULL)
-        take_in_unit(&engine->cycles, value, "");
+        parse_in_unit(&engine->cycles, value, "");
 }
 
-static void take_total_cycles(struct parser *parser, struct span name, struct span value)
+static void parse_total_cycles(struct parser *parser, struct span name, struct span value)
 {
-    struct fdinfo_engine *engine = need_engine(parser, name);
+    struct fdinfo_engine *engine = get_engine(parser, name);
 
     if (engine != NULL)
-        take_in_unit(&engine->total_cycles, value, "");
+        parse_in_unit(&engine->total_cycles, value, "");
 }
 
-static void take_resident(struct parser *parser, struct span name, struct span value)
+static void parse_resident(struct parser *parser, struct span name, struct span value)
 {
-    struct region *region = need_region(parser, name);
+    struct region *region = get_region(parser, name);
 
     if (region != NULL)
-        take_bytes(&region->resident, value);
+        parse_bytes(&region->resident, value);
 }
 
-static void take_memory(struct parser *parser, struct span name, struct span value)
+static void parse_memory(struct parser *parser, struct span name, struct span value)
 {
-    struct region *region = need_region(parser, name);
+    struct region *region = get_region(parser, name);
 
     if (region != NULL)
-        take_bytes(&region->memory, value);
+        parse_bytes(&region->memory, value);
 }
 
-static void take_total(struct parser *parser, struct span name, struct span value)
+static void parse_total(struct parser *parser, struct span name, struct span value)
 {
-    struct region *region = need_region(parser, name);
+    struct region *region = get_region(parser, name);
 
     if (region != NULL)
-        take_bytes(&region->total, value);
+        parse_bytes(&region->total, value);
 }
 
 /* By the key, or by how it begins: then the rest is the name of an engine or region. Those that
@@ -197,21 +197,21 @@ static void take_total(struct parser *parser, struct span name, struct span valu
 static const struct key {
     const char *text;
     bool is_whole;
-    void (*take)(struct parser *parser, struct span name, struct span value);
+    void (*parse)(struct parser *parser, struct span name, struct span value);
 } keys[] = {
-    {"drm-driver", true, take_driver},
-    {"drm-pdev", true, take_pci},
-    {"drm-client-id", true, take_client},
-    {"drm-engine-capacity-", false, take_capacity},
-    {"drm-engine-", false, take_busy},
-    {"drm-cycles-", false, take_cycles},
-    {"drm-total-cycles-", false, take_total_cycles},
-    {"drm-resident-", false, take_resident},
-    {"drm-memory-", false, take_memory},
-    {"drm-total-", false, take_total},
+    {"drm-driver", true, parse_driver},
+    {"drm-pdev", true, parse_pci},
+    {"drm-client-id", true, parse_client},
+    {"drm-engine-capacity-", false, parse_capacity},
+    {"drm-engine-", false, parse_busy},
+    {"drm-cycles-", false, parse_cycles},
+    {"drm-total-cycles-", false, parse_total_cycles},
+    {"drm-resident-", false, parse_resident},
+    {"drm-memory-", false, parse_memory},
+    {"drm-total-", false, parse_total},
 };
 
-static void take_line(struct parser *parser, struct span line)
+static void parse_line(struct parser *parser, struct span line)
 {
     const char *colon = line.length == 0 ? NULL : memchr(line.bytes, ':', line.length);
     struct span value;
@@ -224,7 +224,7 @@ static void take_line(struct parser *parser, struct span line)
         struct span name = line;
 
         if (span_take_beginning(&name, keys[i].text) && (name.length > 0) != keys[i].is_whole) {
-            keys[i].take(parser, name, span_trim(value));
+            keys[i].parse(parser, name, span_trim(value));
             return;
         }
     }
@@ -232,7 +232,7 @@ static void take_line(struct parser *parser, struct span line)
 
 /* amdgpu and xe say vram, vram0, vram1; i915 local0, and stolen-local0 for what the firmware set
  * aside of it. Plain `stolen` (xe) is a part of either, and next to nothing: it does not count. */
-static bool is_own(const struct region *region)
+static bool is_device_memory(const struct region *region)
 {
     static const char *const beginnings[] = {"vram", "local", "lmem", "stolen-local"};
 
@@ -258,7 +258,7 @@ static struct optional_number add_regions(const struct parser *parser, bool own_
     for (size_t i = 0; i < parser->region_count; i++) {
         struct optional_number size = region_size(&parser->regions[i]);
 
-        if (!size.known || (own_only && !is_own(&parser->regions[i])))
+        if (!size.known || (own_only && !is_device_memory(&parser->regions[i])))
             continue;
         sum.known = true;
         if (__builtin_add_overflow(sum.value, size.value, &sum.value))
@@ -267,12 +267,12 @@ static struct optional_number add_regions(const struct parser *parser, bool own_
     return sum;
 }
 
-static struct optional_number memory_of(const struct parser *parser)
+static struct optional_number sum_memory(const struct parser *parser)
 {
     bool has_own = false;
 
     for (size_t i = 0; i < parser->region_count; i++)
-        has_own |= is_own(&parser->regions[i]);
+        has_own |= is_device_memory(&parser->regions[i]);
     return add_regions(parser, has_own);
 }
 
@@ -284,6 +284,6 @@ void fdinfo_parse(const char *bytes, size_t length, struct fdinfo *ret_fdinfo)
 
     *ret_fdinfo = (struct fdinfo){0};
     while (span_take_line(&text, &line))
-        take_line(&parser, line);
-    ret_fdinfo->memory = memory_of(&parser);
+        parse_line(&parser, line);
+    ret_fdinfo->memory = sum_memory(&parser);
 }

@@ -78,7 +78,7 @@ static char *plain_text(struct span bytes)
     return text_take(&text);
 }
 
-static int describe_command(const struct root *root, struct span name,
+static int describe_command(const struct sysroot *root, struct span name,
                             struct device_process *process)
 {
     struct text words = {0};
@@ -86,8 +86,8 @@ static int describe_command(const struct root *root, struct span name,
     char *plain;
 
     /* A little more than is kept: it is cut between characters. */
-    if (root_read_long(root, PROCESS_TEXT_MAX + UTF8_MAX, &words, "/proc/%llu/cmdline",
-                       (unsigned long long)process->pid) == -ENOMEM)
+    if (sysroot_read_text(root, PROCESS_TEXT_MAX + UTF8_MAX, &words, "/proc/%llu/cmdline",
+                          (unsigned long long)process->pid) == -ENOMEM)
         return BERTH_ERROR_MEMORY;
     command = (struct span){text_string(&words), words.length};
     /* A process of the kernel, or one that has ended, has none. */
@@ -103,10 +103,10 @@ static int describe_command(const struct root *root, struct span name,
 }
 
 /* Appends the container that /proc/WHO/cgroup names. */
-static int find_container(const struct root *root, const char *who, struct text *out)
+static int find_container(const struct sysroot *root, const char *who, struct text *out)
 {
     struct text groups = {0};
-    int code = root_read_long(root, GROUPS_MAX, &groups, "/proc/%s/cgroup", who);
+    int code = sysroot_read_text(root, GROUPS_MAX, &groups, "/proc/%s/cgroup", who);
 
     if (code == 0)
         container_find(text_string(&groups), groups.length, out);
@@ -116,7 +116,7 @@ static int find_container(const struct root *root, const char *who, struct text 
 
 /* Where berth runs in a container itself, that one is the machine for it: to be in it says nothing
  * of a process. */
-static int describe_container(const struct root *root, struct device_process *process)
+static int describe_container(const struct sysroot *root, struct device_process *process)
 {
     struct text container = {0}, ours = {0};
     char who[24];
@@ -138,7 +138,7 @@ static int describe_container(const struct root *root, struct device_process *pr
 }
 
 /* A recorded process is none of this machine's. */
-static void describe_owner(const struct root *root, struct device_process *process)
+static void describe_owner(const struct sysroot *root, struct device_process *process)
 {
     uint32_t uid;
 
@@ -149,7 +149,7 @@ static void describe_owner(const struct root *root, struct device_process *proce
 }
 
 /* When the machine started, in nanoseconds since 1970; 0: unknown. */
-static int64_t boot_time(const struct root *root)
+static int64_t boot_time(const struct sysroot *root)
 {
     struct text content = {0};
     uint64_t seconds = 0;
@@ -157,7 +157,7 @@ static int64_t boot_time(const struct root *root)
 
     if (!root->recorded)
         return clock_read(CLOCK_REALTIME) - clock_read(CLOCK_BOOTTIME);
-    if (root_read_long(root, STAT_MAX, &content, "/proc/stat") == 0) {
+    if (sysroot_read_text(root, STAT_MAX, &content, "/proc/stat") == 0) {
         struct span rest = {text_string(&content), content.length};
 
         while (span_take_line(&rest, &line)) {
@@ -171,7 +171,7 @@ static int64_t boot_time(const struct root *root)
 
 /* The 22nd field of /proc/PID/stat is in clock ticks since boot. The second may hold anything, but
  * is the last to end with a bracket. */
-static int64_t start_time(const struct root *root, uint64_t pid)
+static int64_t start_time(const struct sysroot *root, uint64_t pid)
 {
     enum { NAME = 2, START = 22 };
     long hertz = sysconf(_SC_CLK_TCK);
@@ -182,7 +182,7 @@ static int64_t start_time(const struct root *root, uint64_t pid)
     struct span rest;
 
     if (boot == 0 || hertz <= 0 ||
-        root_read_long(root, STATUS_MAX, &content, "/proc/%llu/stat", (unsigned long long)pid) <
+        sysroot_read_text(root, STATUS_MAX, &content, "/proc/%llu/stat", (unsigned long long)pid) <
             0) {
         text_finish(&content);
         return 0;
@@ -199,11 +199,11 @@ static int64_t start_time(const struct root *root, uint64_t pid)
 }
 
 /* Which lease it says that it is of. One that cannot be read says nothing. */
-static int describe_mark(const struct root *root, struct device_process *process)
+static int describe_lease(const struct sysroot *root, struct device_process *process)
 {
     struct text environment = {0};
-    int code = root_read_long(root, ENVIRONMENT_MAX, &environment, "/proc/%llu/environ",
-                              (unsigned long long)process->pid);
+    int code = sysroot_read_text(root, ENVIRONMENT_MAX, &environment, "/proc/%llu/environ",
+                                 (unsigned long long)process->pid);
     struct lease_mark mark = {0};
 
     if (code == 0 && environment.length > 0)
@@ -220,12 +220,12 @@ static int describe_mark(const struct root *root, struct device_process *process
     return code == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
 }
 
-int uses_describe(const struct root *root, struct device_process *process,
-                  struct berth_error *error)
+int proc_describe_process(const struct sysroot *root, struct device_process *process,
+                          struct berth_error *error)
 {
     struct text status = {0};
-    int code = root_read_long(root, STATUS_MAX, &status, "/proc/%llu/status",
-                              (unsigned long long)process->pid);
+    int code = sysroot_read_text(root, STATUS_MAX, &status, "/proc/%llu/status",
+                                 (unsigned long long)process->pid);
 
     if (code == -ENOMEM)
         code = error_set_memory(error);
@@ -237,7 +237,7 @@ int uses_describe(const struct root *root, struct device_process *process,
         process->started = start_time(root, process->pid);
         describe_owner(root, process);
         /* Its environment and command last: they are its own memory, which can take its time. */
-        if (describe_container(root, process) < 0 || describe_mark(root, process) < 0 ||
+        if (describe_container(root, process) < 0 || describe_lease(root, process) < 0 ||
             describe_command(root, find_line(&status, "Name"), process) < 0)
             code = error_set_memory(error);
     }

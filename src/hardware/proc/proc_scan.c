@@ -15,7 +15,7 @@
 #include "base/system/clock.h"
 #include "hardware/proc/device_files.h"
 
-#define PIDS_FIRST_NAMESPACE                                            \
+#define INITIAL_PID_NAMESPACE                                           \
     0xEFFFFFFCu /* the number of the machine's own, by the kernel's ABI \
                  */
 
@@ -25,10 +25,10 @@ enum {
     USES_MAX = 65536,        /* that are kept, of all */
 };
 
-struct walk {
-    struct look *look;
-    const struct root *root;
-    struct node_list nodes;
+struct proc_walk {
+    struct proc_scan *scan;
+    const struct sysroot *root;
+    struct device_file_list nodes;
     int processes; /* descriptor of /proc */
     bool saw_first;
     bool computes; /* the process that is being looked at */
@@ -60,7 +60,7 @@ static DIR *open_directory(int at, const char *path)
 }
 
 /* Returns the length of the content, or a negative errno. */
-static ssize_t read_fdinfo(struct walk *walk, uint64_t pid, const char *name)
+static ssize_t read_fdinfo(struct proc_walk *walk, uint64_t pid, const char *name)
 {
     char path[sizeof("18446744073709551615/fdinfo/") + NAME_MAX];
     size_t length = 0;
@@ -84,10 +84,10 @@ static ssize_t read_fdinfo(struct walk *walk, uint64_t pid, const char *name)
     return got < 0 ? got : (ssize_t)length;
 }
 
-static int add_engines(struct look *look, const struct use *use, const struct fdinfo *fdinfo)
+static int add_engines(struct proc_scan *scan, const struct use *use, const struct fdinfo *fdinfo)
 {
     for (size_t i = 0; i < fdinfo->engine_count; i++) {
-        struct use_engine *engine = vector_append(&look->engines);
+        struct use_engine *engine = vector_append(&scan->engines);
 
         if (engine == NULL)
             return BERTH_ERROR_MEMORY;
@@ -101,23 +101,24 @@ static int add_engines(struct look *look, const struct use *use, const struct fd
     return 0;
 }
 
-static int add_use(struct walk *walk, struct node *node, uint64_t pid, const struct fdinfo *fdinfo)
+static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pid,
+                   const struct fdinfo *fdinfo)
 {
-    struct look *look = walk->look;
+    struct proc_scan *scan = walk->scan;
     struct used_device *device;
     struct use *use;
     size_t place;
 
-    if (look->uses.count >= USES_MAX) {
-        look->is_whole = false;
+    if (scan->uses.count >= USES_MAX) {
+        scan->is_whole = false;
         return 0;
     }
-    if (node_device(node, fdinfo->pci, look, &place) < 0)
+    if (device_file_add_device(node, fdinfo->pci, scan, &place) < 0)
         return BERTH_ERROR_MEMORY;
-    use = vector_append(&look->uses);
+    use = vector_append(&scan->uses);
     if (use == NULL)
         return BERTH_ERROR_MEMORY;
-    device = &look->devices.items[place];
+    device = &scan->devices.items[place];
     device->is_open = true;
     device->is_opaque |= !fdinfo->client.known;
     *use = (struct use){.device = place, .pid = pid};
@@ -126,13 +127,13 @@ static int add_use(struct walk *walk, struct node *node, uint64_t pid, const str
         return 0;
     use->client = fdinfo->client;
     use->memory = fdinfo->memory;
-    return add_engines(look, use, fdinfo);
+    return add_engines(scan, use, fdinfo);
 }
 
 /* Whether this descriptor is open on our device file. What the kernel calls a DRM device is one;
  * else anybody could have a file of that name, in a mount namespace of his own. */
-static bool is_ours(const struct walk *walk, int descriptors, const char *name,
-                    const struct node *node, const struct fdinfo *fdinfo)
+static bool is_device_file(const struct proc_walk *walk, int descriptors, const char *name,
+                           const struct device_file *node, const struct fdinfo *fdinfo)
 {
     struct stat status;
 
@@ -144,7 +145,7 @@ static bool is_ours(const struct walk *walk, int descriptors, const char *name,
 
 /* Whether we are a probe and the process is one too, of ours or of another's: a probe has a device
  * open only to ask its driver. */
-static bool is_probe(const struct walk *walk, uint64_t pid)
+static bool is_probe(const struct proc_walk *walk, uint64_t pid)
 {
     static const char program[] = "/berth-probe";
     char path[PATH_MAX];
@@ -161,35 +162,35 @@ static bool is_probe(const struct walk *walk, uint64_t pid)
            own.st_ino == theirs.st_ino;
 }
 
-static int look_at_descriptor(struct walk *walk, int descriptors, uint64_t pid, const char *name)
+static int scan_descriptor(struct proc_walk *walk, int descriptors, uint64_t pid, const char *name)
 {
     ssize_t length = readlinkat(descriptors, name, walk->target, sizeof(walk->target) - 1);
     struct fdinfo fdinfo;
-    struct node *node;
+    struct device_file *node;
     int code;
 
     if (length <= 0)
         return 0;
     walk->target[length] = '\0';
     walk->computes = walk->computes || strcmp(walk->target, "/dev/kfd") == 0;
-    code = node_list_need(&walk->nodes, walk->root, walk->target, &node);
+    code = device_file_list_get(&walk->nodes, walk->root, walk->target, &node);
     if (code < 0 || node == NULL)
         return code;
     length = read_fdinfo(walk, pid, name);
     if (length == -EACCES)
-        walk->look->is_whole = false;
+        walk->scan->is_whole = false;
     else if ((length == -ENOENT || length == -ESRCH) && !walk->root->recorded)
         return 0; /* it was closed meanwhile */
     fdinfo_parse(walk->content, length < 0 ? 0 : (size_t)length, &fdinfo);
-    if (!is_ours(walk, descriptors, name, node, &fdinfo) || is_probe(walk, pid))
+    if (!is_device_file(walk, descriptors, name, node, &fdinfo) || is_probe(walk, pid))
         return 0;
     return add_use(walk, node, pid, &fdinfo);
 }
 
-static int look_at_process(struct walk *walk, uint64_t pid)
+static int scan_process(struct proc_walk *walk, uint64_t pid)
 {
     char path[sizeof("18446744073709551615/fd")];
-    size_t first = walk->look->uses.count;
+    size_t first = walk->scan->uses.count;
     struct dirent *entry;
     DIR *directory;
     int code = 0;
@@ -197,7 +198,7 @@ static int look_at_process(struct walk *walk, uint64_t pid)
     snprintf(path, sizeof(path), "%llu/fd", (unsigned long long)pid);
     directory = open_directory(walk->processes, path);
     if (directory == NULL) {
-        walk->look->is_whole &= errno == ENOENT || errno == ESRCH || errno == ENOTDIR;
+        walk->scan->is_whole &= errno == ENOENT || errno == ESRCH || errno == ENOTDIR;
         return errno == ENOMEM ? BERTH_ERROR_MEMORY : 0;
     }
     walk->saw_first |= pid == 1;
@@ -206,29 +207,29 @@ static int look_at_process(struct walk *walk, uint64_t pid)
         if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
             continue;
         if (count == DESCRIPTORS_MAX) {
-            walk->look->is_whole = false;
+            walk->scan->is_whole = false;
             break;
         }
-        code = look_at_descriptor(walk, dirfd(directory), pid, entry->d_name);
+        code = scan_descriptor(walk, dirfd(directory), pid, entry->d_name);
     }
     closedir(directory);
-    for (size_t i = first; i < walk->look->uses.count; i++)
-        walk->look->uses.items[i].computes = walk->computes;
+    for (size_t i = first; i < walk->scan->uses.count; i++)
+        walk->scan->uses.items[i].computes = walk->computes;
     return code;
 }
 
 /* Whether the processes in /proc are all that the machine runs: not those of a container, and not
  * only our own because the others are hidden (hidepid). Of a recorded machine all were recorded. */
-static bool are_all(const struct walk *walk)
+static bool sees_all_processes(const struct proc_walk *walk)
 {
     struct stat status;
 
     return walk->root->recorded ||
            (walk->saw_first && fstatat(walk->processes, "self/ns/pid", &status, 0) == 0 &&
-            status.st_ino == PIDS_FIRST_NAMESPACE);
+            status.st_ino == INITIAL_PID_NAMESPACE);
 }
 
-static int look_at_all(struct walk *walk, struct berth_error *error)
+static int scan_all_processes(struct proc_walk *walk, struct berth_error *error)
 {
     char path[PATH_MAX];
     struct dirent *entry;
@@ -246,9 +247,9 @@ static int look_at_all(struct walk *walk, struct berth_error *error)
         uint64_t pid = parse_pid(entry->d_name);
 
         if (pid != 0)
-            code = look_at_process(walk, pid);
+            code = scan_process(walk, pid);
     }
-    walk->look->is_whole &= are_all(walk);
+    walk->scan->is_whole &= sees_all_processes(walk);
     closedir(directory);
     return code < 0 ? error_set_memory(error) : 0;
 }
@@ -289,79 +290,79 @@ static int compare_engines(const void *one, const void *other)
 }
 
 /* A client that several descriptors have open counts for the process with the lowest pid. */
-static void settle_uses(struct look *look)
+static void sort_uses(struct proc_scan *scan)
 {
-    struct use *uses = look->uses.items;
+    struct use *uses = scan->uses.items;
 
-    qsort(uses, look->uses.count, sizeof(*uses), compare_uses_by_client);
-    for (size_t i = 0; i < look->uses.count; i++)
+    qsort(uses, scan->uses.count, sizeof(*uses), compare_uses_by_client);
+    for (size_t i = 0; i < scan->uses.count; i++)
         uses[i].counts = i == 0 || !uses[i].client.known || uses[i].device != uses[i - 1].device ||
                          !uses[i - 1].client.known ||
                          uses[i].client.value != uses[i - 1].client.value;
-    qsort(uses, look->uses.count, sizeof(*uses), compare_uses_by_pid);
+    qsort(uses, scan->uses.count, sizeof(*uses), compare_uses_by_pid);
 }
 
-static void take_larger(struct optional_number *number, struct optional_number other)
+static void raise_number(struct optional_number *number, struct optional_number other)
 {
     if (other.known && (!number->known || other.value > number->value))
         *number = other;
 }
 
 /* Of a client that was read several times, what was read last: that is the most. */
-static void settle_engines(struct look *look)
+static void merge_engines(struct proc_scan *scan)
 {
-    struct use_engine *engines = look->engines.items;
+    struct use_engine *engines = scan->engines.items;
     size_t kept = 0;
 
-    qsort(engines, look->engines.count, sizeof(*engines), compare_engines);
-    for (size_t i = 0; i < look->engines.count; i++) {
+    qsort(engines, scan->engines.count, sizeof(*engines), compare_engines);
+    for (size_t i = 0; i < scan->engines.count; i++) {
         struct use_engine *last = kept == 0 ? NULL : &engines[kept - 1];
 
         if (last == NULL || compare_engines(last, &engines[i]) != 0) {
             engines[kept++] = engines[i];
             continue;
         }
-        take_larger(&last->engine.busy, engines[i].engine.busy);
-        take_larger(&last->engine.cycles, engines[i].engine.cycles);
-        take_larger(&last->engine.total_cycles, engines[i].engine.total_cycles);
+        raise_number(&last->engine.busy, engines[i].engine.busy);
+        raise_number(&last->engine.cycles, engines[i].engine.cycles);
+        raise_number(&last->engine.total_cycles, engines[i].engine.total_cycles);
         if (engines[i].read_at > last->read_at)
             last->read_at = engines[i].read_at;
     }
-    look->engines.count = kept;
+    scan->engines.count = kept;
 }
 
-int look_take(struct look *look, const struct root *root, struct berth_error *error)
+int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct berth_error *error)
 {
-    struct walk *walk = calloc(1, sizeof(*walk));
+    struct proc_walk *walk = calloc(1, sizeof(*walk));
     int code;
 
     if (walk == NULL)
         return error_set_memory(error);
-    *look = (struct look){.began_at = clock_now(), .is_whole = true};
-    walk->look = look;
+    *scan = (struct proc_scan){.began_at = clock_now(), .is_whole = true};
+    walk->scan = scan;
     walk->root = root;
-    code = node_list_is_pointless(root) ? 0 : look_at_all(walk, error);
-    if (code == 0 && node_list_add_present(&walk->nodes, root, look) < 0)
+    code = device_files_are_absent(root) ? 0 : scan_all_processes(walk, error);
+    if (code == 0 && device_file_list_add_present(&walk->nodes, root, scan) < 0)
         code = error_set_memory(error);
-    if (look->uses.count > 0)
-        settle_uses(look);
-    if (look->engines.count > 0)
-        settle_engines(look);
-    node_list_finish(&walk->nodes);
+    if (scan->uses.count > 0)
+        sort_uses(scan);
+    if (scan->engines.count > 0)
+        merge_engines(scan);
+    device_file_list_finish(&walk->nodes);
     free(walk);
     return code;
 }
 
-void look_finish(struct look *look)
+void proc_scan_finish(struct proc_scan *scan)
 {
     struct used_device *device;
 
-    vector_for_each (device, &look->devices) {
+    vector_for_each (device, &scan->devices) {
         free(device->path);
         string_list_finish(&device->nodes);
     }
-    vector_finish(&look->devices);
-    vector_finish(&look->uses);
-    vector_finish(&look->engines);
-    *look = (struct look){0};
+    vector_finish(&scan->devices);
+    vector_finish(&scan->uses);
+    vector_finish(&scan->engines);
+    *scan = (struct proc_scan){0};
 }

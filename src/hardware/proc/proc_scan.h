@@ -46,7 +46,7 @@ struct use_engine {
     struct fdinfo_engine engine;
 };
 
-struct look {
+struct proc_scan {
     struct {
         VECTOR_OF(struct used_device);
     } devices;
@@ -62,15 +62,15 @@ struct look {
 
 /* Fills in an empty look. Fails with BERTH_ERROR_MEMORY, or _IO where there is no /proc; the look
  * is to be finished all the same. */
-int look_take(struct look *look, const struct root *root, struct berth_error *error);
-void look_finish(struct look *look);
+int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct berth_error *error);
+void proc_scan_finish(struct proc_scan *scan);
 
 /* The place of a device in another look; that look's count of devices when it is not there. */
-size_t look_find_device(const struct look *look, const struct used_device *device);
+size_t proc_scan_find_device(const struct proc_scan *scan, const struct used_device *device);
 
 /* How busy the device has been between two looks: that of its engine classes that was so most. What
  * is seen to have gone backwards is put right in `now`. False: that cannot be told. Pure. */
-bool look_busy(struct look *now, size_t device, const struct look *before,
-               int64_t *ret_utilization);
+bool proc_scan_utilization(struct proc_scan *now, size_t device, const struct proc_scan *before,
+                           int64_t *ret_utilization);
 
 #endif

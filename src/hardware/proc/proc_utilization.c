@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Clocks that are read one after the other do not agree to the last nanosecond. */
-#define MORE_THAN_ALL 1.05
+#define BUSY_TOLERANCE 1.05
 
 /* What an engine class of the device came to so far. */
 struct share {
@@ -19,14 +19,14 @@ struct shares {
 };
 
 /* Where the device's engines begin in the look. */
-static size_t first_engine(const struct look *look, size_t device)
+static size_t first_engine(const struct proc_scan *scan, size_t device)
 {
-    size_t from = 0, to = look->engines.count;
+    size_t from = 0, to = scan->engines.count;
 
     while (from < to) {
         size_t middle = from + (to - from) / 2;
 
-        if (look->engines.items[middle].device < device)
+        if (scan->engines.items[middle].device < device)
             from = middle + 1;
         else
             to = middle;
@@ -36,11 +36,11 @@ static size_t first_engine(const struct look *look, size_t device)
 
 /* Goes on in a look to this engine of this client; NULL: it is not there. Both looks have them in
  * the same order. */
-static const struct use_engine *go_to(const struct look *look, size_t device, size_t *place,
-                                      const struct use_engine *wanted)
+static const struct use_engine *find_engine(const struct proc_scan *scan, size_t device,
+                                            size_t *place, const struct use_engine *wanted)
 {
-    for (; *place < look->engines.count; (*place)++) {
-        const struct use_engine *engine = &look->engines.items[*place];
+    for (; *place < scan->engines.count; (*place)++) {
+        const struct use_engine *engine = &scan->engines.items[*place];
         int order = (engine->client > wanted->client) - (engine->client < wanted->client);
 
         if (engine->device != device)
@@ -54,14 +54,14 @@ static const struct use_engine *go_to(const struct look *look, size_t device, si
 }
 
 /* What the engine had made by then, by whichever client tells; unknown when none does. */
-static struct optional_number total_cycles_of(const struct look *look, size_t device,
+static struct optional_number total_cycles_of(const struct proc_scan *scan, size_t device,
                                               const char *name)
 {
     struct optional_number max = {0};
 
-    for (size_t i = first_engine(look, device);
-         i < look->engines.count && look->engines.items[i].device == device; i++) {
-        struct fdinfo_engine *engine = &look->engines.items[i].engine;
+    for (size_t i = first_engine(scan, device);
+         i < scan->engines.count && scan->engines.items[i].device == device; i++) {
+        struct fdinfo_engine *engine = &scan->engines.items[i].engine;
 
         if (strcmp(engine->name, name) == 0 && engine->total_cycles.known &&
             (!max.known || engine->total_cycles.value > max.value))
@@ -71,7 +71,7 @@ static struct optional_number total_cycles_of(const struct look *look, size_t de
 }
 
 /* A counter may go backwards for a while, says the kernel: then the larger value holds. */
-static void never_less(struct optional_number *now, struct optional_number before)
+static void keep_monotonic(struct optional_number *now, struct optional_number before)
 {
     if (now->known && before.known && before.value > now->value)
         now->value = before.value;
@@ -79,8 +79,8 @@ static void never_less(struct optional_number *now, struct optional_number befor
 
 /* The part of the time, in thousandths of all engines of the class, that the client kept it busy
  * since. A client that was not there before began with nothing. False: that cannot be told. */
-static bool measure(struct use_engine *now, const struct use_engine *was, int64_t was_at,
-                    struct optional_number total_was, double *ret_busy)
+static bool measure_engine(struct use_engine *now, const struct use_engine *was, int64_t was_at,
+                           struct optional_number total_was, double *ret_busy)
 {
     static const struct fdinfo_engine nothing = {.busy = {.known = true},
                                                  .cycles = {.known = true}};
@@ -88,8 +88,8 @@ static bool measure(struct use_engine *now, const struct use_engine *was, int64_
     struct fdinfo_engine *engine = &now->engine;
     double used, all;
 
-    never_less(&engine->busy, before->busy);
-    never_less(&engine->cycles, before->cycles);
+    keep_monotonic(&engine->busy, before->busy);
+    keep_monotonic(&engine->cycles, before->cycles);
     if (engine->busy.known) {
         if (!before->busy.known || now->read_at <= was_at)
             return false;
@@ -107,12 +107,12 @@ static bool measure(struct use_engine *now, const struct use_engine *was, int64_
     all *= (double)engine->capacity;
     *ret_busy = used * 1000 / all;
     /* It cannot have done so much since: it was there before, and we did not see it. */
-    return was != NULL || used <= all * MORE_THAN_ALL;
+    return was != NULL || used <= all * BUSY_TOLERANCE;
 }
 
 /* NULL when there are too many. */
-static struct share *need_share(struct shares *shares, const char *name, const struct look *before,
-                                size_t device_before)
+static struct share *get_share(struct shares *shares, const char *name,
+                               const struct proc_scan *before, size_t device_before)
 {
     struct share *share = shares->items;
 
@@ -133,9 +133,10 @@ static bool has_counter(const struct fdinfo_engine *engine)
     return engine->busy.known || (engine->cycles.known && engine->total_cycles.known);
 }
 
-bool look_busy(struct look *now, size_t device, const struct look *before, int64_t *ret_utilization)
+bool proc_scan_utilization(struct proc_scan *now, size_t device, const struct proc_scan *before,
+                           int64_t *ret_utilization)
 {
-    size_t device_before = look_find_device(before, &now->devices.items[device]);
+    size_t device_before = proc_scan_find_device(before, &now->devices.items[device]);
     size_t place = first_engine(before, device_before);
     struct shares shares = {0};
     double max = 0;
@@ -144,17 +145,17 @@ bool look_busy(struct look *now, size_t device, const struct look *before, int64
     for (size_t i = first_engine(now, device);
          i < now->engines.count && now->engines.items[i].device == device; i++) {
         struct use_engine *engine = &now->engines.items[i];
-        const struct use_engine *was = go_to(before, device_before, &place, engine);
+        const struct use_engine *was = find_engine(before, device_before, &place, engine);
         struct share *share;
         double busy = 0;
 
         if (!has_counter(&engine->engine))
             continue;
-        share = need_share(&shares, engine->engine.name, before, device_before);
+        share = get_share(&shares, engine->engine.name, before, device_before);
         /* Goes on when one is in the way, too: counters are put right. */
-        is_known &=
-            share != NULL && measure(engine, was, was == NULL ? before->began_at : was->read_at,
-                                     share->total_before, &busy);
+        is_known &= share != NULL &&
+                    measure_engine(engine, was, was == NULL ? before->began_at : was->read_at,
+                                   share->total_before, &busy);
         if (is_known)
             share->busy += busy;
     }

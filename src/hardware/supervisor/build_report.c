@@ -11,16 +11,16 @@
 enum { PCIE_DEVICES_MAX = 1024 };
 
 /* A device of the report while it is made. */
-struct entry {
+struct report_entry {
     struct device device;
     const char *path; /* NULL: unknown */
 };
 
-struct assembly {
-    const struct knowledge *knowledge;
+struct report_builder {
+    const struct device_cache *cache;
     bool without_processes;
     struct {
-        VECTOR_OF(struct entry);
+        VECTOR_OF(struct report_entry);
     } entries;
     struct report report;
 };
@@ -51,7 +51,7 @@ static int copy_text(char **place, const char *text)
 /* ---- Devices ---- */
 
 /* Why it is not known how the device is now; NULL: it is known. */
-static const char *trouble_of(const struct known *known)
+static const char *failure_of(const struct cached_device *known)
 {
     if (known->read.runs)
         return "does not answer";
@@ -60,89 +60,89 @@ static const char *trouble_of(const struct known *known)
     return known->failure;
 }
 
-static int add_entry(struct assembly *assembly, const struct known *known,
-                     const struct found *found)
+static int add_entry(struct report_builder *builder, const struct cached_device *known,
+                     const struct device_finding *found)
 {
-    const char *trouble = trouble_of(known);
-    struct entry *entry = vector_append(&assembly->entries);
+    const char *failure = failure_of(known);
+    struct report_entry *entry = vector_append(&builder->entries);
     int code;
 
     if (entry == NULL)
         return BERTH_ERROR_MEMORY;
     code = copy_device(found->device, &entry->device);
     if (code < 0) {
-        assembly->entries.count--;
+        builder->entries.count--;
         return code;
     }
     entry->path = found->path;
-    if (assembly->without_processes)
+    if (builder->without_processes)
         device_process_list_finish(&entry->device.processes);
-    if (trouble == NULL)
+    if (failure == NULL)
         return 0;
     entry->device.old = known->last.count > 0;
     if (known->read.waits)
         return 0;
     entry->device.health = HEALTH_SICK;
-    return copy_text(&entry->device.health_reason, trouble);
+    return copy_text(&entry->device.health_reason, failure);
 }
 
-static int add_problems(struct assembly *assembly, const struct problem_list *from)
+static int add_problems(struct report_builder *builder, const struct problem_list *from)
 {
     const struct problem *problem;
     int code = 0;
 
     vector_for_each (problem, from) {
         if (code == 0)
-            code = problem_list_add(&assembly->report.problems, problem->backend, "%s",
+            code = problem_list_add(&builder->report.problems, problem->backend, "%s",
                                     problem->message);
     }
     return code;
 }
 
-static int add_known(struct assembly *assembly, const struct known *known)
+static int add_device(struct report_builder *builder, const struct cached_device *known)
 {
     const struct device *device = known->listed.device;
-    const char *trouble = trouble_of(known);
-    int code = add_problems(assembly, &known->problems);
+    const char *failure = failure_of(known);
+    int code = add_problems(builder, &known->problems);
 
-    for (size_t i = 0; i < known_count(known) && code == 0; i++)
-        code = add_entry(assembly, known, known_at(known, i));
-    if (code == 0 && trouble != NULL)
-        code = problem_list_add(&assembly->report.problems, vendor_name(device->id.vendor),
+    for (size_t i = 0; i < device_cache_count_findings(known) && code == 0; i++)
+        code = add_entry(builder, known, device_cache_finding_at(known, i));
+    if (code == 0 && failure != NULL)
+        code = problem_list_add(&builder->report.problems, vendor_name(device->id.vendor),
                                 "%s%s%s%s: %s", device_id_format(device->id).text,
                                 device->pci.known ? " (" : "",
                                 device->pci.known ? pci_format(device->pci).text : "",
-                                device->pci.known ? ")" : "", trouble);
+                                device->pci.known ? ")" : "", failure);
     return code;
 }
 
-static int add_vendor(struct assembly *assembly, const struct known_vendor *vendor)
+static int add_vendor(struct report_builder *builder, const struct cached_vendor *vendor)
 {
     const char *name = vendor_name(vendor->table->vendor);
-    const char *trouble = vendor->list.runs    ? "does not answer"
+    const char *failure = vendor->list.runs    ? "does not answer"
                           : vendor->list.waits ? "was not reached in time"
                                                : vendor->list_failure;
-    int code = add_problems(assembly, &vendor->problems);
+    int code = add_problems(builder, &vendor->problems);
 
-    if (vendor->listed && trouble == NULL)
-        assembly->report.listed |= UINT32_C(1) << vendor->table->vendor;
-    if (code == 0 && trouble != NULL)
-        code = problem_list_add(&assembly->report.problems, name, "wanted its devices, found: %s",
-                                trouble);
+    if (vendor->listed && failure == NULL)
+        builder->report.listed |= UINT32_C(1) << vendor->table->vendor;
+    if (code == 0 && failure != NULL)
+        code = problem_list_add(&builder->report.problems, name, "wanted its devices, found: %s",
+                                failure);
     if (code == 0 && (vendor->links_failure != NULL || vendor->links.runs))
-        code = problem_list_add(&assembly->report.problems, name,
+        code = problem_list_add(&builder->report.problems, name,
                                 "wanted the links of its devices, found: %s",
                                 vendor->links.runs ? "does not answer" : vendor->links_failure);
     for (size_t i = 0; i < vendor->devices.count && code == 0; i++)
-        code = add_known(assembly, vendor->devices.items[i]);
+        code = add_device(builder, vendor->devices.items[i]);
     return code;
 }
 
 /* By PCI address; a GPU before its partitions; those without an address last. */
 static int compare_entries(const void *one, const void *other)
 {
-    const struct entry *a = one;
-    const struct entry *b = other;
+    const struct report_entry *a = one;
+    const struct report_entry *b = other;
     int order = 0;
 
     if (a->device.pci.known != b->device.pci.known)
@@ -177,19 +177,20 @@ static bool has_node(const struct device *device, const char *node)
 
 /* The device that somebody was seen to use: by its device file, else by its PCI address where only
  * one has it. NULL: none of ours. */
-static struct device *used_device(const struct assembly *assembly, const struct device *used)
+static struct device *find_used_device(const struct report_builder *builder,
+                                       const struct device *used)
 {
     struct device *found = NULL;
-    struct entry *entry;
+    struct report_entry *entry;
     char **node;
 
-    vector_for_each (entry, &assembly->entries) {
+    vector_for_each (entry, &builder->entries) {
         vector_for_each (node, &used->nodes) {
             if (has_node(&entry->device, *node))
                 return &entry->device;
         }
     }
-    vector_for_each (entry, &assembly->entries) {
+    vector_for_each (entry, &builder->entries) {
         if (!used->pci.known || !entry->device.pci.known ||
             pci_compare(used->pci, entry->device.pci) != 0)
             continue;
@@ -201,7 +202,7 @@ static struct device *used_device(const struct assembly *assembly, const struct 
 }
 
 /* Whether it may be told how busy it is by who has it open: not if it is not known to work. */
-static bool is_up(const struct device *device)
+static bool is_working(const struct device *device)
 {
     return !device->old && !device->asleep && device->health != HEALTH_SICK;
 }
@@ -217,7 +218,7 @@ static int add_use(struct device *device, const struct device *used)
 {
     const struct device_process *user;
 
-    if (!device->load.utilization.known && is_up(device))
+    if (!device->load.utilization.known && is_working(device))
         device->load.utilization = used->load.utilization;
     vector_for_each (user, &used->processes) {
         size_t known = device->processes.count;
@@ -233,12 +234,12 @@ static int add_use(struct device *device, const struct device *used)
     return 0;
 }
 
-static int describe_process(const struct knowledge *knowledge, struct device_process *process)
+static int describe_process(const struct device_cache *cache, struct device_process *process)
 {
     int code;
 
-    for (size_t i = 0; i < knowledge->processes.count; i++) {
-        const struct device_process *known = &knowledge->processes.items[i]->one.items[0];
+    for (size_t i = 0; i < cache->processes.count; i++) {
+        const struct device_process *known = &cache->processes.items[i]->one.items[0];
 
         if (known->pid != process->pid)
             continue;
@@ -254,28 +255,28 @@ static int describe_process(const struct knowledge *knowledge, struct device_pro
     return 0;
 }
 
-static int add_uses(struct assembly *assembly)
+static int add_uses(struct report_builder *builder)
 {
-    const struct knowledge *knowledge = assembly->knowledge;
-    const char *trouble = knowledge->scan.runs ? "does not answer" : knowledge->scan_failure;
+    const struct device_cache *cache = builder->cache;
+    const char *failure = cache->scan.runs ? "does not answer" : cache->scan_failure;
     struct device_process *process;
-    const struct found *found;
-    struct entry *entry;
-    int code = add_problems(assembly, &knowledge->scanned.problems);
+    const struct device_finding *found;
+    struct report_entry *entry;
+    int code = add_problems(builder, &cache->scanned.problems);
 
-    if (code == 0 && trouble != NULL)
-        code = problem_list_add(&assembly->report.problems, "processes",
-                                "wanted to see who uses the devices, found: %s", trouble);
-    vector_for_each (found, &knowledge->scanned.found) {
-        struct device *device = used_device(assembly, found->device);
+    if (code == 0 && failure != NULL)
+        code = problem_list_add(&builder->report.problems, "processes",
+                                "wanted to see who uses the devices, found: %s", failure);
+    vector_for_each (found, &cache->scanned.found) {
+        struct device *device = find_used_device(builder, found->device);
 
         if (device != NULL && code == 0)
             code = add_use(device, found->device);
     }
-    vector_for_each (entry, &assembly->entries) {
+    vector_for_each (entry, &builder->entries) {
         vector_for_each (process, &entry->device.processes) {
             if (code == 0)
-                code = describe_process(knowledge, process);
+                code = describe_process(cache, process);
         }
     }
     return code;
@@ -303,21 +304,21 @@ static int add_link(struct report *report, size_t one, size_t other, enum link_k
 }
 
 /* The vendors' own links, where both devices are here. Marks the pairs whose PCIe path is known. */
-static int add_vendor_links(struct assembly *assembly, const struct known_vendor *vendor,
+static int add_vendor_links(struct report_builder *builder, const struct cached_vendor *vendor,
                             bool *has_path)
 {
-    const struct device_list *devices = &assembly->report.machine.devices;
+    const struct device_list *devices = &builder->report.machine.devices;
     size_t count = devices->count;
     int code = 0;
 
-    for (size_t i = 0; i < vendor->known_links.count && code == 0; i++) {
-        const struct known_link *link = &vendor->known_links.items[i];
+    for (size_t i = 0; i < vendor->cached_links.count && code == 0; i++) {
+        const struct cached_link *link = &vendor->cached_links.items[i];
         size_t one = device_list_find(devices, link->between[0]);
         size_t other = device_list_find(devices, link->between[1]);
 
         if (one >= count || other >= count || one == other)
             continue;
-        code = add_link(&assembly->report, one, other, link->kind, link->lanes);
+        code = add_link(&builder->report, one, other, link->kind, link->lanes);
         if (has_path != NULL && !link_is_fabric(link->kind))
             has_path[one * count + other] = has_path[other * count + one] = true;
     }
@@ -325,39 +326,39 @@ static int add_vendor_links(struct assembly *assembly, const struct known_vendor
 }
 
 /* What sysfs tells of the rest. */
-static int add_paths(struct assembly *assembly, const bool *has_path)
+static int add_paths(struct report_builder *builder, const bool *has_path)
 {
-    size_t count = assembly->entries.count;
+    size_t count = builder->entries.count;
     int code = 0;
 
     for (size_t i = 0; i < count; i++) {
         for (size_t j = i + 1; j < count && code == 0; j++) {
-            const struct entry *one = &assembly->entries.items[i];
-            const struct entry *other = &assembly->entries.items[j];
-            const struct device *devices = assembly->report.machine.devices.items;
+            const struct report_entry *one = &builder->entries.items[i];
+            const struct report_entry *other = &builder->entries.items[j];
+            const struct device *devices = builder->report.machine.devices.items;
             enum link_kind kind;
 
             if (has_path[i * count + j] || one->path == NULL || other->path == NULL ||
                 !is_linkable(&devices[i]) || !is_linkable(&devices[j]))
                 continue;
             if (locality_between(one->path, devices[i].numa, other->path, devices[j].numa, &kind))
-                code = add_link(&assembly->report, i, j, kind, 0);
+                code = add_link(&builder->report, i, j, kind, 0);
         }
     }
     return code;
 }
 
-static int add_links(struct assembly *assembly)
+static int add_links(struct report_builder *builder)
 {
-    const struct knowledge *knowledge = assembly->knowledge;
-    size_t count = assembly->entries.count;
+    const struct device_cache *cache = builder->cache;
+    size_t count = builder->entries.count;
     bool *has_path = count > PCIE_DEVICES_MAX ? NULL : calloc(count * count + 1, sizeof(bool));
     int code = has_path == NULL && count <= PCIE_DEVICES_MAX ? BERTH_ERROR_MEMORY : 0;
 
-    for (size_t i = 0; i < knowledge->vendor_count && code == 0; i++)
-        code = add_vendor_links(assembly, &knowledge->vendors[i], has_path);
+    for (size_t i = 0; i < cache->vendor_count && code == 0; i++)
+        code = add_vendor_links(builder, &cache->vendors[i], has_path);
     if (code == 0 && has_path != NULL)
-        code = add_paths(assembly, has_path);
+        code = add_paths(builder, has_path);
     free(has_path);
     return code;
 }
@@ -365,15 +366,15 @@ static int add_links(struct assembly *assembly)
 /* ---- All of it ---- */
 
 /* The devices move into the report. */
-static int hand_over(struct assembly *assembly)
+static int move_devices(struct report_builder *builder)
 {
-    struct device_list *devices = &assembly->report.machine.devices;
-    struct entry *entry;
-    int code = vector_reserve(devices, assembly->entries.count);
+    struct device_list *devices = &builder->report.machine.devices;
+    struct report_entry *entry;
+    int code = vector_reserve(devices, builder->entries.count);
 
     if (code < 0)
         return code;
-    vector_for_each (entry, &assembly->entries) {
+    vector_for_each (entry, &builder->entries) {
         struct device *place = vector_append(devices);
 
         *place = entry->device;
@@ -382,36 +383,36 @@ static int hand_over(struct assembly *assembly)
     return 0;
 }
 
-static int assemble(struct assembly *assembly)
+static int fill_report(struct report_builder *builder)
 {
-    const struct knowledge *knowledge = assembly->knowledge;
+    const struct device_cache *cache = builder->cache;
     int code = 0;
 
-    for (size_t i = 0; i < knowledge->vendor_count && code == 0; i++)
-        code = add_vendor(assembly, &knowledge->vendors[i]);
-    if (assembly->entries.count > 1)
-        qsort(assembly->entries.items, assembly->entries.count, sizeof(struct entry),
+    for (size_t i = 0; i < cache->vendor_count && code == 0; i++)
+        code = add_vendor(builder, &cache->vendors[i]);
+    if (builder->entries.count > 1)
+        qsort(builder->entries.items, builder->entries.count, sizeof(struct report_entry),
               compare_entries);
-    if (code == 0 && !assembly->without_processes)
-        code = add_uses(assembly);
+    if (code == 0 && !builder->without_processes)
+        code = add_uses(builder);
     if (code == 0)
-        code = hand_over(assembly);
-    return code < 0 ? code : add_links(assembly);
+        code = move_devices(builder);
+    return code < 0 ? code : add_links(builder);
 }
 
-int assemble_report(const struct knowledge *knowledge, bool without_processes,
-                    struct report *ret_report)
+int build_report(const struct device_cache *cache, bool without_processes,
+                 struct report *ret_report)
 {
-    struct assembly assembly = {.knowledge = knowledge, .without_processes = without_processes};
-    struct entry *entry;
-    int code = assemble(&assembly);
+    struct report_builder builder = {.cache = cache, .without_processes = without_processes};
+    struct report_entry *entry;
+    int code = fill_report(&builder);
 
-    vector_for_each (entry, &assembly.entries)
+    vector_for_each (entry, &builder.entries)
         device_finish(&entry->device);
-    vector_finish(&assembly.entries);
+    vector_finish(&builder.entries);
     if (code < 0)
-        report_finish(&assembly.report);
+        report_finish(&builder.report);
     else
-        *ret_report = assembly.report;
+        *ret_report = builder.report;
     return code;
 }

@@ -13,7 +13,7 @@
 /* Makes the report, also of what is still being looked at: that counts as not answering. Without
  * processes nobody is told who uses the devices. Returns 0 or BERTH_ERROR_MEMORY; *ret_report is
  * untouched then, else the caller finishes it. */
-int assemble_report(const struct knowledge *knowledge, bool without_processes,
-                    struct report *ret_report);
+int build_report(const struct device_cache *cache, bool without_processes,
+                 struct report *ret_report);
 
 #endif

@@ -4,43 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void found_finish(struct found *found)
+static void finish_finding(struct device_finding *found)
 {
     if (found->device != NULL)
         device_finish(found->device);
     free(found->device);
     free(found->key);
     free(found->path);
-    *found = (struct found){0};
+    *found = (struct device_finding){0};
 }
 
-void known_free(struct known *known)
+void device_cache_free_device(struct cached_device *cached)
 {
-    if (known == NULL)
+    if (cached == NULL)
         return;
-    text_finish(&known->read.packet);
-    found_finish(&known->listed);
-    found_list_finish(&known->last);
-    problem_list_finish(&known->problems);
-    free(known->failure);
-    free(known);
+    text_finish(&cached->read.packet);
+    finish_finding(&cached->listed);
+    finding_list_finish(&cached->last);
+    problem_list_finish(&cached->problems);
+    free(cached->failure);
+    free(cached);
 }
 
-static void vendor_finish(struct known_vendor *vendor)
+static void finish_vendor(struct cached_vendor *vendor)
 {
     for (size_t i = 0; i < vendor->devices.count; i++)
-        known_free(vendor->devices.items[i]);
+        device_cache_free_device(vendor->devices.items[i]);
     vector_finish(&vendor->devices);
     text_finish(&vendor->list.packet);
     text_finish(&vendor->links.packet);
     problem_list_finish(&vendor->problems);
     vector_finish(&vendor->linked);
-    vector_finish(&vendor->known_links);
+    vector_finish(&vendor->cached_links);
     free(vendor->list_failure);
     free(vendor->links_failure);
 }
 
-void known_process_free(struct known_process *process)
+void device_cache_free_process(struct cached_process *process)
 {
     if (process == NULL)
         return;
@@ -54,12 +54,12 @@ void known_process_free(struct known_process *process)
 /* Looking through /proc takes long on a machine with many processes. */
 enum { PROCESSES_TIMEOUT = 300 * 1000 * 1000 };
 
-void knowledge_init(struct knowledge *knowledge, const struct vendor_table *const *tables)
+void device_cache_init(struct device_cache *cache, const struct vendor_table *const *tables)
 {
-    *knowledge = (struct knowledge){
+    *cache = (struct device_cache){
         .scan = {.kind = STEP_SCAN, .lane = LANE_PROCESSES, .timeout = PROCESSES_TIMEOUT}};
     for (size_t i = 0; tables[i] != NULL; i++) {
-        struct known_vendor *vendor = &knowledge->vendors[knowledge->vendor_count++];
+        struct cached_vendor *vendor = &cache->vendors[cache->vendor_count++];
         struct task task = {
             .vendor = tables[i]->vendor,
             .lane = tables[i]->lane,
@@ -73,42 +73,42 @@ void knowledge_init(struct knowledge *knowledge, const struct vendor_table *cons
     }
 }
 
-void knowledge_finish(struct knowledge *knowledge)
+void device_cache_finish(struct device_cache *cache)
 {
-    for (size_t i = 0; i < knowledge->vendor_count; i++)
-        vendor_finish(&knowledge->vendors[i]);
-    for (size_t i = 0; i < knowledge->processes.count; i++)
-        known_process_free(knowledge->processes.items[i]);
-    vector_finish(&knowledge->processes);
-    text_finish(&knowledge->scan.packet);
-    sight_finish(&knowledge->scanned);
-    free(knowledge->scan_failure);
+    for (size_t i = 0; i < cache->vendor_count; i++)
+        finish_vendor(&cache->vendors[i]);
+    for (size_t i = 0; i < cache->processes.count; i++)
+        device_cache_free_process(cache->processes.items[i]);
+    vector_finish(&cache->processes);
+    text_finish(&cache->scan.packet);
+    findings_finish(&cache->scanned);
+    free(cache->scan_failure);
 }
 
-void knowledge_each_task(struct knowledge *knowledge, void (*visit)(void *context, struct task *),
-                         void *context)
+void device_cache_each_task(struct device_cache *cache, void (*visit)(void *context, struct task *),
+                            void *context)
 {
-    for (size_t i = 0; i < knowledge->vendor_count; i++) {
-        struct known_vendor *vendor = &knowledge->vendors[i];
+    for (size_t i = 0; i < cache->vendor_count; i++) {
+        struct cached_vendor *vendor = &cache->vendors[i];
 
         visit(context, &vendor->list);
         visit(context, &vendor->links);
         for (size_t j = 0; j < vendor->devices.count; j++)
             visit(context, &vendor->devices.items[j]->read);
     }
-    visit(context, &knowledge->scan);
-    for (size_t i = 0; i < knowledge->processes.count; i++)
-        visit(context, &knowledge->processes.items[i]->describe);
+    visit(context, &cache->scan);
+    for (size_t i = 0; i < cache->processes.count; i++)
+        visit(context, &cache->processes.items[i]->describe);
 }
 
-struct known_process *known_process_need(struct knowledge *knowledge, uint64_t pid)
+struct cached_process *device_cache_get_process(struct device_cache *cache, uint64_t pid)
 {
-    struct known_process *process = NULL;
-    struct known_process **place;
+    struct cached_process *process = NULL;
+    struct cached_process **place;
 
-    for (size_t i = 0; i < knowledge->processes.count; i++) {
-        if (knowledge->processes.items[i]->one.items[0].pid == pid)
-            return knowledge->processes.items[i];
+    for (size_t i = 0; i < cache->processes.count; i++) {
+        if (cache->processes.items[i]->one.items[0].pid == pid)
+            return cache->processes.items[i];
     }
     process = calloc(1, sizeof(*process));
     if (process == NULL || device_process_need(&process->one, pid) == NULL) {
@@ -117,34 +117,35 @@ struct known_process *known_process_need(struct knowledge *knowledge, uint64_t p
     }
     process->describe =
         (struct task){.kind = STEP_DESCRIBE, .lane = LANE_PROCESSES, .timeout = PROCESSES_TIMEOUT};
-    place = vector_append(&knowledge->processes);
+    place = vector_append(&cache->processes);
     if (place == NULL) {
-        known_process_free(process);
+        device_cache_free_process(process);
         return NULL;
     }
     *place = process;
     return process;
 }
 
-int known_set_failure(char **failure, const char *words)
+int device_cache_set_failure(char **failure, const char *message)
 {
-    char *copy = words == NULL ? NULL : strdup(words);
+    char *copy = message == NULL ? NULL : strdup(message);
 
-    if (words != NULL && copy == NULL)
+    if (message != NULL && copy == NULL)
         return BERTH_ERROR_MEMORY;
     free(*failure);
     *failure = copy;
     return 0;
 }
 
-size_t known_count(const struct known *known)
+size_t device_cache_count_findings(const struct cached_device *cached)
 {
-    return known->last.count > 0 ? known->last.count : 1;
+    return cached->last.count > 0 ? cached->last.count : 1;
 }
 
-const struct found *known_at(const struct known *known, size_t place)
+const struct device_finding *device_cache_finding_at(const struct cached_device *cached,
+                                                     size_t place)
 {
-    return known->last.count > 0 ? &known->last.items[place] : &known->listed;
+    return cached->last.count > 0 ? &cached->last.items[place] : &cached->listed;
 }
 
 /* ---- Comparing ---- */
@@ -155,72 +156,74 @@ static bool is_same_text(const char *one, const char *other)
 }
 
 /* The same id at another place is another device: what was known of the first is not true of it. */
-static bool is_same(const struct found *one, const struct found *other)
+static bool is_same_device(const struct device_finding *one, const struct device_finding *other)
 {
     return device_id_equals(one->device->id, other->device->id) &&
            is_same_text(one->key, other->key);
 }
 
-static struct known *find(const struct known_vendor *vendor, const struct found *found)
+static struct cached_device *find_device(const struct cached_vendor *vendor,
+                                         const struct device_finding *found)
 {
     for (size_t i = 0; i < vendor->devices.count; i++) {
-        if (is_same(&vendor->devices.items[i]->listed, found))
+        if (is_same_device(&vendor->devices.items[i]->listed, found))
             return vendor->devices.items[i];
     }
     return NULL;
 }
 
-static struct known *add(struct known_vendor *vendor)
+static struct cached_device *add_device(struct cached_vendor *vendor)
 {
-    struct known *known = calloc(1, sizeof(*known));
-    struct known **place = known == NULL ? NULL : vector_append(&vendor->devices);
+    struct cached_device *cached = calloc(1, sizeof(*cached));
+    struct cached_device **place = cached == NULL ? NULL : vector_append(&vendor->devices);
 
     if (place == NULL) {
-        free(known);
+        free(cached);
         return NULL;
     }
-    known->read = (struct task){
+    cached->read = (struct task){
         .kind = STEP_READ,
         .vendor = vendor->table->vendor,
         .lane = vendor->table->lane,
         .timeout = vendor->table->timeout,
     };
-    *place = known;
-    return known;
+    *place = cached;
+    return cached;
 }
 
-int known_vendor_compare(struct known_vendor *vendor, struct found_list *list,
-                         void (*gone)(void *context, struct known *known), void *context)
+int device_cache_update_vendor(struct cached_vendor *vendor, struct finding_list *list,
+                               void (*gone)(void *context, struct cached_device *cached),
+                               void *context)
 {
-    struct found *found;
+    struct device_finding *found;
     int code = 0;
 
     for (size_t i = 0; i < vendor->devices.count; i++)
         vendor->devices.items[i]->marked = false;
     vector_for_each (found, list) {
-        struct known *known = find(vendor, found);
+        struct cached_device *cached = find_device(vendor, found);
 
-        if (known == NULL)
-            known = add(vendor);
-        if (known == NULL) {
+        if (cached == NULL)
+            cached = add_device(vendor);
+        if (cached == NULL) {
             code = BERTH_ERROR_MEMORY;
             continue;
         }
-        known->marked = true;
-        found_finish(&known->listed);
-        known->listed = *found;
-        *found = (struct found){0};
+        cached->marked = true;
+        finish_finding(&cached->listed);
+        cached->listed = *found;
+        *found = (struct device_finding){0};
     }
-    found_list_finish(list);
+    finding_list_finish(list);
     for (size_t i = vendor->devices.count; i-- > 0;) {
-        struct known *known = vendor->devices.items[i];
+        struct cached_device *cached = vendor->devices.items[i];
 
-        if (known->marked || code < 0)
+        if (cached->marked || code < 0)
             continue;
         memmove(&vendor->devices.items[i], &vendor->devices.items[i + 1],
-                (vendor->devices.count - i - 1) * sizeof(struct known *));
+                (vendor->devices.count - i - 1) * sizeof(struct cached_device *));
         vendor->devices.count--;
-        gone(context, known);
+        gone(context, cached);
     }
     return code;
 }

@@ -20,7 +20,7 @@
 
 /* Serves whoever is at the other end of the stream socket until it is closed; consumes it. `tables`
  * ends in NULL. Returns 0, or BERTH_ERROR_MEMORY or _IO. The process must have one thread only. */
-int supervisor_run(int socket, const struct root *root, const struct vendor_table *const *tables,
+int supervisor_run(int socket, const struct sysroot *root, const struct vendor_table *const *tables,
                    struct berth_error *error);
 
 #endif

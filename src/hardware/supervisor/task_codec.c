@@ -16,10 +16,10 @@ enum found_tag {
 };
 
 static const struct tagged_field found_fields[] = {
-    [FOUND_DEVICE] = {TAGGED_MEMBER(found, device, inner), .inner = &device_tagged,
+    [FOUND_DEVICE] = {TAGGED_MEMBER(device_finding, device, inner), .inner = &device_tagged,
                       .required = true},
-    [FOUND_KEY] = {TAGGED_MEMBER(found, key, text), .max = PATH_LENGTH_MAX},
-    [FOUND_PATH] = {TAGGED_MEMBER(found, path, text), .max = PATH_LENGTH_MAX},
+    [FOUND_KEY] = {TAGGED_MEMBER(device_finding, key, text), .max = PATH_LENGTH_MAX},
+    [FOUND_PATH] = {TAGGED_MEMBER(device_finding, path, text), .max = PATH_LENGTH_MAX},
 };
 
 static struct tagged_digest found_tagged_digest;
@@ -28,7 +28,7 @@ static const struct tagged_table found_tagged = {
     .digest = &found_tagged_digest,
     .fields = found_fields,
     .count = COUNT(found_fields),
-    .size = sizeof(struct found),
+    .size = sizeof(struct device_finding),
 };
 
 enum step_tag {
@@ -64,11 +64,11 @@ enum result_tag {
 static const struct tagged_field result_fields[] = {
     [RESULT_CODE] = {TAGGED_NUMBER(step_result, code, UINT64_MAX)},
     [RESULT_MESSAGE] = {TAGGED_MEMBER(step_result, message, words), .max = MESSAGE_MAX},
-    [RESULT_FOUND] = {TAGGED_MEMBER(step_result, sight.found, items), .max = FOUND_MAX,
+    [RESULT_FOUND] = {TAGGED_MEMBER(step_result, findings.found, items), .max = FOUND_MAX,
                       .inner = &found_tagged},
-    [RESULT_LINKS] = {TAGGED_MEMBER(step_result, sight.links, items), .max = LINKS_MAX,
+    [RESULT_LINKS] = {TAGGED_MEMBER(step_result, findings.links, items), .max = LINKS_MAX,
                       .inner = &link_tagged},
-    [RESULT_PROBLEMS] = {TAGGED_MEMBER(step_result, sight.problems, items), .max = PROBLEMS_MAX,
+    [RESULT_PROBLEMS] = {TAGGED_MEMBER(step_result, findings.problems, items), .max = PROBLEMS_MAX,
                          .inner = &problem_tagged},
 };
 
@@ -81,30 +81,30 @@ static const struct tagged_table result_tagged = {
     .size = sizeof(struct step_result),
 };
 
-void step_finish(struct step *step)
+void task_codec_finish_step(struct step *step)
 {
-    found_list_finish(&step->about);
+    finding_list_finish(&step->about);
 }
 
-void step_result_finish(struct step_result *result)
+void task_codec_finish_result(struct step_result *result)
 {
-    sight_finish(&result->sight);
+    findings_finish(&result->findings);
     free(result->message);
     result->message = NULL;
 }
 
-int step_encode(const struct step *step, struct text *out)
+int task_codec_encode_step(const struct step *step, struct text *out)
 {
     return tagged_pack(&step_tagged, step, out);
 }
 
-int step_result_encode(const struct step_result *result, struct text *out)
+int task_codec_encode_result(const struct step_result *result, struct text *out)
 {
     return tagged_pack(&result_tagged, result, out);
 }
 
-int step_decode(const unsigned char *bytes, size_t length, struct step *ret_step,
-                struct berth_error *error)
+int task_codec_decode_step(const unsigned char *bytes, size_t length, struct step *ret_step,
+                           struct berth_error *error)
 {
     struct step step = {0};
     int code = tagged_unpack(&step_tagged, bytes, length, &step, error);
@@ -114,8 +114,8 @@ int step_decode(const unsigned char *bytes, size_t length, struct step *ret_step
     return code;
 }
 
-int step_result_decode(const unsigned char *bytes, size_t length, size_t about,
-                       struct step_result *ret_result, struct berth_error *error)
+int task_codec_decode_result(const unsigned char *bytes, size_t length, size_t about,
+                             struct step_result *ret_result, struct berth_error *error)
 {
     struct step_result result = {0};
     const struct link *link;
@@ -123,13 +123,13 @@ int step_result_decode(const unsigned char *bytes, size_t length, size_t about,
 
     if (code < 0)
         return code;
-    vector_for_each (link, &result.sight.links) {
+    vector_for_each (link, &result.findings.links) {
         if (link->between[0] < link->between[1] && link->between[1] < about)
             continue;
         code = error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted links between two of %zu devices, found one between %zu and %zu",
                          about, link->between[0], link->between[1]);
-        step_result_finish(&result);
+        task_codec_finish_result(&result);
         return code;
     }
     *ret_result = result;

@@ -24,29 +24,29 @@ enum step_kind {
 struct step {
     enum step_kind kind;
     enum vendor vendor;
-    struct found_list about;
+    struct finding_list about;
 };
 
 struct step_result {
     int code; /* 0, or a negative code: why is in the message */
     char *message;
     bool lost; /* there is no answer: who was at it hung or died. Not part of the packet */
-    struct sight sight;
+    struct findings findings;
 };
 
-void step_finish(struct step *step);
-void step_result_finish(struct step_result *result);
+void task_codec_finish_step(struct step *step);
+void task_codec_finish_result(struct step_result *result);
 
 /* Append the packet. Return 0, BERTH_ERROR_INVALID or _MEMORY. */
-int step_encode(const struct step *step, struct text *out);
-int step_result_encode(const struct step_result *result, struct text *out);
+int task_codec_encode_step(const struct step *step, struct text *out);
+int task_codec_encode_result(const struct step_result *result, struct text *out);
 
 /* Read a packet. Fail with BERTH_ERROR_SYNTAX or _MEMORY; the result is untouched then, else the
  * caller finishes it. Every device that was found is there (not NULL); places of links are checked
  * against `about`, the number of devices that the step was about. */
-int step_decode(const unsigned char *bytes, size_t length, struct step *ret_step,
-                struct berth_error *error);
-int step_result_decode(const unsigned char *bytes, size_t length, size_t about,
-                       struct step_result *ret_result, struct berth_error *error);
+int task_codec_decode_step(const unsigned char *bytes, size_t length, struct step *ret_step,
+                           struct berth_error *error);
+int task_codec_decode_result(const unsigned char *bytes, size_t length, size_t about,
+                             struct step_result *ret_result, struct berth_error *error);
 
 #endif

@@ -21,14 +21,14 @@
 enum { OUR_SOCKET = 3 };
 
 struct worker {
-    const struct root *root;
+    const struct sysroot *root;
     const struct vendor_table *const *tables;
     struct vendor_context contexts[VENDOR_DRI + 1];
-    struct uses *uses;
-    struct channel channel;
+    struct device_users *uses;
+    struct probe_channel channel;
 };
 
-static const struct vendor_table *table_of(const struct worker *worker, enum vendor vendor)
+static const struct vendor_table *find_table(const struct worker *worker, enum vendor vendor)
 {
     for (size_t i = 0; worker->tables[i] != NULL; i++) {
         if (worker->tables[i]->vendor == vendor)
@@ -37,55 +37,56 @@ static const struct vendor_table *table_of(const struct worker *worker, enum ven
     return NULL;
 }
 
-static int wrong_step(struct berth_error *error)
+static int refuse_step(struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_INVALID, "wanted a step that can be done, found another");
 }
 
-static int scan(struct worker *worker, struct sight *sight, struct berth_error *error)
+static int scan_processes(struct worker *worker, struct findings *findings,
+                          struct berth_error *error)
 {
-    int code = worker->uses != NULL ? 0 : uses_create(&worker->uses, error);
+    int code = worker->uses != NULL ? 0 : device_users_create(&worker->uses, error);
 
-    return code < 0 ? code : uses_scan(worker->uses, worker->root, sight, error);
+    return code < 0 ? code : device_users_scan(worker->uses, worker->root, findings, error);
 }
 
 /* The device is handed back with what became known of its process. */
-static int describe(struct worker *worker, struct step *step, struct sight *sight,
-                    struct berth_error *error)
+static int describe_process(struct worker *worker, struct step *step, struct findings *findings,
+                            struct berth_error *error)
 {
     struct device *device = step->about.count == 1 ? step->about.items[0].device : NULL;
     int code;
 
     if (device == NULL || device->processes.count != 1)
-        return wrong_step(error);
-    code = uses_describe(worker->root, &device->processes.items[0], error);
+        return refuse_step(error);
+    code = proc_describe_process(worker->root, &device->processes.items[0], error);
     if (code < 0)
         return code;
-    sight->found = step->about;
-    step->about = (struct found_list){0};
+    findings->found = step->about;
+    step->about = (struct finding_list){0};
     return 0;
 }
 
-static int do_step(struct worker *worker, struct step *step, struct sight *sight,
+static int do_step(struct worker *worker, struct step *step, struct findings *findings,
                    struct berth_error *error)
 {
-    const struct vendor_table *table = table_of(worker, step->vendor);
+    const struct vendor_table *table = find_table(worker, step->vendor);
     struct vendor_context *context = &worker->contexts[step->vendor];
 
     context->root = worker->root;
     if (step->kind == STEP_SCAN)
-        return scan(worker, sight, error);
+        return scan_processes(worker, findings, error);
     if (step->kind == STEP_DESCRIBE)
-        return describe(worker, step, sight, error);
+        return describe_process(worker, step, findings, error);
     if (table == NULL)
-        return wrong_step(error);
+        return refuse_step(error);
     if (step->kind == STEP_LIST)
-        return table->list(context, sight, error);
+        return table->list(context, findings, error);
     if (step->kind == STEP_LINKS && table->links != NULL)
-        return table->links(context, &step->about, sight, error);
+        return table->links(context, &step->about, findings, error);
     if (step->kind == STEP_READ && step->about.count == 1)
-        return table->read(context, &step->about.items[0], sight, error);
-    return wrong_step(error);
+        return table->read(context, &step->about.items[0], findings, error);
+    return refuse_step(error);
 }
 
 /* Waits until a packet can be sent or has come. */
@@ -93,35 +94,35 @@ static void wait_for_channel(struct worker *worker)
 {
     struct pollfd waiting = {
         .fd = worker->channel.descriptor,
-        .events = POLLIN | (channel_has_unsent(&worker->channel) ? POLLOUT : 0),
+        .events = POLLIN | (probe_channel_has_unsent(&worker->channel) ? POLLOUT : 0),
     };
 
     poll(&waiting, 1, -1);
-    if ((waiting.revents & POLLOUT) != 0 && channel_flush(&worker->channel) < 0)
+    if ((waiting.revents & POLLOUT) != 0 && probe_channel_flush(&worker->channel) < 0)
         _exit(EXIT_FAILURE);
 }
 
-static void answer(struct worker *worker, struct step_result *result)
+static void send_result(struct worker *worker, struct step_result *result)
 {
     struct text packet = {0};
-    int code = step_result_encode(result, &packet);
+    int code = task_codec_encode_result(result, &packet);
 
     /* A result that breaks the bounds of its own format is as good as none. */
     if (code == BERTH_ERROR_INVALID) {
-        sight_finish(&result->sight);
+        findings_finish(&result->findings);
         result->code = code;
         free(result->message);
         result->message = strdup("wanted facts within their bounds, found others");
         text_clear(&packet);
-        code = step_result_encode(result, &packet);
+        code = task_codec_encode_result(result, &packet);
     }
-    if (code < 0 || channel_send(&worker->channel, packet.bytes, packet.length) < 0)
+    if (code < 0 || probe_channel_send(&worker->channel, packet.bytes, packet.length) < 0)
         _exit(EXIT_FAILURE);
     text_finish(&packet);
-    step_result_finish(result);
+    task_codec_finish_result(result);
 }
 
-static void work(struct worker *worker)
+static void run_steps(struct worker *worker)
 {
     for (;;) {
         struct berth_error error = BERTH_ERROR_INIT;
@@ -129,24 +130,24 @@ static void work(struct worker *worker)
         const unsigned char *bytes;
         struct step step;
         size_t length;
-        int code = channel_receive(&worker->channel, &bytes, &length);
+        int code = probe_channel_receive(&worker->channel, &bytes, &length);
 
         if (code == 0) {
             wait_for_channel(worker);
             continue;
         }
-        if (code < 0 || step_decode(bytes, length, &step, NULL) < 0)
+        if (code < 0 || task_codec_decode_step(bytes, length, &step, NULL) < 0)
             return;
-        result.code = do_step(worker, &step, &result.sight, &error);
+        result.code = do_step(worker, &step, &result.findings, &error);
         if (result.code < 0)
             result.message = strdup(error.message);
-        answer(worker, &result);
-        step_finish(&step);
+        send_result(worker, &result);
+        task_codec_finish_step(&step);
     }
 }
 
 /* Frees everything, so that what is lost shows. */
-static void finish(struct worker *worker)
+static void finish_worker(struct worker *worker)
 {
     for (size_t i = 0; worker->tables[i] != NULL; i++) {
         const struct vendor_table *table = worker->tables[i];
@@ -156,13 +157,13 @@ static void finish(struct worker *worker)
         if (table->close != NULL && context->own != NULL)
             table->close(context);
     }
-    uses_destroy(worker->uses);
-    channel_finish(&worker->channel);
+    device_users_destroy(worker->uses);
+    probe_channel_finish(&worker->channel);
 }
 
 /* Only the socket stays open: the supervisor's other ones would keep their other ends from seeing
  * its end for as long as a driver holds us. */
-static void keep_only(int socket)
+static void close_other_files(int socket)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -185,14 +186,15 @@ static void become_worker(struct worker *worker, int socket, pid_t supervisor)
     if (getppid() != supervisor)
         _exit(EXIT_FAILURE);
     setrlimit(RLIMIT_CORE, &no_core);
-    keep_only(socket);
-    channel_init(&worker->channel, OUR_SOCKET);
-    work(worker);
-    finish(worker);
+    close_other_files(socket);
+    probe_channel_init(&worker->channel, OUR_SOCKET);
+    run_steps(worker);
+    finish_worker(worker);
     exit(EXIT_SUCCESS);
 }
 
-int worker_start(const struct root *root, const struct vendor_table *const *tables, int *ret_socket)
+int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
+                 int *ret_socket)
 {
     struct worker worker = {.root = root, .tables = tables};
     pid_t supervisor = getpid();

@@ -13,7 +13,7 @@
  * *ret_socket, the caller's to close, which ends it. It is killed when the caller ends. `tables`
  * ends in NULL. Returns its process id, which the caller waits for, or a negative errno. The caller
  * must have one thread only. */
-int worker_start(const struct root *root, const struct vendor_table *const *tables,
+int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
                  int *ret_socket);
 
 #endif

@@ -35,15 +35,15 @@ struct task {
     bool stuck; /* it runs, and another worker has gone on without it */
 };
 
-struct crew_worker;
+struct worker_process;
 
-struct crew {
-    const struct root *root;
+struct workers {
+    const struct sysroot *root;
     const struct vendor_table *const *tables;
     struct list lanes[LANES]; /* tasks that wait */
     struct {
-        VECTOR_OF(struct crew_worker *);
-    } workers;
+        VECTOR_OF(struct worker_process *);
+    } active;
     struct {
         VECTOR_OF(pid_t);
     } abandoned; /* killed, and not known to have ended */
@@ -55,26 +55,26 @@ struct crew {
     void *context;
 };
 
-void crew_init(struct crew *crew, const struct root *root,
-               const struct vendor_table *const *tables);
+void workers_init(struct workers *workers, const struct sysroot *root,
+                  const struct vendor_table *const *tables);
 /* Kills all workers and forgets all tasks. */
-void crew_finish(struct crew *crew);
+void workers_finish(struct workers *workers);
 
 /* Adds a task that is neither waiting nor running. Returns 0, BERTH_ERROR_INVALID or _MEMORY. */
-int crew_add(struct crew *crew, struct task *task, const struct step *step);
+int workers_add_task(struct workers *workers, struct task *task, const struct step *step);
 
 /* Takes a task out again that waits, or is done with nobody caring if it runs. */
-void crew_forget(struct crew *crew, struct task *task);
+void workers_cancel_task(struct workers *workers, struct task *task);
 
 /* What to poll for: fills in at most `most`, one for each worker, and returns how many there are.
  */
-size_t crew_watch(const struct crew *crew, struct pollfd *ret_waiting, size_t max);
+size_t workers_fill_pollfds(const struct workers *workers, struct pollfd *ret_waiting, size_t max);
 
 /* Does what is due: results that have come, workers that died, tasks that take too long, tasks that
  * wait. `now` is clock_now(). */
-void crew_turn(struct crew *crew, int64_t now);
+void workers_run(struct workers *workers, int64_t now);
 
-/* When crew_turn has something to do though nothing has come; INT64_MAX: never. */
-int64_t crew_next_time(const struct crew *crew);
+/* When workers_run has something to do though nothing has come; INT64_MAX: never. */
+int64_t workers_next_time(const struct workers *workers);
 
 #endif

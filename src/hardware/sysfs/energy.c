@@ -9,49 +9,50 @@
 #include "base/vector.h"
 
 /* Counters are written every few milliseconds; what was minutes ago is not how it is now. */
-#define SHORTEST   (DURATION_SECOND / 20)
-#define LENGTH_MAX (2 * DURATION_MINUTE)
+#define ELAPSED_MIN (DURATION_SECOND / 20)
+#define ELAPSED_MAX (2 * DURATION_MINUTE)
 
 /* No device takes a megawatt. */
 #define MILLIWATTS_MAX (1000 * 1000 * 1000)
 
-struct noted {
+struct energy_counter {
     char *key;
     uint64_t microjoules;
     int64_t at;
 };
 
 struct energy {
-    VECTOR_OF(struct noted);
+    VECTOR_OF(struct energy_counter);
 };
 
-static struct noted *find(struct energy *energy, const char *key)
+static struct energy_counter *find_counter(struct energy *energy, const char *key)
 {
-    struct noted *noted;
+    struct energy_counter *counter;
 
-    vector_for_each (noted, energy)
-        if (strcmp(noted->key, key) == 0)
-            return noted;
+    vector_for_each (counter, energy)
+        if (strcmp(counter->key, key) == 0)
+            return counter;
     return NULL;
 }
 
-static void add(struct energy *energy, const char *key, uint64_t microjoules, int64_t now)
+static void add_counter(struct energy *energy, const char *key, uint64_t microjoules, int64_t now)
 {
     char *copy = strdup(key);
-    struct noted *noted = copy == NULL ? NULL : vector_append(energy);
+    struct energy_counter *counter = copy == NULL ? NULL : vector_append(energy);
 
-    if (noted == NULL)
+    if (counter == NULL)
         free(copy);
     else
-        *noted = (struct noted){.key = copy, .microjoules = microjoules, .at = now};
+        *counter = (struct energy_counter){.key = copy, .microjoules = microjoules, .at = now};
 }
 
-static struct figure power_between(const struct noted *before, uint64_t microjoules, int64_t now)
+static struct figure power_between(const struct energy_counter *before, uint64_t microjoules,
+                                   int64_t now)
 {
     int64_t milliseconds = (now - before->at) / (DURATION_SECOND / 1000);
     uint64_t milliwatts; /* which microjoules in a millisecond are */
 
-    if (now - before->at > LENGTH_MAX || microjoules < before->microjoules)
+    if (now - before->at > ELAPSED_MAX || microjoules < before->microjoules)
         return (struct figure){0};
     milliwatts = (microjoules - before->microjoules) / (uint64_t)milliseconds;
     if (milliwatts > MILLIWATTS_MAX)
@@ -63,33 +64,33 @@ struct figure energy_power(struct energy **energy, const char *key, uint64_t mic
                            int64_t now)
 {
     struct figure power = {0};
-    struct noted *noted;
+    struct energy_counter *counter;
 
     if (*energy == NULL)
         *energy = calloc(1, sizeof(**energy));
     if (*energy == NULL)
         return power;
-    noted = find(*energy, key);
-    if (noted == NULL) {
-        add(*energy, key, microjoules, now);
+    counter = find_counter(*energy, key);
+    if (counter == NULL) {
+        add_counter(*energy, key, microjoules, now);
         return power;
     }
-    if (now - noted->at < SHORTEST)
+    if (now - counter->at < ELAPSED_MIN)
         return power;
-    power = power_between(noted, microjoules, now);
-    noted->microjoules = microjoules;
-    noted->at = now;
+    power = power_between(counter, microjoules, now);
+    counter->microjoules = microjoules;
+    counter->at = now;
     return power;
 }
 
 void energy_destroy(struct energy *energy)
 {
-    struct noted *noted;
+    struct energy_counter *counter;
 
     if (energy == NULL)
         return;
-    vector_for_each (noted, energy)
-        free(noted->key);
+    vector_for_each (counter, energy)
+        free(counter->key);
     vector_finish(energy);
     free(energy);
 }

@@ -12,19 +12,19 @@
 #define SENSORS_MAX 16
 
 /* No sensor reads outside of these: thousandths of a degree, milliwatts, hertz. */
-#define COLDEST          (-273150)
-#define HOTTEST          1000000
+#define TEMPERATURE_MIN  (-273150)
+#define TEMPERATURE_MAX  1000000
 #define POWER_MAX        INT64_C(1000000000)
 #define FREQUENCY_MAX    INT64_C(100000000000)
 #define MICRO_IN_A_MILLI 1000
 
-static bool is_wanted(const struct root *root, const char *directory, const char *const *names)
+static bool has_name(const struct sysroot *root, const char *directory, const char *const *names)
 {
-    struct root_value value;
+    struct sysroot_value value;
 
     if (names == NULL)
         return true;
-    if (root_read(root, &value, "%s/name", directory) < 0)
+    if (sysroot_read(root, &value, "%s/name", directory) < 0)
         return false;
     for (; *names != NULL; names++)
         if (strcmp(value.text, *names) == 0)
@@ -33,17 +33,17 @@ static bool is_wanted(const struct root *root, const char *directory, const char
 }
 
 /* The device's hwmon directory; NULL: none. The caller frees it. */
-static char *find_directory(const struct root *root, const char *path, const char *const *names)
+static char *find_directory(const struct sysroot *root, const char *path, const char *const *names)
 {
     struct string_list entries = {0};
     char *found = NULL;
     char **entry;
 
-    root_list(root, &entries, "%s/hwmon", path);
+    sysroot_list(root, &entries, "%s/hwmon", path);
     vector_for_each (entry, &entries) {
         if (asprintf(&found, "%s/hwmon/%s", path, *entry) < 0)
             found = NULL;
-        if (found == NULL || is_wanted(root, found, names))
+        if (found == NULL || has_name(root, found, names))
             break;
         free(found);
         found = NULL;
@@ -55,24 +55,25 @@ static char *find_directory(const struct root *root, const char *path, const cha
 /* The number of the sensor that has the label which is preferred most, else of the first there is
  * unless it needs one; 0: none. `what` is temp, power, freq or energy, `readings` the files that
  * may hold its value. */
-static unsigned choose_sensor(const struct root *root, const char *directory, const char *what,
+static unsigned choose_sensor(const struct sysroot *root, const char *directory, const char *what,
                               const char *const *readings, const char *const *labels,
                               bool needs_label)
 {
     const char *const *best = NULL;
-    struct root_value value;
+    struct sysroot_value value;
     unsigned chosen = 0;
 
     for (unsigned number = 1; number <= SENSORS_MAX; number++) {
         const char *const *label = labels;
 
-        if (!root_has(root, "%s/%s%u_%s", directory, what, number, readings[0]) &&
+        if (!sysroot_has(root, "%s/%s%u_%s", directory, what, number, readings[0]) &&
             (readings[1] == NULL ||
-             !root_has(root, "%s/%s%u_%s", directory, what, number, readings[1])))
+             !sysroot_has(root, "%s/%s%u_%s", directory, what, number, readings[1])))
             continue;
         if (chosen == 0 && !needs_label)
             chosen = number;
-        if (labels == NULL || root_read(root, &value, "%s/%s%u_label", directory, what, number) < 0)
+        if (labels == NULL ||
+            sysroot_read(root, &value, "%s/%s%u_label", directory, what, number) < 0)
             continue;
         while (*label != NULL && strcmp(value.text, *label) != 0)
             label++;
@@ -84,20 +85,20 @@ static unsigned choose_sensor(const struct root *root, const char *directory, co
     return chosen;
 }
 
-static void read_temperature(const struct root *root, const char *directory,
+static void read_temperature(const struct sysroot *root, const char *directory,
                              const char *const *labels, struct figure *figure)
 {
     static const char *const readings[] = {"input", NULL};
     unsigned sensor = choose_sensor(root, directory, "temp", readings, labels, false);
     int64_t value;
 
-    if (sensor != 0 && root_signed(root, &value, "%s/temp%u_input", directory, sensor) &&
-        value >= COLDEST && value <= HOTTEST)
+    if (sensor != 0 && sysroot_signed(root, &value, "%s/temp%u_input", directory, sensor) &&
+        value >= TEMPERATURE_MIN && value <= TEMPERATURE_MAX)
         *figure = figure_sampled(value, clock_read(CLOCK_REALTIME));
 }
 
 /* The mean over a moment, where there is one, else what it is right now. */
-static void read_power(const struct root *root, const char *directory, const char *const *labels,
+static void read_power(const struct sysroot *root, const char *directory, const char *const *labels,
                        struct figure *figure)
 {
     static const char *const readings[] = {"average", "input", NULL};
@@ -105,7 +106,7 @@ static void read_power(const struct root *root, const char *directory, const cha
 
     for (const char *const *reading = readings; sensor != 0 && *reading != NULL; reading++) {
         struct optional_number microwatts =
-            root_number(root, "%s/power%u_%s", directory, sensor, *reading);
+            sysroot_number(root, "%s/power%u_%s", directory, sensor, *reading);
 
         if (microwatts.known && microwatts.value <= POWER_MAX * MICRO_IN_A_MILLI) {
             *figure = figure_sampled((int64_t)(microwatts.value / MICRO_IN_A_MILLI),
@@ -115,7 +116,7 @@ static void read_power(const struct root *root, const char *directory, const cha
     }
 }
 
-static void read_frequency(const struct root *root, const char *directory,
+static void read_frequency(const struct sysroot *root, const char *directory,
                            const char *const *labels, struct figure *figure)
 {
     static const char *const readings[] = {"input", NULL};
@@ -123,12 +124,12 @@ static void read_frequency(const struct root *root, const char *directory,
     struct optional_number hertz = {0};
 
     if (sensor != 0)
-        hertz = root_number(root, "%s/freq%u_input", directory, sensor);
+        hertz = sysroot_number(root, "%s/freq%u_input", directory, sensor);
     if (hertz.known && hertz.value <= FREQUENCY_MAX)
         *figure = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
 }
 
-void hwmon_read(const struct root *root, const char *path, const char *const *names,
+void hwmon_read(const struct sysroot *root, const char *path, const char *const *names,
                 const char *const *labels, struct load *load)
 {
     char *directory = find_directory(root, path, names);
@@ -141,7 +142,7 @@ void hwmon_read(const struct root *root, const char *path, const char *const *na
     free(directory);
 }
 
-struct optional_number hwmon_energy(const struct root *root, const char *path,
+struct optional_number hwmon_energy(const struct sysroot *root, const char *path,
                                     const char *const *names, const char *const *labels)
 {
     static const char *const readings[] = {"input", NULL};
@@ -152,16 +153,16 @@ struct optional_number hwmon_energy(const struct root *root, const char *path,
     if (directory != NULL)
         sensor = choose_sensor(root, directory, "energy", readings, labels, false);
     if (sensor != 0)
-        microjoules = root_number(root, "%s/energy%u_input", directory, sensor);
+        microjoules = sysroot_number(root, "%s/energy%u_input", directory, sensor);
     free(directory);
     return microjoules;
 }
 
-bool hwmon_has(const struct root *root, const char *path, const char *const *names,
+bool hwmon_has(const struct sysroot *root, const char *path, const char *const *names,
                const char *file)
 {
     char *directory = find_directory(root, path, names);
-    bool has = directory != NULL && root_has(root, "%s/%s", directory, file);
+    bool has = directory != NULL && sysroot_has(root, "%s/%s", directory, file);
 
     free(directory);
     return has;

@@ -15,16 +15,16 @@
  * number. A sensor is chosen by its label where there are several: `labels` in order of preference
  * (edge, junction), else the first; a frequency only by its label (sclk), as it may be anything's.
  * What is not there stays as it is. */
-void hwmon_read(const struct root *root, const char *path, const char *const *names,
+void hwmon_read(const struct sysroot *root, const char *path, const char *const *names,
                 const char *const *labels, struct load *load);
 
 /* The energy that was used since some moment in the past, in microjoules, of a sensor that is
  * chosen in the same way: all that some drivers show. Unknown when there is none. */
-struct optional_number hwmon_energy(const struct root *root, const char *path,
+struct optional_number hwmon_energy(const struct sysroot *root, const char *path,
                                     const char *const *names, const char *const *labels);
 
 /* Whether that hwmon directory has this file, which is not read. */
-bool hwmon_has(const struct root *root, const char *path, const char *const *names,
+bool hwmon_has(const struct sysroot *root, const char *path, const char *const *names,
                const char *file);
 
 #endif

@@ -12,21 +12,21 @@
 #define NUMA_NODES_MAX 65536
 
 /* A name within a path. */
-struct part {
+struct path_part {
     const char *start;
     size_t length;
 };
 
 /* The next name of the path; empty at its end. */
-static struct part next_part(const char *path)
+static struct path_part next_part(const char *path)
 {
     size_t slashes = strspn(path, "/");
 
-    return (struct part){.start = path + slashes, .length = strcspn(path + slashes, "/")};
+    return (struct path_part){.start = path + slashes, .length = strcspn(path + slashes, "/")};
 }
 
 /* The PCI address that the name is; not known when it is none. Sysfs always writes the domain. */
-static struct pci_address part_pci(struct part part)
+static struct pci_address part_pci(struct path_part part)
 {
     struct pci_address address = {0};
     char name[24];
@@ -40,7 +40,7 @@ static struct pci_address part_pci(struct part part)
 }
 
 /* Whether the name is a host bridge's: pci0000:00. */
-static bool part_is_host(struct part part)
+static bool part_is_host(struct path_part part)
 {
     static const char digits[] = "0123456789abcdef";
     size_t domain;
@@ -52,21 +52,21 @@ static bool part_is_host(struct part part)
            strspn(part.start + 3 + domain + 1, digits) == 2 && part.length == 3 + domain + 1 + 2;
 }
 
-char *locality_pci_path(const struct root *root, struct pci_address pci)
+char *locality_pci_path(const struct sysroot *root, struct pci_address pci)
 {
     if (!pci.known)
         return NULL;
-    return root_resolve(root, "/sys/bus/pci/devices/%s", pci_format(pci).text);
+    return sysroot_resolve(root, "/sys/bus/pci/devices/%s", pci_format(pci).text);
 }
 
 struct pci_address locality_pci_of(const char *path, size_t *ret_length)
 {
     struct pci_address parent = {0};
     struct pci_address own = {0};
-    struct part part = {.start = path};
-    struct part before = part;
+    struct path_part part = {.start = path};
+    struct path_part before = part;
 
-    for (struct part next = next_part(path); next.length > 0;
+    for (struct path_part next = next_part(path); next.length > 0;
          next = next_part(next.start + next.length)) {
         before = part;
         part = next;
@@ -103,31 +103,31 @@ int locality_parse_cpus(const char *list, char **ret_cpus, struct berth_error *e
     return 0;
 }
 
-int locality_read(const struct root *root, const char *path, struct device *device,
+int locality_read(const struct sysroot *root, const char *path, struct device *device,
                   struct berth_error *error)
 {
     size_t length = strlen(path);
-    struct root_value list;
+    struct sysroot_value list;
     int64_t node;
 
     /* A virtio device has no place of its own. */
     locality_pci_of(path, &length);
-    if (!device->numa.known && root_signed(root, &node, "%.*s/numa_node", (int)length, path) &&
+    if (!device->numa.known && sysroot_signed(root, &node, "%.*s/numa_node", (int)length, path) &&
         node >= 0 && node < NUMA_NODES_MAX)
         device->numa = optional_number_of((uint64_t)node);
     /* A list that fills the page may be cut within a number. */
     if (device->cpus != NULL ||
-        root_read(root, &list, "%.*s/local_cpulist", (int)length, path) != 0 ||
-        list.length == ROOT_VALUE_SIZE - 1 || strlen(list.text) != list.length)
+        sysroot_read(root, &list, "%.*s/local_cpulist", (int)length, path) != 0 ||
+        list.length == SYSROOT_VALUE_SIZE - 1 || strlen(list.text) != list.length)
         return 0;
     return locality_parse_cpus(list.text, &device->cpus, error);
 }
 
-bool locality_is_asleep(const struct root *root, const char *path)
+bool locality_is_asleep(const struct sysroot *root, const char *path)
 {
-    struct root_value status;
+    struct sysroot_value status;
 
-    return root_read(root, &status, "%s/power/runtime_status", path) == 0 &&
+    return sysroot_read(root, &status, "%s/power/runtime_status", path) == 0 &&
            strcmp(status.text, "suspended") == 0;
 }
 
@@ -137,7 +137,7 @@ static struct optional_number bridges_below(const char *rest, struct pci_address
 {
     struct optional_number bridges = {0};
 
-    for (struct part part = next_part(rest); part.length > 0;
+    for (struct path_part part = next_part(rest); part.length > 0;
          part = next_part(part.start + part.length)) {
         struct pci_address address = part_pci(part);
 
@@ -161,8 +161,8 @@ static struct common find_common(const char *one, const char *other)
     struct common common = {0};
 
     for (;;) {
-        struct part mine = next_part(one + common.length);
-        struct part theirs = next_part(other + common.length);
+        struct path_part mine = next_part(one + common.length);
+        struct path_part theirs = next_part(other + common.length);
 
         if (mine.length == 0 || mine.length != theirs.length ||
             memcmp(mine.start, theirs.start, mine.length) != 0 ||
@@ -180,7 +180,7 @@ static struct common find_common(const char *one, const char *other)
 
 static bool has_host(const char *path)
 {
-    for (struct part part = next_part(path); part.length > 0;
+    for (struct path_part part = next_part(path); part.length > 0;
          part = next_part(part.start + part.length))
         if (part_is_host(part))
             return true;

@@ -14,7 +14,7 @@
 #include "model/link.h"
 
 /* The directory of a PCI device, resolved; NULL when it is not there. The caller frees it. */
-char *locality_pci_path(const struct root *root, struct pci_address pci);
+char *locality_pci_path(const struct sysroot *root, struct pci_address pci);
 
 /* The PCI device that a directory is, or that its parent is (a virtio device is the child of one);
  * not known when neither is. *ret_length, unless NULL, is how much of the path names it. Pure. */
@@ -22,7 +22,7 @@ struct pci_address locality_pci_of(const char *path, size_t *ret_length);
 
 /* Fills in the NUMA node and the nearby CPUs of the device in this directory, as far as they are
  * known and not filled in already. Fails with BERTH_ERROR_MEMORY. */
-int locality_read(const struct root *root, const char *path, struct device *device,
+int locality_read(const struct sysroot *root, const char *path, struct device *device,
                   struct berth_error *error);
 
 /* Takes a list of CPUs as the kernel writes it, "0-15,32-47", in ascending order and without
@@ -32,7 +32,7 @@ int locality_parse_cpus(const char *list, char **ret_cpus, struct berth_error *e
 
 /* Whether the device is powered down (power/runtime_status says suspended): looking closer would
  * wake it. */
-bool locality_is_asleep(const struct root *root, const char *path);
+bool locality_is_asleep(const struct sysroot *root, const char *path);
 
 /* The PCIe path between two devices by their directories and NUMA nodes: psb when they are
  * functions of one device or one board's partitions (the same directory), pix below one switch, pxb

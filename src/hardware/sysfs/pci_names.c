@@ -18,7 +18,7 @@ struct slice {
     size_t length;
 };
 
-struct pci_ids_vendor {
+struct pci_name_vendor {
     uint32_t id;
     size_t start; /* of its line in the text, after the id */
     size_t end;   /* of its devices */
@@ -68,7 +68,7 @@ static int hex_digit(char character)
 
 /* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what
  * follows it. */
-static bool take_id(struct slice line, uint32_t *ret_id, struct slice *ret_name)
+static bool parse_id_line(struct slice line, uint32_t *ret_id, struct slice *ret_name)
 {
     uint32_t id = 0;
 
@@ -87,11 +87,11 @@ static bool take_id(struct slice line, uint32_t *ret_id, struct slice *ret_name)
 }
 
 /* Lines of devices begin with a tab, comments with #; anything else ends a vendor's devices. */
-int pci_ids_init(struct pci_ids *ids, struct text *content)
+int pci_name_table_init(struct pci_name_table *ids, struct text *content)
 {
-    struct pci_ids_vendor *vendor = NULL;
+    struct pci_name_vendor *vendor = NULL;
 
-    *ids = (struct pci_ids){.content = *content};
+    *ids = (struct pci_name_table){.content = *content};
     *content = (struct text){0};
     for (size_t at = 0; at < ids->content.length;) {
         struct slice line = line_at(&ids->content, at);
@@ -102,11 +102,11 @@ int pci_ids_init(struct pci_ids *ids, struct text *content)
             if (vendor != NULL)
                 vendor->end = at;
             vendor = NULL;
-            if (take_id(line, &id, &name)) {
+            if (parse_id_line(line, &id, &name)) {
                 vendor = vector_append(&ids->vendors);
                 if (vendor == NULL)
                     return BERTH_ERROR_MEMORY;
-                *vendor = (struct pci_ids_vendor){
+                *vendor = (struct pci_name_vendor){
                     .id = id,
                     .start = (size_t)(name.start - ids->content.bytes),
                     .end = ids->content.length,
@@ -118,15 +118,15 @@ int pci_ids_init(struct pci_ids *ids, struct text *content)
     return 0;
 }
 
-void pci_ids_finish(struct pci_ids *ids)
+void pci_name_table_finish(struct pci_name_table *ids)
 {
     text_finish(&ids->content);
     vector_finish(&ids->vendors);
 }
 
-static const struct pci_ids_vendor *find_vendor(const struct pci_ids *ids, uint32_t id)
+static const struct pci_name_vendor *find_vendor(const struct pci_name_table *ids, uint32_t id)
 {
-    const struct pci_ids_vendor *vendor;
+    const struct pci_name_vendor *vendor;
 
     vector_for_each (vendor, &ids->vendors)
         if (vendor->id == id)
@@ -135,8 +135,8 @@ static const struct pci_ids_vendor *find_vendor(const struct pci_ids *ids, uint3
 }
 
 /* The name of a device of this vendor; empty when there is none. */
-static struct slice find_device(const struct pci_ids *ids, const struct pci_ids_vendor *vendor,
-                                uint32_t wanted)
+static struct slice find_device(const struct pci_name_table *ids,
+                                const struct pci_name_vendor *vendor, uint32_t wanted)
 {
     struct slice name;
     uint32_t id;
@@ -146,13 +146,14 @@ static struct slice find_device(const struct pci_ids *ids, const struct pci_ids_
 
         at += line.length + 1;
         if (line.length > 0 && line.start[0] == '\t' &&
-            take_id((struct slice){line.start + 1, line.length - 1}, &id, &name) && id == wanted)
+            parse_id_line((struct slice){line.start + 1, line.length - 1}, &id, &name) &&
+            id == wanted)
             return name;
     }
     return (struct slice){0};
 }
 
-static struct slice trim(struct slice name)
+static struct slice trim_name(struct slice name)
 {
     while (name.length > 0 && strchr(" \t\r", name.start[0]) != NULL) {
         name.start++;
@@ -164,7 +165,7 @@ static struct slice trim(struct slice name)
 }
 
 /* What the last brackets hold, where something does: the name that is on the box. */
-static struct slice in_brackets(struct slice name)
+static struct slice find_bracketed(struct slice name)
 {
     const char *close = memrchr(name.start, ']', name.length);
     const char *open =
@@ -172,8 +173,8 @@ static struct slice in_brackets(struct slice name)
     struct slice inner = {0};
 
     if (open != NULL)
-        inner = trim((struct slice){.start = open + 1, .length = (size_t)(close - open - 1)});
-    return inner.length > 0 ? inner : trim(name);
+        inner = trim_name((struct slice){.start = open + 1, .length = (size_t)(close - open - 1)});
+    return inner.length > 0 ? inner : trim_name(name);
 }
 
 /* Appends the name, at most NAME_LENGTH_MAX bytes of it, made inert. */
@@ -187,9 +188,9 @@ static void append_name(struct text *out, struct slice name)
     utf8_append_inert(out, bytes);
 }
 
-char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
+char *pci_name_table_find(const struct pci_name_table *ids, uint32_t vendor, uint32_t device)
 {
-    const struct pci_ids_vendor *known = find_vendor(ids, vendor);
+    const struct pci_name_vendor *known = find_vendor(ids, vendor);
     const char *maker = short_name(vendor);
     struct slice found = {0};
     struct text own = {0};
@@ -198,11 +199,11 @@ char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
     if (known != NULL)
         found = find_device(ids, known, device);
     if (found.length > 0)
-        append_name(&own, in_brackets(found));
+        append_name(&own, find_bracketed(found));
     if (maker != NULL)
         text_append(&name, maker);
     else if (known != NULL)
-        append_name(&name, in_brackets(line_at(&ids->content, known->start)));
+        append_name(&name, find_bracketed(line_at(&ids->content, known->start)));
     if (own.length == 0 && name.length == 0)
         text_append_format(&name, "Device %04x:%04x", vendor, device);
     else if (own.length == 0)
@@ -218,35 +219,35 @@ char *pci_ids_name(const struct pci_ids *ids, uint32_t vendor, uint32_t device)
 }
 
 /* A name that was asked for. Machines have many devices of a few models. */
-struct known_name {
+struct cached_name {
     uint32_t vendor;
     uint32_t device;
     char *name;
 };
 
-#define KNOWN_NAMES_MAX 64
+#define CACHED_NAMES_MAX 64
 
 /* The file that was read, below which root, and what was found in it. */
-static struct pci_ids kept;
-static char *kept_prefix;
+static struct pci_name_table loaded;
+static char *loaded_prefix;
 static struct {
-    VECTOR_OF(struct known_name);
-} known_names;
+    VECTOR_OF(struct cached_name);
+} cached_names;
 
 void pci_names_finish(void)
 {
-    struct known_name *known;
+    struct cached_name *known;
 
-    vector_for_each (known, &known_names)
+    vector_for_each (known, &cached_names)
         free(known->name);
-    vector_finish(&known_names);
-    pci_ids_finish(&kept);
-    free(kept_prefix);
-    kept_prefix = NULL;
+    vector_finish(&cached_names);
+    pci_name_table_finish(&loaded);
+    free(loaded_prefix);
+    loaded_prefix = NULL;
 }
 
 /* Where distributions put it. */
-static bool read_ids(const struct root *root, struct text *content)
+static bool read_ids(const struct sysroot *root, struct text *content)
 {
     static const char *const paths[] = {
         "/usr/share/misc/pci.ids",
@@ -255,48 +256,48 @@ static bool read_ids(const struct root *root, struct text *content)
     };
 
     for (size_t i = 0; i < COUNT(paths); i++)
-        if (root_read_long(root, IDS_MAX, content, "%s", paths[i]) == 0)
+        if (sysroot_read_text(root, IDS_MAX, content, "%s", paths[i]) == 0)
             return true;
     return false;
 }
 
 /* Reads the file unless that was done: of the recorded machine if it has one, else our own. */
-static bool keep_ids(const struct root *root)
+static bool load_ids(const struct sysroot *root)
 {
     static char nothing[] = "";
-    static const struct root own = {.prefix = nothing};
+    static const struct sysroot own = {.prefix = nothing};
     struct text content = {0};
 
-    if (kept_prefix != NULL && strcmp(kept_prefix, root->prefix) == 0)
+    if (loaded_prefix != NULL && strcmp(loaded_prefix, root->prefix) == 0)
         return true;
     pci_names_finish();
     if (!read_ids(root, &content) && root->prefix[0] != '\0')
         read_ids(&own, &content);
-    if (text_failed(&content) || pci_ids_init(&kept, &content) < 0) {
+    if (text_failed(&content) || pci_name_table_init(&loaded, &content) < 0) {
         text_finish(&content);
-        pci_ids_finish(&kept);
+        pci_name_table_finish(&loaded);
         return false;
     }
-    kept_prefix = strdup(root->prefix);
-    return kept_prefix != NULL;
+    loaded_prefix = strdup(root->prefix);
+    return loaded_prefix != NULL;
 }
 
-char *pci_name_by_ids(const struct root *root, uint32_t vendor, uint32_t device)
+char *pci_name_by_ids(const struct sysroot *root, uint32_t vendor, uint32_t device)
 {
-    struct known_name *known;
+    struct cached_name *known;
     char *name;
 
-    if (!keep_ids(root))
+    if (!load_ids(root))
         return NULL;
-    vector_for_each (known, &known_names)
+    vector_for_each (known, &cached_names)
         if (known->vendor == vendor && known->device == device)
             return strdup(known->name);
-    name = pci_ids_name(&kept, vendor, device);
-    if (name == NULL || known_names.count >= KNOWN_NAMES_MAX)
+    name = pci_name_table_find(&loaded, vendor, device);
+    if (name == NULL || cached_names.count >= CACHED_NAMES_MAX)
         return name;
-    known = vector_append(&known_names);
+    known = vector_append(&cached_names);
     if (known != NULL)
-        *known = (struct known_name){.vendor = vendor, .device = device, .name = name};
+        *known = (struct cached_name){.vendor = vendor, .device = device, .name = name};
     return known == NULL ? name : strdup(name);
 }
 
@@ -317,15 +318,15 @@ static bool parse_id(const char *digits, uint32_t *ret_id)
 }
 
 /* The ids in a uevent, PCI_ID=8086:5912, for a directory of which little more was recorded. */
-static bool read_uevent(const struct root *root, const char *path, uint32_t *ret_vendor,
+static bool read_uevent(const struct sysroot *root, const char *path, uint32_t *ret_vendor,
                         uint32_t *ret_device)
 {
     static const char key[] = "PCI_ID=";
-    struct root_value uevent;
+    struct sysroot_value uevent;
     char *rest = uevent.text;
     char *line;
 
-    if (root_read(root, &uevent, "%s/uevent", path) != 0)
+    if (sysroot_read(root, &uevent, "%s/uevent", path) != 0)
         return false;
     while ((line = strsep(&rest, "\n")) != NULL) {
         const char *ids = line + strlen(key);
@@ -337,10 +338,10 @@ static bool read_uevent(const struct root *root, const char *path, uint32_t *ret
     return false;
 }
 
-char *pci_name(const struct root *root, const char *path)
+char *pci_name(const struct sysroot *root, const char *path)
 {
-    struct optional_number vendor = root_number(root, "%s/vendor", path);
-    struct optional_number device = root_number(root, "%s/device", path);
+    struct optional_number vendor = sysroot_number(root, "%s/vendor", path);
+    struct optional_number device = sysroot_number(root, "%s/device", path);
     uint32_t ids[2];
 
     if (!vendor.known && !device.known && read_uevent(root, path, &ids[0], &ids[1]))

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-int root_init(struct root *root, struct berth_error *error)
+int sysroot_init(struct sysroot *root, struct berth_error *error)
 {
     const char *given = getenv("BERTH_SYSROOT");
     size_t length = given == NULL ? 0 : strlen(given);
@@ -29,16 +29,16 @@ int root_init(struct root *root, struct berth_error *error)
     return root->prefix == NULL ? error_set_memory(error) : 0;
 }
 
-void root_finish(struct root *root)
+void sysroot_finish(struct sysroot *root)
 {
     free(root->prefix);
-    *root = (struct root){0};
+    *root = (struct sysroot){0};
 }
 
 /* The path below the prefix. Returns false when it is too long to be one. */
-static bool make_path(const struct root *root, char path[PATH_MAX], const char *format,
+static bool make_path(const struct sysroot *root, char path[PATH_MAX], const char *format,
                       va_list list) __attribute__((format(printf, 3, 0)));
-static bool make_path(const struct root *root, char path[PATH_MAX], const char *format,
+static bool make_path(const struct sysroot *root, char path[PATH_MAX], const char *format,
                       va_list list)
 {
     size_t length = strlen(root->prefix);
@@ -86,7 +86,7 @@ static ssize_t read_bytes(int directory, const char *path, char *buffer, size_t 
     return got < 0 ? got : (ssize_t)length;
 }
 
-int root_read_at(int directory, const char *path, struct root_value *ret_value)
+int sysroot_read_at(int directory, const char *path, struct sysroot_value *ret_value)
 {
     ssize_t length = read_bytes(directory, path, ret_value->text, sizeof(ret_value->text) - 1);
 
@@ -98,12 +98,12 @@ int root_read_at(int directory, const char *path, struct root_value *ret_value)
     return length < 0 ? (int)length : 0;
 }
 
-static int read_value(const char *path, struct root_value *ret_value)
+static int read_value(const char *path, struct sysroot_value *ret_value)
 {
-    return root_read_at(AT_FDCWD, path, ret_value);
+    return sysroot_read_at(AT_FDCWD, path, ret_value);
 }
 
-int root_open(const struct root *root, const char *format, ...)
+int sysroot_open(const struct sysroot *root, const char *format, ...)
 {
     char path[PATH_MAX];
     int descriptor;
@@ -116,7 +116,8 @@ int root_open(const struct root *root, const char *format, ...)
     return descriptor < 0 ? -errno : descriptor;
 }
 
-int root_read(const struct root *root, struct root_value *ret_value, const char *format, ...)
+int sysroot_read(const struct sysroot *root, struct sysroot_value *ret_value, const char *format,
+                 ...)
 {
     char path[PATH_MAX];
     bool made;
@@ -127,7 +128,8 @@ int root_read(const struct root *root, struct root_value *ret_value, const char 
     return made ? read_value(path, ret_value) : -ENAMETOOLONG;
 }
 
-int root_read_long(const struct root *root, size_t max, struct text *out, const char *format, ...)
+int sysroot_read_text(const struct sysroot *root, size_t max, struct text *out, const char *format,
+                      ...)
 {
     char path[PATH_MAX];
     ssize_t length;
@@ -147,7 +149,7 @@ int root_read_long(const struct root *root, size_t max, struct text *out, const 
 
 /* A whole number and nothing else: strtoull alone would take blanks, signs and 0x too. Returns
  * whether it is one. */
-static bool parse_number(const struct root_value *value, const char *digits, int base,
+static bool parse_number(const struct sysroot_value *value, const char *digits, int base,
                          uint64_t *ret_number)
 {
     size_t length = strspn(digits, base == 16 ? "0123456789abcdefABCDEF" : "0123456789");
@@ -159,7 +161,7 @@ static bool parse_number(const struct root_value *value, const char *digits, int
     return errno == 0;
 }
 
-static bool parse_unsigned(const struct root_value *value, uint64_t *ret_number)
+static bool parse_unsigned(const struct sysroot_value *value, uint64_t *ret_number)
 {
     bool is_hexadecimal = strncmp(value->text, "0x", 2) == 0;
 
@@ -167,10 +169,10 @@ static bool parse_unsigned(const struct root_value *value, uint64_t *ret_number)
                         ret_number);
 }
 
-struct optional_number root_number(const struct root *root, const char *format, ...)
+struct optional_number sysroot_number(const struct sysroot *root, const char *format, ...)
 {
     struct optional_number number = {0};
-    struct root_value value;
+    struct sysroot_value value;
     char path[PATH_MAX];
     bool made;
 
@@ -180,10 +182,10 @@ struct optional_number root_number(const struct root *root, const char *format, 
     return number;
 }
 
-struct optional_number root_hexadecimal(const struct root *root, const char *format, ...)
+struct optional_number sysroot_hexadecimal(const struct sysroot *root, const char *format, ...)
 {
     struct optional_number number = {0};
-    struct root_value value;
+    struct sysroot_value value;
     char path[PATH_MAX];
     bool made;
 
@@ -193,9 +195,9 @@ struct optional_number root_hexadecimal(const struct root *root, const char *for
     return number;
 }
 
-bool root_signed(const struct root *root, int64_t *ret_number, const char *format, ...)
+bool sysroot_signed(const struct sysroot *root, int64_t *ret_number, const char *format, ...)
 {
-    struct root_value value;
+    struct sysroot_value value;
     char path[PATH_MAX];
     uint64_t number;
     bool is_negative;
@@ -218,7 +220,7 @@ static int compare_names(const void *one, const void *other)
     return strverscmp(*(char *const *)one, *(char *const *)other);
 }
 
-int root_list(const struct root *root, struct string_list *ret_names, const char *format, ...)
+int sysroot_list(const struct sysroot *root, struct string_list *ret_names, const char *format, ...)
 {
     size_t first = ret_names->count;
     char path[PATH_MAX];
@@ -233,7 +235,7 @@ int root_list(const struct root *root, struct string_list *ret_names, const char
     directory = opendir(path);
     if (directory == NULL)
         return -errno;
-    while (number == 0 && ret_names->count - first < ROOT_NAMES_MAX) {
+    while (number == 0 && ret_names->count - first < SYSROOT_NAMES_MAX) {
         errno = 0;
         entry = readdir(directory);
         if (entry == NULL) {
@@ -250,7 +252,7 @@ int root_list(const struct root *root, struct string_list *ret_names, const char
     return number;
 }
 
-char *root_link_name(const struct root *root, const char *format, ...)
+char *sysroot_link_name(const struct sysroot *root, const char *format, ...)
 {
     char path[PATH_MAX];
     char target[PATH_MAX];
@@ -267,7 +269,7 @@ char *root_link_name(const struct root *root, const char *format, ...)
     return strdup(strrchr(target, '/') == NULL ? target : strrchr(target, '/') + 1);
 }
 
-char *root_resolve(const struct root *root, const char *format, ...)
+char *sysroot_resolve(const struct sysroot *root, const char *format, ...)
 {
     size_t length = strlen(root->prefix);
     char path[PATH_MAX];
@@ -281,7 +283,7 @@ char *root_resolve(const struct root *root, const char *format, ...)
     return strdup(resolved + length);
 }
 
-bool root_has(const struct root *root, const char *format, ...)
+bool sysroot_has(const struct sysroot *root, const char *format, ...)
 {
     char path[PATH_MAX];
     struct stat status;

@@ -23,10 +23,10 @@ struct berth_arbiter {
     struct engine_request *request;
 
     /* Under the lock. */
-    uint64_t waiting; /* the claim in the queue; 0: none */
-    uint64_t ready;   /* the lease that it got and that is to be offered; 0: none */
-    uint64_t offered; /* the lease that is being offered; 0: none */
-    size_t out;       /* leases that were taken, are offered or ready */
+    uint64_t waiting;   /* the claim in the queue; 0: none */
+    uint64_t ready;     /* the lease that it got and that is to be offered; 0: none */
+    uint64_t offered;   /* the lease that is being offered; 0: none */
+    size_t lease_count; /* leases that were taken, are offered or ready */
     uint64_t *declined;
     size_t declined_count;
     size_t calls;        /* news that are not told yet */
@@ -46,13 +46,13 @@ static void set_due(struct berth_arbiter *arbiter)
     arbiter->pool->arbiters_due = true;
 }
 
-void arbiter_settle(struct berth_arbiter *arbiter, uint64_t lease)
+void arbiter_set_outcome(struct berth_arbiter *arbiter, uint64_t lease)
 {
     arbiter->waiting = 0;
     arbiter->ready = lease;
     if (lease == 0)
         return;
-    arbiter->out++;
+    arbiter->lease_count++;
     set_due(arbiter);
 }
 
@@ -65,35 +65,37 @@ static bool is_declined(const struct berth_arbiter *arbiter, uint64_t lease)
     return false;
 }
 
-static void tell_later(struct berth_arbiter *arbiter, uint64_t lease, enum news_kind kind)
+static void queue_notification(struct berth_arbiter *arbiter, uint64_t lease,
+                               enum notification_kind kind)
 {
     arbiter->calls++;
-    news_tell(&arbiter->pool->news,
-              &(struct message){.kind = kind, .lease = lease, .target = &arbiter->target});
+    notifications_append(
+        &arbiter->pool->notifications,
+        &(struct message){.kind = kind, .lease = lease, .target = &arbiter->target});
 }
 
-void arbiter_notice(struct berth_arbiter *arbiter, uint64_t lease, enum news_kind kind)
+void arbiter_notify(struct berth_arbiter *arbiter, uint64_t lease, enum notification_kind kind)
 {
     if (arbiter->is_stopped || is_declined(arbiter, lease))
         return;
     if (lease != arbiter->offered && lease != arbiter->ready) {
-        tell_later(arbiter, lease, kind);
+        queue_notification(arbiter, lease, kind);
         return;
     }
     /* Nobody has it yet; if it is taken, that comes first. */
-    if (kind == NEWS_TAKE_BACK)
+    if (kind == NOTIFICATION_TAKE_BACK)
         arbiter->must_take_back = true;
     else
         arbiter->must_force = true;
 }
 
-void arbiters_see_release(struct berth_pool *pool, void *owner, uint64_t lease)
+void arbiters_on_release(struct berth_pool *pool, void *owner, uint64_t lease)
 {
     list_for_each (link, &pool->arbiters) {
         struct berth_arbiter *arbiter = container_of(link, struct berth_arbiter, in_pool);
 
         if (owner == &arbiter->target && !is_declined(arbiter, lease))
-            arbiter->out--;
+            arbiter->lease_count--;
         /* What is given back while it is being offered is as good as declined. */
         if (lease == arbiter->offered)
             continue;
@@ -110,7 +112,8 @@ static void end_call(struct berth_arbiter *arbiter)
         futex_wake_all(&arbiter->word);
 }
 
-void arbiter_tell(struct berth_arbiter *arbiter, enum news_kind kind, struct berth_lease lease)
+void arbiter_run_callback(struct berth_arbiter *arbiter, enum notification_kind kind,
+                          struct berth_lease lease)
 {
     struct berth_pool *pool = arbiter->pool;
     const struct berth_arbiter_options *options = &arbiter->options;
@@ -119,9 +122,9 @@ void arbiter_tell(struct berth_arbiter *arbiter, enum news_kind kind, struct ber
     lock_take(&pool->lock);
     is_stopped = arbiter->is_stopped;
     lock_give(&pool->lock);
-    if (!is_stopped && kind == NEWS_TAKE_BACK)
+    if (!is_stopped && kind == NOTIFICATION_TAKE_BACK)
         options->take_back(options->data, lease);
-    if (!is_stopped && kind == NEWS_FORCE && options->force != NULL)
+    if (!is_stopped && kind == NOTIFICATION_FORCE && options->force != NULL)
         options->force(options->data, lease);
     lock_take(&pool->lock);
     arbiter->calls--;
@@ -144,9 +147,9 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
         return id;
     }
     if (arbiter->is_stopped || arbiter->is_resting || arbiter->waiting != 0 || pool->is_closing ||
-        arbiter->out >= arbiter->options.max)
+        arbiter->lease_count >= arbiter->options.max)
         return 0;
-    pool_advance(pool, clock_now());
+    local_pool_advance(pool, clock_now());
     code = engine_claim(pool->engine, arbiter->request, TIME_NEVER, &owner, &id, NULL);
     if (code == CLAIM_WAITS) {
         pool->waiting++;
@@ -154,7 +157,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
     }
     if (code != CLAIM_GRANTED)
         return 0;
-    arbiter->out++;
+    arbiter->lease_count++;
     return id;
 }
 
@@ -166,24 +169,24 @@ static bool offer(struct berth_arbiter *arbiter, uint64_t id)
     struct lease_view view;
     bool is_taken;
 
-    if (!engine_lease(pool->engine, id, &view))
+    if (!engine_get_lease(pool->engine, id, &view))
         return true; /* it was released by somebody who guessed its number */
-    facts_lease_device(pool, &view, 0, &device);
+    local_query_lease_device(pool, &view, 0, &device);
     arbiter->offered = id;
-    pool_leave(pool);
-    is_taken = arbiter->options.offer(arbiter->options.data, pool_lease(pool, id), &device);
+    local_pool_leave(pool);
+    is_taken = arbiter->options.offer(arbiter->options.data, local_pool_lease(pool, id), &device);
     lock_take(&pool->lock);
     arbiter->offered = 0;
     return is_taken;
 }
 
-static void decline(struct berth_arbiter *arbiter, uint64_t id)
+static void decline_lease(struct berth_arbiter *arbiter, uint64_t id)
 {
-    arbiter->out--;
+    arbiter->lease_count--;
     arbiter->declined[arbiter->declined_count++] = id;
 }
 
-static void offer_one(struct berth_arbiter *arbiter, uint64_t id)
+static void offer_lease(struct berth_arbiter *arbiter, uint64_t id)
 {
     bool is_taken = !arbiter->is_stopped && offer(arbiter, id);
     bool must_take_back = arbiter->must_take_back;
@@ -191,18 +194,18 @@ static void offer_one(struct berth_arbiter *arbiter, uint64_t id)
 
     arbiter->must_take_back = false;
     arbiter->must_force = false;
-    if (!engine_lease(arbiter->pool->engine, id, &(struct lease_view){0})) {
+    if (!engine_get_lease(arbiter->pool->engine, id, &(struct lease_view){0})) {
         arbiter->is_resting = !arbiter->is_due;
         return;
     }
     if (!is_taken) {
-        decline(arbiter, id);
+        decline_lease(arbiter, id);
         return;
     }
     if (must_take_back && !arbiter->is_stopped)
-        tell_later(arbiter, id, NEWS_TAKE_BACK);
+        queue_notification(arbiter, id, NOTIFICATION_TAKE_BACK);
     if (must_force && !arbiter->is_stopped)
-        tell_later(arbiter, id, NEWS_FORCE);
+        queue_notification(arbiter, id, NOTIFICATION_FORCE);
 }
 
 /* What was declined goes back. A claim that waits would get it at once, so it goes first. */
@@ -227,7 +230,7 @@ static void run_rounds(struct berth_arbiter *arbiter)
 
         arbiter->is_due = false;
         while ((id = next_lease(arbiter)) != 0)
-            offer_one(arbiter, id);
+            offer_lease(arbiter, id);
         end_round(arbiter);
     }
     arbiter->is_serving = false;
@@ -240,7 +243,7 @@ static void free_arbiter(struct berth_arbiter *arbiter)
 
     list_remove(&arbiter->in_pool);
     pool->arbiter_count--;
-    pool->arbiter_news -= 2 * arbiter->options.max;
+    pool->arbiter_notifications -= 2 * arbiter->options.max;
     engine_request_close(pool->engine, arbiter->request);
     free(arbiter->declined);
     free(arbiter);
@@ -248,7 +251,7 @@ static void free_arbiter(struct berth_arbiter *arbiter)
 
 static bool has_ended(const struct berth_arbiter *arbiter)
 {
-    return arbiter->is_freed && arbiter->out == 0;
+    return arbiter->is_freed && arbiter->lease_count == 0;
 }
 
 static bool can_serve(const struct berth_arbiter *arbiter)
@@ -256,8 +259,8 @@ static bool can_serve(const struct berth_arbiter *arbiter)
     return arbiter->is_due && !arbiter->is_serving;
 }
 
-static struct berth_arbiter *find(struct berth_pool *pool,
-                                  bool (*is_wanted)(const struct berth_arbiter *arbiter))
+static struct berth_arbiter *find_arbiter(struct berth_pool *pool,
+                                          bool (*is_wanted)(const struct berth_arbiter *arbiter))
 {
     list_for_each (link, &pool->arbiters) {
         struct berth_arbiter *arbiter = container_of(link, struct berth_arbiter, in_pool);
@@ -273,13 +276,13 @@ void arbiters_serve(struct berth_pool *pool)
     struct berth_arbiter *arbiter;
 
     lock_take(&pool->lock);
-    while ((arbiter = find(pool, can_serve)) != NULL)
+    while ((arbiter = find_arbiter(pool, can_serve)) != NULL)
         run_rounds(arbiter);
-    while ((arbiter = find(pool, has_ended)) != NULL)
+    while ((arbiter = find_arbiter(pool, has_ended)) != NULL)
         free_arbiter(arbiter);
     /* Everybody who is due is served, or is being served by a thread that will look again. */
     pool->arbiters_due = false;
-    pool_leave(pool);
+    local_pool_leave(pool);
 }
 
 /* ---- Starting and stopping ---- */
@@ -312,9 +315,9 @@ static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
     if (code < 0)
         return code;
     /* A notice and force for each lease. */
-    pool->arbiter_news += 2 * arbiter->options.max;
-    if (pool_make_room(pool, 0, 0) < 0) {
-        pool->arbiter_news -= 2 * arbiter->options.max;
+    pool->arbiter_notifications += 2 * arbiter->options.max;
+    if (local_pool_reserve_notifications(pool, 0, 0) < 0) {
+        pool->arbiter_notifications -= 2 * arbiter->options.max;
         engine_request_close(pool->engine, arbiter->request);
         return error_set_memory(error);
     }
@@ -334,19 +337,19 @@ int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_opti
     arbiter->target.kind = TARGET_ARBITER;
     arbiter->pool = pool;
     arbiter->generation = pool->generation;
-    code = options_read(&arbiter->options, sizeof(arbiter->options), options,
-                        options == NULL ? 0 : options->size, error);
+    code = local_read_options(&arbiter->options, sizeof(arbiter->options), options,
+                              options == NULL ? 0 : options->size, error);
     if (code == 0)
         code = check_options(&arbiter->options, error);
     if (code == 0)
-        code = pool_enter(pool, error);
+        code = local_pool_enter(pool, error);
     if (code == 0) {
         code = join_pool(arbiter, error);
         if (code == 0) {
             *ret_arbiter = arbiter;
             set_due(arbiter);
         }
-        pool_leave(pool);
+        local_pool_leave(pool);
     }
     if (code < 0) {
         free(arbiter->declined);
@@ -356,7 +359,7 @@ int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_opti
 }
 
 /* Waits until no callback runs; with the lock, which it gives back meanwhile. */
-static void stop(struct berth_arbiter *arbiter)
+static void stop_arbiter(struct berth_arbiter *arbiter)
 {
     struct berth_pool *pool = arbiter->pool;
 
@@ -366,14 +369,14 @@ static void stop(struct berth_arbiter *arbiter)
     while (arbiter->is_serving || arbiter->calls > 0) {
         unsigned word = atomic_load_explicit(&arbiter->word, memory_order_relaxed);
 
-        pool_leave(pool);
+        local_pool_leave(pool);
         futex_sleep(&arbiter->word, word, FUTEX_FOR_EVER);
         lock_take(&pool->lock);
     }
     if (arbiter->ready != 0) {
         engine_release(pool->engine, arbiter->ready, NULL);
         arbiter->ready = 0;
-        arbiter->out--;
+        arbiter->lease_count--;
     }
 }
 
@@ -385,11 +388,11 @@ void berth_arbiter_stop(struct berth_arbiter *arbiter)
         return;
     pool = arbiter->pool;
     lock_take(&pool->lock);
-    stop(arbiter);
+    stop_arbiter(arbiter);
     arbiter->is_freed = true;
-    if (arbiter->out == 0)
+    if (arbiter->lease_count == 0)
         free_arbiter(arbiter);
-    pool_leave(pool);
+    local_pool_leave(pool);
 }
 
 static bool is_running(const struct berth_arbiter *arbiter)
@@ -402,9 +405,9 @@ void arbiters_stop(struct berth_pool *pool)
     struct berth_arbiter *arbiter;
 
     lock_take(&pool->lock);
-    while ((arbiter = find(pool, is_running)) != NULL)
-        stop(arbiter);
-    pool_leave(pool);
+    while ((arbiter = find_arbiter(pool, is_running)) != NULL)
+        stop_arbiter(arbiter);
+    local_pool_leave(pool);
 }
 
 void arbiters_free(struct berth_pool *pool)

@@ -11,7 +11,7 @@
 #include "libberth/local/local_pool.h"
 
 /* One claim that is being started. */
-struct start {
+struct async_claim {
     struct berth_pool *pool;
     const struct request_core *core;
     struct engine_request *compiled;
@@ -23,7 +23,7 @@ struct start {
 static const struct berth_claim_options no_options = {.size = sizeof(no_options)};
 
 /* The pool's record of the function; NULL: out of memory. */
-static struct target *find_callback(struct berth_pool *pool, const struct start *start)
+static struct target *find_callback(struct berth_pool *pool, const struct async_claim *start)
 {
     struct callback *callback;
 
@@ -45,19 +45,19 @@ static struct target *find_callback(struct berth_pool *pool, const struct start 
 }
 
 /* Finds where the outcome goes and makes room for it there. */
-static int prepare(struct start *start, struct berth_error *error)
+static int prepare_outcome(struct async_claim *start, struct berth_error *error)
 {
     struct berth_pool *pool = start->pool;
 
     start->target = start->options->done == NULL ? &pool->kept_targets[start->has_deadline]
                                                  : find_callback(pool, start);
-    if (start->target == NULL || pool_make_room(pool, 1, start->has_deadline) < 0)
+    if (start->target == NULL || local_pool_reserve_notifications(pool, 1, start->has_deadline) < 0)
         return error_set_memory(error);
     return 0;
 }
 
 /* Has the engine queue the claim, or grant it. Returns as engine_claim. */
-static int queue(const struct start *start, uint64_t *ret_id, struct berth_error *error)
+static int queue_claim(const struct async_claim *start, uint64_t *ret_id, struct berth_error *error)
 {
     const struct claim_owner owner = {.waiter = start->target, .data = start->options->data};
     struct berth_pool *pool = start->pool;
@@ -66,27 +66,27 @@ static int queue(const struct start *start, uint64_t *ret_id, struct berth_error
     int64_t deadline = start->has_deadline ? clock_after(now, start->options->timeout) : TIME_NEVER;
     int code = 0;
 
-    if (unlikely(!pool->keeper.is_running || pool->is_closing || start->core->has_limit))
-        code = claim_prepare(pool, start->core, error);
+    if (unlikely(!pool->timer_thread.is_running || pool->is_closing || start->core->has_limit))
+        code = local_claim_prepare(pool, start->core, error);
     if (code < 0)
         return code;
     if (now != pool->advanced_to)
-        pool_advance(pool, now);
+        local_pool_advance(pool, now);
     code = engine_claim(pool->engine, start->compiled, deadline, &owner, ret_id, error);
     if (code == CLAIM_WAITS) {
         pool->waiting++;
         pool->started_claims++;
         pool->started_deadlines += start->has_deadline;
     } else if (code < 0) {
-        claim_unprepare(pool, start->core);
+        local_claim_unprepare(pool, start->core);
     }
     return code;
 }
 
-static int claim(struct start *start, uint64_t *ret_id, struct berth_error *error)
+static int claim_or_queue(struct async_claim *start, uint64_t *ret_id, struct berth_error *error)
 {
     struct berth_pool *pool = start->pool;
-    int code = prepare(start, error);
+    int code = prepare_outcome(start, error);
 
     if (code < 0)
         return code;
@@ -96,57 +96,57 @@ static int claim(struct start *start, uint64_t *ret_id, struct berth_error *erro
         if (code != CLAIM_WAITS)
             return code;
     }
-    return queue(start, ret_id, error);
+    return queue_claim(start, ret_id, error);
 }
 
 /* A claim that was granted at once has its outcome already. */
-static void settle_at_once(const struct start *start, uint64_t lease)
+static void deliver_granted(const struct async_claim *start, uint64_t lease)
 {
-    const struct message message = {.kind = NEWS_OUTCOME,
+    const struct message message = {.kind = NOTIFICATION_OUTCOME,
                                     .ticket = lease,
                                     .lease = lease,
                                     .target = start->target,
                                     .data = start->options->data};
 
     if (start->options->done == NULL)
-        news_keep(&start->pool->news, &message);
+        notifications_keep_outcome(&start->pool->notifications, &message);
     else
-        news_tell(&start->pool->news, &message);
+        notifications_append(&start->pool->notifications, &message);
 }
 
 /* Whether the claim joined others in the queue and concerns nobody: no one was told anything, and
  * the keeper has nothing to do before it was going to wake anyway. */
-static bool is_one_more(const struct start *start)
+static bool joined_queue_quietly(const struct async_claim *start)
 {
     const struct berth_pool *pool = start->pool;
 
     return pool->waiting > 1 && !start->has_deadline && !start->core->has_limit &&
-           pool->arbiter_count == 0 && pool_is_quiet(pool);
+           pool->arbiter_count == 0 && local_pool_is_quiet(pool);
 }
 
 /* Starts the claim that was described. */
-static int start_claim(struct start *start, const struct berth_request *request,
+static int start_claim(struct async_claim *start, const struct berth_request *request,
                        struct berth_ticket *ret_ticket, struct berth_error *error)
 {
     struct berth_pool *pool = start->pool;
     uint64_t id = 0;
-    int code = pool_enter(pool, error);
+    int code = local_pool_enter(pool, error);
 
     if (unlikely(code < 0))
         return code;
-    start->core = core_of(pool, request);
-    code = compiled_find(pool, request, &start->compiled, error);
+    start->core = local_request_core_of(pool, request);
+    code = local_pool_find_compiled(pool, request, &start->compiled, error);
     if (code == 0)
-        code = claim(start, &id, error);
+        code = claim_or_queue(start, &id, error);
     if (code >= 0)
         *ret_ticket = (struct berth_ticket){.id = id, .pool = pool->serial};
-    if (code == CLAIM_WAITS && is_one_more(start)) {
-        pool_leave_quietly(pool);
+    if (code == CLAIM_WAITS && joined_queue_quietly(start)) {
+        local_pool_leave_quietly(pool);
         return 0;
     }
     if (code == CLAIM_GRANTED)
-        settle_at_once(start, id);
-    pool_leave(pool);
+        deliver_granted(start, id);
+    local_pool_leave(pool);
     return code < 0 ? code : 0;
 }
 
@@ -154,11 +154,11 @@ int berth_claim_start(struct berth_pool *pool, const struct berth_request *reque
                       const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
                       struct berth_error *error)
 {
-    struct start start = {.pool = pool, .options = options == NULL ? &no_options : options};
+    struct async_claim start = {.pool = pool, .options = options == NULL ? &no_options : options};
     struct berth_claim_options read;
 
     if (unlikely(start.options->size != sizeof(read))) {
-        int code = options_read(&read, sizeof(read), options, options->size, error);
+        int code = local_read_options(&read, sizeof(read), options, options->size, error);
 
         if (code < 0)
             return code;
@@ -179,8 +179,8 @@ static int refuse_ticket(uint64_t id, struct berth_error *error)
 }
 
 /* Puts how the claim ended where berth_claim_wait says. */
-static int report(int code, uint64_t ticket, struct berth_lease lease,
-                  struct berth_lease *ret_lease, struct berth_error *error)
+static int return_outcome(int code, uint64_t ticket, struct berth_lease lease,
+                          struct berth_lease *ret_lease, struct berth_error *error)
 {
     if (code == BERTH_ERROR_NOT_FOUND)
         return refuse_ticket(ticket, error);
@@ -188,7 +188,7 @@ static int report(int code, uint64_t ticket, struct berth_lease lease,
         return error_set(error, code, "claim %llu: wanted its outcome, found that it still waits",
                          (unsigned long long)ticket);
     if (code < 0)
-        return claim_refuse(code, BERTH_FOR_EVER, error);
+        return local_claim_refuse(code, BERTH_FOR_EVER, error);
     *ret_lease = lease;
     return 0;
 }
@@ -198,31 +198,31 @@ static bool waits_for_collector(const struct berth_pool *pool, uint64_t ticket)
     struct claim_view view;
     const struct target *target;
 
-    if (!engine_waiting(pool->engine, ticket, &view))
+    if (!engine_get_claim(pool->engine, ticket, &view))
         return false;
     target = view.owner.waiter;
     return target->kind == TARGET_KEPT;
 }
 
-static void add_collector(struct berth_pool *pool, struct waiter *waiter)
+static void add_collector(struct berth_pool *pool, struct claim_waiter *waiter)
 {
     struct id_link *link = id_map_find(&pool->collectors, waiter->by_ticket.id);
-    struct waiter *first;
+    struct claim_waiter *first;
 
     if (link == NULL) {
         id_map_add(&pool->collectors, &waiter->by_ticket);
         return;
     }
-    first = container_of(link, struct waiter, by_ticket);
+    first = container_of(link, struct claim_waiter, by_ticket);
     waiter->next = first->next;
     first->next = waiter;
 }
 
-static void remove_collector(struct berth_pool *pool, struct waiter *waiter)
+static void remove_collector(struct berth_pool *pool, struct claim_waiter *waiter)
 {
     struct id_link *link = id_map_find(&pool->collectors, waiter->by_ticket.id);
-    struct waiter *first = container_of(link, struct waiter, by_ticket);
-    struct waiter *next = waiter->next;
+    struct claim_waiter *first = container_of(link, struct claim_waiter, by_ticket);
+    struct claim_waiter *next = waiter->next;
 
     if (first != waiter) {
         while (first->next != waiter)
@@ -236,99 +236,101 @@ static void remove_collector(struct berth_pool *pool, struct waiter *waiter)
 }
 
 /* Waits until somebody hands the outcome over. With the lock, which it gives back. */
-static int wait_for_outcome(struct berth_pool *pool, struct waiter *waiter, int64_t deadline)
+static int wait_for_outcome(struct berth_pool *pool, struct claim_waiter *waiter, int64_t deadline)
 {
     int code = 0;
     bool is_guest = deadline != FUTEX_FOR_EVER;
 
     add_collector(pool, waiter);
     if (is_guest)
-        pool_greet(pool);
-    pool_leave(pool);
-    pool_deliver_put_off(pool);
-    if (!waiter_sleep(waiter, deadline)) {
+        local_pool_add_guest(pool);
+    local_pool_leave(pool);
+    local_pool_deliver_deferred(pool);
+    if (!local_claim_sleep(waiter, deadline)) {
         lock_take(&pool->lock);
         if (waiter->done) {
             lock_give(&pool->lock);
-            waiter_sleep(waiter, FUTEX_FOR_EVER);
+            local_claim_sleep(waiter, FUTEX_FOR_EVER);
         } else {
             remove_collector(pool, waiter);
             code = BERTH_ERROR_BUSY;
-            pool_leave(pool);
+            local_pool_leave(pool);
         }
     }
     if (is_guest)
-        pool_part(pool);
+        local_pool_remove_guest(pool);
     return code < 0 ? code : waiter->code;
 }
 
 int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
                      struct berth_lease *ret_lease, struct berth_error *error)
 {
-    struct waiter waiter = {.by_ticket = {.id = ticket.id}};
+    struct claim_waiter waiter = {.by_ticket = {.id = ticket.id}};
     struct berth_lease lease = {.pool = ticket.pool};
-    struct news *news;
-    int code = pool_enter(pool, error);
+    struct notification *notification;
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
-    news = ticket.pool == pool->serial ? news_find(&pool->news, ticket.id) : NULL;
-    if (news != NULL) {
-        code = news->message.code;
-        lease.id = news->message.lease;
-        news_collect(&pool->news, news);
-        pool_leave(pool);
+    notification = ticket.pool == pool->serial
+                       ? notifications_find_outcome(&pool->notifications, ticket.id)
+                       : NULL;
+    if (notification != NULL) {
+        code = notification->message.code;
+        lease.id = notification->message.lease;
+        notifications_collect_outcome(&pool->notifications, notification);
+        local_pool_leave(pool);
     } else if (ticket.pool != pool->serial || !waits_for_collector(pool, ticket.id)) {
         code = BERTH_ERROR_NOT_FOUND;
-        pool_leave(pool);
+        local_pool_leave(pool);
     } else if (timeout <= 0) {
         code = BERTH_ERROR_BUSY;
-        pool_leave(pool);
+        local_pool_leave(pool);
     } else {
         int64_t now = timeout == BERTH_FOR_EVER ? 0 : clock_now();
 
         code = wait_for_outcome(pool, &waiter, clock_after(now, timeout));
         lease.id = waiter.lease;
     }
-    return report(code, ticket.id, lease, ret_lease, error);
+    return return_outcome(code, ticket.id, lease, ret_lease, error);
 }
 
 int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, int *ret_code,
                      struct berth_lease *ret_lease, struct berth_error *error)
 {
-    struct news *news;
-    int code = pool_enter(pool, error);
+    struct notification *notification;
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
-    news = news_oldest(&pool->news);
-    if (news == NULL) {
-        pool_leave_quietly(pool);
+    notification = notifications_oldest_outcome(&pool->notifications);
+    if (notification == NULL) {
+        local_pool_leave_quietly(pool);
         return error_set(error, BERTH_ERROR_BUSY, "wanted the outcome of a claim, found none yet");
     }
-    *ret_ticket = (struct berth_ticket){.id = news->message.ticket, .pool = pool->serial};
-    *ret_code = news->message.code;
+    *ret_ticket = (struct berth_ticket){.id = notification->message.ticket, .pool = pool->serial};
+    *ret_code = notification->message.code;
     *ret_lease = (struct berth_lease){0};
-    if (news->message.code == 0)
-        *ret_lease = pool_lease(pool, news->message.lease);
-    news_collect(&pool->news, news);
-    pool_leave_quietly(pool);
+    if (notification->message.code == 0)
+        *ret_lease = local_pool_lease(pool, notification->message.lease);
+    notifications_collect_outcome(&pool->notifications, notification);
+    local_pool_leave_quietly(pool);
     return 0;
 }
 
 int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct berth_error *error)
 {
-    int code = pool_enter(pool, error);
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
     if (ticket.pool != pool->serial)
         code = BERTH_ERROR_NOT_FOUND;
-    else if (news_reserve(&pool->news, 1) < 0)
+    else if (notifications_reserve(&pool->notifications, 1) < 0)
         code = error_set_memory(error);
     else
         code = engine_cancel(pool->engine, ticket.id, NULL);
-    pool_leave(pool);
+    local_pool_leave(pool);
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_set(error, code,
                          "ticket %llu: wanted a claim that waits here, found none (granted or "
@@ -340,18 +342,18 @@ int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct ber
 int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error)
 {
     int descriptor;
-    int code = pool_enter(pool, error);
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
-    if (pool->news.descriptor < 0) {
-        bool is_readable = news_oldest(&pool->news) != NULL;
+    if (pool->notifications.descriptor < 0) {
+        bool is_readable = notifications_oldest_outcome(&pool->notifications) != NULL;
 
-        pool->news.descriptor = eventfd(is_readable ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (pool->news.descriptor < 0)
+        pool->notifications.descriptor = eventfd(is_readable ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (pool->notifications.descriptor < 0)
             code = error_set_errno(error, errno, "wanted an eventfd, found none");
     }
-    descriptor = pool->news.descriptor;
-    pool_leave_quietly(pool);
+    descriptor = pool->notifications.descriptor;
+    local_pool_leave_quietly(pool);
     return code < 0 ? code : descriptor;
 }

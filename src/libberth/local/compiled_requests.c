@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "libberth/local/local_pool.h"
 
-enum { FIRST_PLACES = 8 };
+enum { INITIAL_ENTRY_COUNT = 8 };
 
-struct request_core *request_core_create(void)
+struct request_core *local_request_core_create(void)
 {
     struct request_core *core = calloc(1, sizeof(*core));
 
@@ -17,67 +17,67 @@ struct request_core *request_core_create(void)
     return core;
 }
 
-void request_core_release(struct request_core *core)
+void local_request_core_release(struct request_core *core)
 {
     if (atomic_fetch_sub(&core->references, 1) == 1)
         free(core);
 }
 
-static size_t place_of(const struct compiled_table *table, const struct request_core *core)
+static size_t find_entry(const struct compiled_table *table, const struct request_core *core)
 {
     /* Allocations lie at multiples of 16; what is above is as good as random. */
     uintptr_t hash = (uintptr_t)core >> 4;
-    size_t place = (hash ^ hash >> 8) & (table->place_count - 1);
+    size_t index = (hash ^ hash >> 8) & (table->entry_count - 1);
 
-    while (table->places[place].core != NULL && table->places[place].core != core)
-        place = (place + 1) & (table->place_count - 1);
-    return place;
+    while (table->entries[index].core != NULL && table->entries[index].core != core)
+        index = (index + 1) & (table->entry_count - 1);
+    return index;
 }
 
-static void forget(struct berth_pool *pool, const struct compiled *compiled)
+static void close_compiled(struct berth_pool *pool, const struct compiled_request *compiled)
 {
-    if (pool->swift.core == compiled->core)
-        pool->swift = (struct compiled){0};
+    if (pool->last_compiled.core == compiled->core)
+        pool->last_compiled = (struct compiled_request){0};
     engine_request_close(pool->engine, compiled->request);
-    request_core_release(compiled->core);
+    local_request_core_release(compiled->core);
 }
 
 /* Moves what has not ended to a table with room for one more. */
-static int make_place(struct berth_pool *pool)
+static int make_room(struct berth_pool *pool)
 {
     struct compiled_table *table = &pool->compiled;
-    struct compiled_table larger = {.place_count = FIRST_PLACES};
+    struct compiled_table larger = {.entry_count = INITIAL_ENTRY_COUNT};
     size_t live = 0;
 
-    if (table->used + 1 <= table->place_count / 4 * 3)
+    if (table->used + 1 <= table->entry_count / 4 * 3)
         return 0;
-    for (size_t i = 0; i < table->place_count; i++)
-        live += table->places[i].core != NULL && !atomic_load(&table->places[i].core->ended);
-    while (live + 1 > larger.place_count / 2)
-        larger.place_count *= 2;
-    larger.places = calloc(larger.place_count, sizeof(*larger.places));
-    if (larger.places == NULL)
+    for (size_t i = 0; i < table->entry_count; i++)
+        live += table->entries[i].core != NULL && !atomic_load(&table->entries[i].core->ended);
+    while (live + 1 > larger.entry_count / 2)
+        larger.entry_count *= 2;
+    larger.entries = calloc(larger.entry_count, sizeof(*larger.entries));
+    if (larger.entries == NULL)
         return BERTH_ERROR_MEMORY;
-    for (size_t i = 0; i < table->place_count; i++) {
-        struct compiled *compiled = &table->places[i];
+    for (size_t i = 0; i < table->entry_count; i++) {
+        struct compiled_request *compiled = &table->entries[i];
 
         if (compiled->core == NULL)
             continue;
         if (larger.used < live && !atomic_load(&compiled->core->ended)) {
-            larger.places[place_of(&larger, compiled->core)] = *compiled;
+            larger.entries[find_entry(&larger, compiled->core)] = *compiled;
             larger.used++;
         } else {
-            forget(pool, compiled);
+            close_compiled(pool, compiled);
         }
     }
-    free(table->places);
+    free(table->entries);
     *table = larger;
     return 0;
 }
 
 /* What the request says, for this door. */
-static int resolve(const struct berth_request *request, struct request *ret_what,
-                   struct berth_error *error)
+static int resolve_request(const struct berth_request *request, struct request *ret_what,
+                           struct berth_error *error)
 {
     int code = 0;
 
@@ -106,8 +106,8 @@ static int open_resolved(struct berth_pool *pool, const struct request *what,
     if (code == 0)
         code = request_resolve_devices(&copy, &present, error);
     if (code == 0)
-        code = engine_request_open(pool->engine, &copy, &(struct party){0}, NULL, ret_request,
-                                   error);
+        code =
+            engine_request_open(pool->engine, &copy, &(struct party){0}, NULL, ret_request, error);
     request_finish(&copy);
     vector_finish(&present);
     return code;
@@ -117,7 +117,7 @@ static int open_request(struct berth_pool *pool, const struct berth_request *req
                         struct engine_request **ret_request, struct berth_error *error)
 {
     struct request what;
-    int code = resolve(request, &what, error);
+    int code = resolve_request(request, &what, error);
 
     if (code < 0)
         return code;
@@ -137,51 +137,51 @@ static int open_request(struct berth_pool *pool, const struct berth_request *req
 }
 
 /* Compiles a request that the table does not hold yet. */
-static int compile(struct berth_pool *pool, const struct berth_request *request,
-                   struct request_core *core, struct compiled *ret_compiled,
-                   struct berth_error *error)
+static int compile_request(struct berth_pool *pool, const struct berth_request *request,
+                           struct request_core *core, struct compiled_request *ret_compiled,
+                           struct berth_error *error)
 {
-    struct compiled compiled = {.core = core};
+    struct compiled_request compiled = {.core = core};
     int code = open_request(pool, request, &compiled.request, error);
 
     if (code < 0)
         return code;
-    if (make_place(pool) < 0) {
+    if (make_room(pool) < 0) {
         engine_request_close(pool->engine, compiled.request);
         return error_set_memory(error);
     }
     atomic_fetch_add(&core->references, 1);
-    pool->compiled.places[place_of(&pool->compiled, core)] = compiled;
+    pool->compiled.entries[find_entry(&pool->compiled, core)] = compiled;
     pool->compiled.used++;
     *ret_compiled = compiled;
     return 0;
 }
 
-int compiled_add(struct berth_pool *pool, const struct berth_request *request,
-                 struct engine_request **ret_compiled, struct berth_error *error)
+int compiled_requests_add(struct berth_pool *pool, const struct berth_request *request,
+                          struct engine_request **ret_compiled, struct berth_error *error)
 {
     struct request_core *core = request == NULL ? &pool->whole_device : request->core;
-    struct compiled compiled = {0};
+    struct compiled_request compiled = {0};
     int code = 0;
 
-    if (pool->compiled.place_count > 0)
-        compiled = pool->compiled.places[place_of(&pool->compiled, core)];
+    if (pool->compiled.entry_count > 0)
+        compiled = pool->compiled.entries[find_entry(&pool->compiled, core)];
     if (compiled.core == NULL)
-        code = compile(pool, request, core, &compiled, error);
+        code = compile_request(pool, request, core, &compiled, error);
     if (code < 0)
         return code;
     if (!core->has_limit)
-        pool->swift = compiled;
+        pool->last_compiled = compiled;
     *ret_compiled = compiled.request;
     return 0;
 }
 
-void compiled_finish(struct berth_pool *pool)
+void compiled_requests_finish(struct berth_pool *pool)
 {
-    for (size_t i = 0; i < pool->compiled.place_count; i++) {
-        if (pool->compiled.places[i].core != NULL)
-            forget(pool, &pool->compiled.places[i]);
+    for (size_t i = 0; i < pool->compiled.entry_count; i++) {
+        if (pool->compiled.entries[i].core != NULL)
+            close_compiled(pool, &pool->compiled.entries[i]);
     }
-    free(pool->compiled.places);
+    free(pool->compiled.entries);
     pool->compiled = (struct compiled_table){0};
 }

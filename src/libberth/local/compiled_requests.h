@@ -29,28 +29,28 @@ struct berth_request {
     struct request_core *core;
 };
 
-struct compiled {
+struct compiled_request {
     struct request_core *core; /* NULL: none */
     struct engine_request *request;
 };
 
 /* Open addressing by the address of the core. */
 struct compiled_table {
-    struct compiled *places;
-    size_t place_count; /* a power of two, or 0 */
+    struct compiled_request *entries;
+    size_t entry_count; /* a power of two, or 0 */
     size_t used;
 };
 
-struct request_core *request_core_create(void);
-void request_core_release(struct request_core *core);
+struct request_core *local_request_core_create(void);
+void local_request_core_release(struct request_core *core);
 
 /* What the pool has compiled of the request (NULL: one whole device), which it compiles first if
  * that is to be done. With the lock. Fails with BERTH_ERROR_INVALID or _MEMORY. pool.h has the
- * short way, compiled_find. */
-int compiled_add(struct berth_pool *pool, const struct berth_request *request,
-                 struct engine_request **ret_compiled, struct berth_error *error);
+ * short way, local_pool_find_compiled. */
+int compiled_requests_add(struct berth_pool *pool, const struct berth_request *request,
+                          struct engine_request **ret_compiled, struct berth_error *error);
 
 /* Closes everything that is compiled. With the lock, or alone. */
-void compiled_finish(struct berth_pool *pool);
+void compiled_requests_finish(struct berth_pool *pool);
 
 #endif

@@ -29,7 +29,7 @@ static bool is_available(void *data, size_t position)
     bool is_sick;
 
     lock_take(&kept->pool->lock);
-    engine_slot(kept->pool->engine, (uint32_t)kept->slots[position], &view);
+    engine_get_slot(kept->pool->engine, (uint32_t)kept->slots[position], &view);
     is_sick = device_at(kept, position)->health == HEALTH_SICK;
     lock_give(&kept->pool->lock);
     return view.present && !is_sick;
@@ -65,17 +65,17 @@ static void name_targets(const struct kept_set *kept, struct context_target *tar
     }
 }
 
-static int make(struct kept_set *kept, const struct context_order *order,
-                struct context_set **ret_set, struct berth_error *error)
+static int create_contexts(struct kept_set *kept, const struct context_order *order,
+                           struct context_set **ret_set, struct berth_error *error)
 {
     struct context_target *targets = calloc(kept->count, sizeof(*targets));
-    struct context_set_facts facts = {
+    struct context_set_config facts = {
         .targets = targets,
         .count = kept->count,
         .api = order->options.api,
         .cuda_flags = order->options.cuda_flags,
         .parts = order->options.stand_in && !kept->pool->is_hardware ? kept->pool->capacity : 0,
-        .surroundings = {kept, is_available, free_memory},
+        .callbacks = {kept, is_available, free_memory},
     };
     int code;
 
@@ -112,13 +112,13 @@ static void leave_leases(struct kept_set *kept)
 }
 
 /* A set that is in the list but not made yet is made, or taken out of it. Without the lock. */
-static int make_kept(struct kept_set *kept, const struct context_order *order,
-                     struct berth_context_set *ret_set, struct berth_error *error)
+static int create_set(struct kept_set *kept, const struct context_order *order,
+                      struct berth_context_set *ret_set, struct berth_error *error)
 {
     struct context_sets *sets = &kept->pool->context_sets;
     struct berth_context_set handle = {.id = kept->id, .pool = kept->pool->serial};
     struct context_set *made = NULL;
-    int code = make(kept, order, &made, error);
+    int code = create_contexts(kept, order, &made, error);
 
     pthread_mutex_lock(&sets->lock);
     kept->set = made;
@@ -128,7 +128,7 @@ static int make_kept(struct kept_set *kept, const struct context_order *order,
         leave_leases(kept);
         free(kept);
     } else if (code == 0 && kept->is_ending) {
-        code = pool_refuse_lease(kept->lease, error);
+        code = local_pool_refuse_lease(kept->lease, error);
     }
     pthread_cond_broadcast(&sets->changed);
     pthread_mutex_unlock(&sets->lock);
@@ -138,7 +138,7 @@ static int make_kept(struct kept_set *kept, const struct context_order *order,
 }
 
 /* With the lock of the sets. */
-static void add(struct context_sets *sets, struct kept_set *kept)
+static void add_set(struct context_sets *sets, struct kept_set *kept)
 {
     kept->id = ++sets->last;
     list_append(&sets->sets, &kept->in_sets);
@@ -154,9 +154,9 @@ int context_sets_make(struct berth_pool *pool, const struct context_order *order
     for (size_t i = 0; i < order->count; i++)
         kept->slots[i] = order->slots[i];
     pthread_mutex_lock(&pool->context_sets.lock);
-    add(&pool->context_sets, kept);
+    add_set(&pool->context_sets, kept);
     pthread_mutex_unlock(&pool->context_sets.lock);
-    return make_kept(kept, order, ret_set, error);
+    return create_set(kept, order, ret_set, error);
 }
 
 /* ---- Those of leases ---- */
@@ -191,8 +191,8 @@ static struct kept_set *add_for_lease(struct berth_pool *pool, uint64_t lease,
     struct lease_view view;
 
     lock_take(&pool->lock);
-    if (!engine_lease(pool->engine, lease, &view)) {
-        pool_refuse_lease(lease, error);
+    if (!engine_get_lease(pool->engine, lease, &view)) {
+        local_pool_refuse_lease(lease, error);
     } else {
         kept = kept_new(pool, view.slot_count, error);
         if (kept != NULL) {
@@ -205,7 +205,7 @@ static struct kept_set *add_for_lease(struct berth_pool *pool, uint64_t lease,
     }
     lock_give(&pool->lock);
     if (kept != NULL)
-        add(&pool->context_sets, kept);
+        add_set(&pool->context_sets, kept);
     return kept;
 }
 
@@ -229,13 +229,13 @@ int context_sets_of_lease(struct berth_pool *pool, const struct context_order *o
     kept = add_for_lease(pool, order->lease, &why);
     pthread_mutex_unlock(&sets->lock);
     return kept == NULL ? error_set(error, why.code, "%s", why.message)
-                        : make_kept(kept, order, ret_set, error);
+                        : create_set(kept, order, ret_set, error);
 }
 
 /* ---- Calls on them, and their end ---- */
 
 /* With the lock. */
-static struct kept_set *find(const struct context_sets *sets, uint64_t id)
+static struct kept_set *find_set(const struct context_sets *sets, uint64_t id)
 {
     list_for_each (link, &sets->sets) {
         struct kept_set *kept = container_of(link, struct kept_set, in_sets);
@@ -263,7 +263,7 @@ int context_sets_enter(struct berth_pool *pool, struct berth_context_set handle,
         return fork_refuse(error);
     if (handle.pool == pool->serial) {
         pthread_mutex_lock(&pool->context_sets.lock);
-        kept = find(&pool->context_sets, handle.id);
+        kept = find_set(&pool->context_sets, handle.id);
         if (kept != NULL)
             kept->guests++;
         pthread_mutex_unlock(&pool->context_sets.lock);
@@ -286,7 +286,7 @@ void context_sets_leave(struct kept_set *kept)
 }
 
 /* Ends one that nobody else ends. With the lock, which it gives back. */
-static void end(struct context_sets *sets, struct kept_set *kept)
+static void end_set(struct context_sets *sets, struct kept_set *kept)
 {
     kept->is_ending = true;
     while (kept->guests > 0)
@@ -311,12 +311,12 @@ int context_sets_end(struct berth_pool *pool, struct berth_context_set handle,
     if (handle.pool != pool->serial)
         return refuse_set(handle.id, error);
     pthread_mutex_lock(&pool->context_sets.lock);
-    kept = find(&pool->context_sets, handle.id);
+    kept = find_set(&pool->context_sets, handle.id);
     if (kept == NULL) {
         pthread_mutex_unlock(&pool->context_sets.lock);
         return refuse_set(handle.id, error);
     }
-    end(&pool->context_sets, kept);
+    end_set(&pool->context_sets, kept);
     return 0;
 }
 
@@ -332,7 +332,7 @@ void context_sets_end_lease(struct berth_pool *pool, uint64_t lease)
     if (kept == NULL)
         pthread_mutex_unlock(&sets->lock);
     else
-        end(sets, kept);
+        end_set(sets, kept);
 }
 
 void context_sets_finish(struct berth_pool *pool)
@@ -343,7 +343,7 @@ void context_sets_finish(struct berth_pool *pool)
         return;
     while (!list_is_empty(&sets->sets)) {
         pthread_mutex_lock(&sets->lock);
-        end(sets, container_of(list_first(&sets->sets), struct kept_set, in_sets));
+        end_set(sets, container_of(list_first(&sets->sets), struct kept_set, in_sets));
     }
     pthread_cond_destroy(&sets->changed);
     pthread_mutex_destroy(&sets->lock);

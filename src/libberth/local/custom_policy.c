@@ -10,7 +10,8 @@ static int64_t value_of(struct figure figure)
     return figure.known ? figure.value : BERTH_UNKNOWN;
 }
 
-static size_t gather(const struct berth_pool *pool, const struct policy_question *question)
+static size_t gather_candidates(const struct berth_pool *pool,
+                                const struct policy_question *question)
 {
     size_t count = 0;
 
@@ -35,8 +36,8 @@ static size_t gather(const struct berth_pool *pool, const struct policy_question
 
 /* Makes the choice one of the right size: what is required first, then what was chosen, then the
  * lowest slots. */
-static void mend(const struct berth_pool *pool, const struct policy_question *question,
-                 size_t count, struct bitset *ret_chosen)
+static void complete_choice(const struct berth_pool *pool, const struct policy_question *question,
+                            size_t count, struct bitset *ret_chosen)
 {
     size_t left = question->count;
 
@@ -60,15 +61,15 @@ static int choose(const struct policy *policy, const struct policy_question *que
                   struct bitset *ret_chosen)
 {
     const struct berth_pool *pool = policy->context;
-    size_t count = gather(pool, question);
+    size_t count = gather_candidates(pool, question);
 
     memset(pool->chosen, 0, count * sizeof(*pool->chosen));
     pool->choose(pool->choose_data, pool->candidates, count, question->count, pool->chosen);
-    mend(pool, question, count, ret_chosen);
+    complete_choice(pool, question, count, ret_chosen);
     return 0;
 }
 
-const struct policy own_policy = {
+const struct policy custom_policy = {
     .name = "own",
     .summary = "the program's own choice",
     .choose = choose,

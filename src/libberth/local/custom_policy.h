@@ -5,6 +5,6 @@
 #include "model/policy.h"
 
 /* The program's own policy, `choose` of the options; its context is the pool. */
-extern const struct policy own_policy;
+extern const struct policy custom_policy;
 
 #endif

@@ -15,14 +15,14 @@ static void count_fork(void)
     atomic_fetch_add_explicit(&fork_generation, 1, memory_order_relaxed);
 }
 
-static void watch(void)
+static void register_fork_handler(void)
 {
     failure = pthread_atfork(NULL, NULL, count_fork);
 }
 
 int fork_watch(struct berth_error *error)
 {
-    pthread_once(&once, watch);
+    pthread_once(&once, register_fork_handler);
     return failure == 0 ? 0 : error_set_memory(error);
 }
 

@@ -30,11 +30,11 @@ static struct load load_of(const struct berth_load *load, int64_t now)
 
 static int enter_for_slot(struct berth_pool *pool, size_t slot, struct berth_error *error)
 {
-    int code = pool_enter(pool, error);
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
-    code = pool_check_slot(pool, slot, error);
+    code = local_pool_check_slot(pool, slot, error);
     if (code < 0)
         lock_give(&pool->lock);
     return code;
@@ -47,8 +47,8 @@ int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uin
 
     if (code < 0)
         return code;
-    engine_work(pool->engine, (uint32_t)slot, queued, active);
-    pool_leave(pool);
+    engine_set_work(pool->engine, (uint32_t)slot, queued, active);
+    local_pool_leave(pool);
     return 0;
 }
 
@@ -69,12 +69,12 @@ int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_l
     code = enter_for_slot(pool, slot, error);
     if (code < 0)
         return code;
-    engine_load(pool->engine, (uint32_t)slot, &figures);
-    pool_leave(pool);
+    engine_set_load(pool->engine, (uint32_t)slot, &figures);
+    local_pool_leave(pool);
     return 0;
 }
 
-void keeper_sample(struct berth_pool *pool)
+void timer_thread_sample(struct berth_pool *pool)
 {
     for (size_t slot = 0; slot < pool->capacity; slot++) {
         struct berth_load load = {.memory_free = BERTH_UNKNOWN, .utilization = BERTH_UNKNOWN};
@@ -83,8 +83,8 @@ void keeper_sample(struct berth_pool *pool)
         pool->sample(pool->sample_data, slot, &load);
         figures = load_of(&load, clock_read(CLOCK_REALTIME));
         lock_take(&pool->lock);
-        engine_load(pool->engine, (uint32_t)slot, &figures);
-        pool_leave(pool);
+        engine_set_load(pool->engine, (uint32_t)slot, &figures);
+        local_pool_leave(pool);
     }
 }
 
@@ -98,8 +98,8 @@ int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
     code = enter_for_slot(pool, slot, error);
     if (code < 0)
         return code;
-    engine_weight(pool->engine, (uint32_t)slot, weight);
-    pool_leave(pool);
+    engine_set_weight(pool->engine, (uint32_t)slot, weight);
+    local_pool_leave(pool);
     return 0;
 }
 
@@ -108,20 +108,20 @@ int berth_pick(struct berth_pool *pool, const struct berth_request *request, siz
 {
     struct engine_request *compiled;
     int count;
-    int code = pool_enter(pool, error);
+    int code = local_pool_enter(pool, error);
 
     if (code < 0)
         return code;
-    code = compiled_find(pool, request, &compiled, error);
+    code = local_pool_find_compiled(pool, request, &compiled, error);
     if (code < 0) {
-        pool_leave(pool);
+        local_pool_leave(pool);
         return code;
     }
-    if (core_of(pool, request)->has_limit)
-        pool_advance(pool, clock_now());
+    if (local_request_core_of(pool, request)->has_limit)
+        local_pool_advance(pool, clock_now());
     count = engine_pick(pool->engine, compiled, pool->slots, pool->capacity, error);
     for (int i = 0; i < count && (size_t)i < capacity; i++)
         ret_slots[i] = pool->slots[i];
-    pool_leave(pool);
-    return count == 0 ? claim_refuse(BERTH_ERROR_BUSY, 0, error) : count;
+    local_pool_leave(pool);
+    return count == 0 ? local_claim_refuse(BERTH_ERROR_BUSY, 0, error) : count;
 }

@@ -26,7 +26,7 @@ static inline int refuse_busy(struct berth_error *error)
     return BERTH_ERROR_BUSY;
 }
 
-int claim_refuse(int code, int64_t timeout, struct berth_error *error)
+int local_claim_refuse(int code, int64_t timeout, struct berth_error *error)
 {
     switch (code) {
     case BERTH_ERROR_TIMED_OUT:
@@ -43,7 +43,7 @@ int claim_refuse(int code, int64_t timeout, struct berth_error *error)
     }
 }
 
-int claim_refuse_closing(struct berth_error *error)
+int local_claim_refuse_closing(struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_CANCELLED, "wanted devices, found that the pool closes");
 }
@@ -54,34 +54,34 @@ static bool is_limited(const struct berth_pool *pool, const struct request_core 
     return core->has_limit && pool->expired != NULL;
 }
 
-int claim_prepare(struct berth_pool *pool, const struct request_core *core,
-                  struct berth_error *error)
+int local_claim_prepare(struct berth_pool *pool, const struct request_core *core,
+                        struct berth_error *error)
 {
     int code;
 
     if (pool->is_closing)
-        return claim_refuse_closing(error);
+        return local_claim_refuse_closing(error);
     if (pool->capacity == 0)
         return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
-    code = keeper_need(pool, error);
+    code = timer_thread_ensure_running(pool, error);
     if (code == 0 && is_limited(pool, core)) {
         pool->limited++;
-        if (pool_make_room(pool, 0, 0) < 0) {
-            pool_uncount_limited(pool);
+        if (local_pool_reserve_notifications(pool, 0, 0) < 0) {
+            local_pool_uncount_limited(pool);
             code = error_set_memory(error);
         }
     }
     return code;
 }
 
-void claim_unprepare(struct berth_pool *pool, const struct request_core *core)
+void local_claim_unprepare(struct berth_pool *pool, const struct request_core *core)
 {
     if (is_limited(pool, core))
-        pool_uncount_limited(pool);
+        local_pool_uncount_limited(pool);
 }
 
 /* Returns false when the deadline came first. */
-bool waiter_sleep(struct waiter *waiter, int64_t deadline)
+bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline)
 {
     atomic_store_explicit(&waiter->has_left, true, memory_order_release);
     while (atomic_load_explicit(&waiter->word, memory_order_acquire) == 0) {
@@ -92,37 +92,37 @@ bool waiter_sleep(struct waiter *waiter, int64_t deadline)
 }
 
 /* The deadline has come: out of the queue, unless the claim was granted just now. */
-static void give_up(struct berth_pool *pool, struct waiter *waiter, uint64_t claim)
+static void cancel_timed_out(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim)
 {
     lock_take(&pool->lock);
     if (waiter->done) {
         /* Somebody has this waiter on a list and is about to touch it. */
         lock_give(&pool->lock);
-        waiter_sleep(waiter, FUTEX_FOR_EVER);
+        local_claim_sleep(waiter, FUTEX_FOR_EVER);
         return;
     }
     waiter->abandoned = true;
     engine_cancel(pool->engine, claim, NULL);
     waiter->code = BERTH_ERROR_TIMED_OUT;
-    pool_leave(pool);
+    local_pool_leave(pool);
 }
 
 /* Waits for the turn of a claim that is in the queue. Gives the lock back. Who waits without end
  * does not touch the pool once it is woken, so berth_pool_close need not wait for it. */
-static void wait_in_queue(struct berth_pool *pool, struct waiter *waiter, uint64_t claim,
+static void wait_in_queue(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim,
                           int64_t deadline)
 {
     bool is_guest = deadline != FUTEX_FOR_EVER;
 
     pool->waiting++;
     if (is_guest)
-        pool_greet(pool);
-    pool_leave(pool);
-    pool_deliver_put_off(pool);
-    if (!waiter_sleep(waiter, deadline))
-        give_up(pool, waiter, claim);
+        local_pool_add_guest(pool);
+    local_pool_leave(pool);
+    local_pool_deliver_deferred(pool);
+    if (!local_claim_sleep(waiter, deadline))
+        cancel_timed_out(pool, waiter, claim);
     if (is_guest)
-        pool_part(pool);
+        local_pool_remove_guest(pool);
 }
 
 /* The claim that could not be granted at once, or whose lease starts a clock. With the lock, which
@@ -131,20 +131,20 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
                         struct engine_request *compiled, int64_t timeout,
                         struct berth_lease *ret_lease, struct berth_error *error)
 {
-    struct waiter waiter = {.target = {.kind = TARGET_THREAD}};
+    struct claim_waiter waiter = {.target = {.kind = TARGET_THREAD}};
     const struct claim_owner owner = {.waiter = &waiter};
     const uint64_t serial = pool->serial; /* once woken, the pool may be gone */
     bool is_exact = timeout != BERTH_FOR_EVER || core->has_limit;
     int64_t now = is_exact ? clock_now() : clock_roughly();
     uint64_t id;
-    int code = claim_prepare(pool, core, error);
+    int code = local_claim_prepare(pool, core, error);
 
     if (code < 0) {
-        pool_leave(pool);
+        local_pool_leave(pool);
         return code;
     }
     if (now != pool->advanced_to)
-        pool_advance(pool, now);
+        local_pool_advance(pool, now);
     if (timeout > 0)
         code = engine_claim(pool->engine, compiled, TIME_NEVER, &owner, &id, error);
     else
@@ -152,17 +152,17 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     if (code == CLAIM_WAITS && timeout > 0) {
         wait_in_queue(pool, &waiter, id, clock_after(now, timeout));
         if (waiter.code < 0)
-            return claim_refuse(waiter.code, timeout, error);
+            return local_claim_refuse(waiter.code, timeout, error);
         *ret_lease = (struct berth_lease){.id = waiter.lease, .pool = serial};
         return 0;
     }
     if (code != CLAIM_GRANTED)
-        claim_unprepare(pool, core);
-    pool_leave(pool);
+        local_claim_unprepare(pool, core);
+    local_pool_leave(pool);
     if (code < 0)
         return code;
     if (code == CLAIM_WAITS)
-        return claim_refuse(BERTH_ERROR_TIMED_OUT, timeout, error);
+        return local_claim_refuse(BERTH_ERROR_TIMED_OUT, timeout, error);
     *ret_lease = (struct berth_lease){.id = id, .pool = serial};
     return 0;
 }
@@ -173,13 +173,13 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
                                                    int64_t timeout, struct berth_lease *ret_lease,
                                                    struct berth_error *error)
 {
-    const struct request_core *core = core_of(pool, request);
+    const struct request_core *core = local_request_core_of(pool, request);
     struct engine_request *compiled;
     uint64_t id = 0;
-    int code = compiled_find(pool, request, &compiled, error);
+    int code = local_pool_find_compiled(pool, request, &compiled, error);
 
     if (code < 0) {
-        pool_leave_quietly(pool);
+        local_pool_leave_quietly(pool);
         return code;
     }
     code = CLAIM_WAITS;
@@ -188,10 +188,10 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
         code = engine_try(pool->engine, compiled, &id, error);
     if (code == CLAIM_WAITS)
         return claim_slowly(pool, core, compiled, timeout, ret_lease, error);
-    pool_leave_quietly(pool);
+    local_pool_leave_quietly(pool);
     if (code < 0)
         return code;
-    *ret_lease = pool_lease(pool, id);
+    *ret_lease = local_pool_lease(pool, id);
     return 0;
 }
 
@@ -199,7 +199,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
                 struct berth_lease *ret_lease, struct berth_error *error)
 {
     /* What never changes is read before the lock is taken: nothing is read while that goes on. */
-    const struct request_core *core = core_of(pool, request);
+    const struct request_core *core = local_request_core_of(pool, request);
     struct engine *engine = pool->engine;
     const uint64_t serial = pool->serial;
     uint64_t id;
@@ -207,11 +207,11 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
     lock_take(&pool->lock);
-    if (unlikely(core != pool->swift.core ||
+    if (unlikely(core != pool->last_compiled.core ||
                  atomic_load_explicit(&pool->is_full, memory_order_relaxed) ||
-                 !swift_try(engine, pool->swift.request, &id)))
+                 !fast_path_try(engine, pool->last_compiled.request, &id)))
         return claim_in_full(pool, request, timeout, ret_lease, error);
-    pool_leave_quietly(pool);
+    local_pool_leave_quietly(pool);
     *ret_lease = (struct berth_lease){.id = id, .pool = serial};
     return 0;
 }
@@ -221,17 +221,17 @@ static int try_with_limit(struct berth_pool *pool, const struct request_core *co
                           struct engine_request *compiled, uint64_t *ret_id,
                           struct berth_error *error)
 {
-    int code = claim_prepare(pool, core, error);
+    int code = local_claim_prepare(pool, core, error);
 
     if (code < 0) {
-        pool_leave(pool);
+        local_pool_leave(pool);
         return code;
     }
-    pool_advance(pool, clock_now());
+    local_pool_advance(pool, clock_now());
     code = engine_try(pool->engine, compiled, ret_id, error);
     if (code != CLAIM_GRANTED)
-        claim_unprepare(pool, core);
-    pool_leave(pool);
+        local_claim_unprepare(pool, core);
+    local_pool_leave(pool);
     return code;
 }
 
@@ -241,20 +241,20 @@ static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
                                                  struct berth_lease *ret_lease,
                                                  struct berth_error *error)
 {
-    struct request_core *core = core_of(pool, request);
+    struct request_core *core = local_request_core_of(pool, request);
     struct engine_request *compiled;
     uint64_t id = 0;
-    int code = compiled_find(pool, request, &compiled, error);
+    int code = local_pool_find_compiled(pool, request, &compiled, error);
 
     if (code < 0) {
-        pool_leave_quietly(pool);
+        local_pool_leave_quietly(pool);
         return code;
     }
     if (core->has_limit) {
         code = try_with_limit(pool, core, compiled, &id, error);
     } else {
         code = engine_try(pool->engine, compiled, &id, error);
-        pool_leave_quietly(pool);
+        local_pool_leave_quietly(pool);
     }
     if (code < 0)
         return code;
@@ -262,14 +262,14 @@ static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
         atomic_store_explicit(&core->waits_in, pool->serial, memory_order_relaxed);
         return refuse_busy(error);
     }
-    *ret_lease = pool_lease(pool, id);
+    *ret_lease = local_pool_lease(pool, id);
     return 0;
 }
 
 int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
                     struct berth_lease *ret_lease, struct berth_error *error)
 {
-    struct request_core *core = core_of(pool, request);
+    struct request_core *core = local_request_core_of(pool, request);
     struct engine *engine = pool->engine;
     const uint64_t serial = pool->serial;
     uint64_t id;
@@ -281,24 +281,25 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
         atomic_load_explicit(&core->waits_in, memory_order_relaxed) == serial)
         return refuse_busy(error);
     lock_take(&pool->lock);
-    if (unlikely(core != pool->swift.core || !swift_try(engine, pool->swift.request, &id)))
+    if (unlikely(core != pool->last_compiled.core ||
+                 !fast_path_try(engine, pool->last_compiled.request, &id)))
         return try_in_full(pool, request, ret_lease, error);
-    pool_leave_quietly(pool);
+    local_pool_leave_quietly(pool);
     *ret_lease = (struct berth_lease){.id = id, .pool = serial};
     return 0;
 }
 
 /* Those who count leases are to know. */
-static void see_release(struct berth_pool *pool, uint64_t id)
+static void notify_release(struct berth_pool *pool, uint64_t id)
 {
     struct lease_view view;
 
-    if (!engine_lease(pool->engine, id, &view))
+    if (!engine_get_lease(pool->engine, id, &view))
         return;
     if (view.state != LEASE_EXPIRED && view.expires != TIME_NEVER)
-        pool_uncount_limited(pool);
+        local_pool_uncount_limited(pool);
     if (pool->arbiter_count > 0)
-        arbiters_see_release(pool, view.owner.waiter, id);
+        arbiters_on_release(pool, view.owner.waiter, id);
 }
 
 /* The release that others may be concerned by. With the lock, which it gives back. */
@@ -315,10 +316,10 @@ static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, ui
         lock_take(&pool->lock);
     }
     if ((pool->limited | pool->arbiter_count) != 0)
-        see_release(pool, id);
+        notify_release(pool, id);
     code = engine_release(pool->engine, id, NULL);
-    pool_leave(pool);
-    return code < 0 ? pool_refuse_lease(id, error) : 0;
+    local_pool_leave(pool);
+    return code < 0 ? local_pool_refuse_lease(id, error) : 0;
 }
 
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error)
@@ -328,11 +329,11 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
     if (unlikely(lease.pool != pool->serial))
-        return pool_refuse_lease(lease.id, error);
+        return local_pool_refuse_lease(lease.id, error);
     lock_take(&pool->lock);
     if (unlikely((pool->waiting | pool->limited | pool->arbiter_count | pool->lease_sets) != 0 ||
-                 !swift_release(engine, lease.id)))
+                 !fast_path_release(engine, lease.id)))
         return release_in_full(pool, lease.id, error);
-    pool_leave_quietly(pool);
+    local_pool_leave_quietly(pool);
     return 0;
 }

@@ -10,21 +10,21 @@
 #include <stdint.h>
 
 struct request_core;
-struct waiter;
+struct claim_waiter;
 
 /* Before a claim that may wait, or whose lease has a time limit: the keeper runs, and there is room
  * for telling of its end. Fails with BERTH_ERROR_CANCELLED (the pool closes), _NO_DEVICE or
  * _MEMORY. With the lock. */
-int claim_prepare(struct berth_pool *pool, const struct request_core *core,
-                  struct berth_error *error);
+int local_claim_prepare(struct berth_pool *pool, const struct request_core *core,
+                        struct berth_error *error);
 /* It came to nothing. */
-void claim_unprepare(struct berth_pool *pool, const struct request_core *core);
+void local_claim_unprepare(struct berth_pool *pool, const struct request_core *core);
 
 /* Sets the error of a claim that ended so. Returns `code`. */
-int claim_refuse(int code, int64_t timeout, struct berth_error *error);
-int claim_refuse_closing(struct berth_error *error);
+int local_claim_refuse(int code, int64_t timeout, struct berth_error *error);
+int local_claim_refuse_closing(struct berth_error *error);
 
 /* Sleeps until woken. Returns false when the deadline came first. */
-bool waiter_sleep(struct waiter *waiter, int64_t deadline);
+bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline);
 
 #endif

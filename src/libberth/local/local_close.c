@@ -21,19 +21,19 @@ static void note_claim(void *context, const struct claim_view *view)
 
 /* From the last to the first: in the other order a claim would be granted what the one before it
  * waited for. With the lock, which it gives back at times, as callbacks are to run. */
-static void cancel_all(struct berth_pool *pool)
+static void cancel_all_claims(struct berth_pool *pool)
 {
     while (pool->waiting > 0) {
         struct tail tail = {.seen = 0};
         size_t count;
 
-        engine_each_waiting(pool->engine, note_claim, &tail);
+        engine_each_claim(pool->engine, note_claim, &tail);
         if (tail.seen == 0)
             break;
         count = tail.seen < TAIL ? tail.seen : TAIL;
         for (size_t i = 0; i < count; i++) {
             engine_cancel(pool->engine, tail.claims[--tail.seen % TAIL], NULL);
-            pool_leave(pool);
+            local_pool_leave(pool);
             lock_take(&pool->lock);
         }
     }
@@ -49,18 +49,18 @@ static void free_callbacks(struct callback *callback)
     }
 }
 
-void pool_free(struct berth_pool *pool)
+void local_pool_free(struct berth_pool *pool)
 {
     if (pool == NULL)
         return;
     if (pool->engine != NULL) {
         arbiters_free(pool);
-        compiled_finish(pool);
+        compiled_requests_finish(pool);
         engine_destroy(pool->engine);
     }
     if (!fork_happened(pool->generation))
-        looker_finish(&pool->looker);
-    news_finish(&pool->news);
+        probe_thread_finish(&pool->probe_thread);
+    notifications_finish(&pool->notifications);
     id_map_finish(&pool->collectors);
     free_callbacks(pool->callbacks);
     free(pool->described);
@@ -78,17 +78,17 @@ void berth_pool_close(struct berth_pool *pool)
         /* The keeper and whoever held the lock are in the parent. A lock that was held then guards
          * an engine in the middle of something: better lost than touched. */
         if (!lock_is_taken(&pool->lock))
-            pool_free(pool);
+            local_pool_free(pool);
         return;
     }
     lock_take(&pool->lock);
     pool->is_closing = true;
-    cancel_all(pool);
-    pool_leave(pool);
+    cancel_all_claims(pool);
+    local_pool_leave(pool);
     arbiters_stop(pool);
     context_sets_finish(pool);
-    looker_stop(&pool->looker);
-    keeper_stop(pool);
-    pool_await_guests(pool);
-    pool_free(pool);
+    probe_thread_stop(&pool->probe_thread);
+    timer_thread_stop(pool);
+    local_pool_await_guests(pool);
+    local_pool_free(pool);
 }

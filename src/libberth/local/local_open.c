@@ -152,8 +152,8 @@ static int read_options(struct berth_pool *pool, const struct berth_pool_options
 {
     struct berth_pool_options options;
     struct engine_settings settings = {0};
-    int code =
-        options_read(&options, sizeof(options), given, given == NULL ? 0 : given->size, error);
+    int code = local_read_options(&options, sizeof(options), given, given == NULL ? 0 : given->size,
+                                  error);
 
     if (code == 0 && (options.sample_interval < 0 || options.grace < 0))
         code = error_set(error, BERTH_ERROR_INVALID,
@@ -171,10 +171,10 @@ static int read_options(struct berth_pool *pool, const struct berth_pool_options
     pool->expired_data = options.expired_data;
     pool->choose = options.choose;
     pool->choose_data = options.choose_data;
-    pool->own_policy = own_policy;
-    pool->own_policy.context = pool;
+    pool->custom_policy = custom_policy;
+    pool->custom_policy.context = pool;
     if (pool->choose != NULL)
-        settings.policy = &pool->own_policy;
+        settings.policy = &pool->custom_policy;
     settings.grace = options.grace;
     *ret_settings = settings;
     return 0;
@@ -195,7 +195,7 @@ static int make_scratch(struct berth_pool *pool, struct berth_error *error)
 }
 
 /* What every member is before anything can fail. */
-static struct berth_pool *create(void)
+static struct berth_pool *create_pool(void)
 {
     struct berth_pool *pool = calloc(1, sizeof(*pool));
 
@@ -208,7 +208,7 @@ static struct berth_pool *create(void)
         pool->kept_targets[i] = (struct target){.kind = TARGET_KEPT, .has_deadline = i == 1};
     list_init(&pool->arbiters);
     context_sets_init(&pool->context_sets);
-    if (news_init(&pool->news) < 0) {
+    if (notifications_init(&pool->notifications) < 0) {
         free(pool);
         return NULL;
     }
@@ -216,48 +216,48 @@ static struct berth_pool *create(void)
 }
 
 /* The rest, with the engine there. */
-static int begin(struct berth_pool *pool, struct berth_error *error)
+static int start_pool(struct berth_pool *pool, struct berth_error *error)
 {
     enum { TENANTS_MAX = 8 };
     struct engine_request *whole_device;
     int code;
 
     pool->grants_max = pool->capacity * TENANTS_MAX;
-    facts_describe_slots(pool, pool->described);
-    pool_listen(pool);
-    pool_advance(pool, clock_now());
-    code = compiled_add(pool, NULL, &whole_device, error);
+    local_query_describe_slots(pool, pool->described);
+    local_pool_subscribe(pool);
+    local_pool_advance(pool, clock_now());
+    code = compiled_requests_add(pool, NULL, &whole_device, error);
     if (code < 0)
         return code;
-    pool_publish(pool);
+    local_pool_publish_full(pool);
     /* What has no devices now has none later: there is nothing to look at. Who measures by itself
      * needs nobody else to. */
-    if (pool->looker.is_open && pool->sample == NULL && pool->capacity > 0)
-        return looker_start(pool, error);
-    looker_finish(&pool->looker);
+    if (pool->probe_thread.is_open && pool->sample == NULL && pool->capacity > 0)
+        return probe_thread_start(pool, error);
+    probe_thread_finish(&pool->probe_thread);
     if (pool->sample == NULL || pool->capacity == 0)
         return 0;
-    keeper_sample(pool);
+    timer_thread_sample(pool);
     lock_take(&pool->lock);
-    code = keeper_need(pool, error);
-    pool_leave(pool);
+    code = timer_thread_ensure_running(pool, error);
+    local_pool_leave(pool);
     return code;
 }
 
 /* Takes the machine over, also on failure, and so the looker (NULL: it is not the hardware's). */
-static int open_machine(struct machine *machine, struct looker *looker,
+static int open_machine(struct machine *machine, struct probe_thread *probe_thread,
                         const struct berth_pool_options *options, struct berth_pool **ret_pool,
                         struct berth_error *error)
 {
     struct engine_settings settings;
-    struct berth_pool *pool = create();
+    struct berth_pool *pool = create_pool();
     int code = pool == NULL ? error_set_memory(error) : fork_watch(error);
 
-    if (looker != NULL && pool != NULL) {
-        pool->looker = *looker;
+    if (probe_thread != NULL && pool != NULL) {
+        pool->probe_thread = *probe_thread;
         pool->is_hardware = true;
-    } else if (looker != NULL) {
-        looker_finish(looker);
+    } else if (probe_thread != NULL) {
+        probe_thread_finish(probe_thread);
     }
     lock_prepare();
     if (code == 0)
@@ -271,10 +271,10 @@ static int open_machine(struct machine *machine, struct looker *looker,
     if (code == 0)
         code = engine_create(machine, &settings, &pool->engine, error);
     if (code == 0)
-        code = begin(pool, error);
+        code = start_pool(pool, error);
     machine_finish(machine);
     if (code < 0)
-        pool_free(pool);
+        local_pool_free(pool);
     else
         *ret_pool = pool;
     return code;
@@ -304,16 +304,16 @@ int berth_pool_open(const struct berth_pool_options *options, struct berth_pool 
 {
     const char *inventory = getenv("BERTH_INVENTORY");
     bool is_real = inventory == NULL || *inventory == '\0';
-    struct looker looker = {0};
+    struct probe_thread probe_thread = {0};
     struct machine machine = {0};
-    int code = is_real ? looker_open(&looker, &machine, error)
+    int code = is_real ? probe_thread_open(&probe_thread, &machine, error)
                        : inventory_read(inventory, &machine, error);
 
     if (code == 0)
-        code = mask_narrow(environ, &machine, error);
+        code = inherited_masks_narrow(environ, &machine, error);
     if (code == 0)
-        return open_machine(&machine, is_real ? &looker : NULL, options, ret_pool, error);
-    looker_finish(&looker);
+        return open_machine(&machine, is_real ? &probe_thread : NULL, options, ret_pool, error);
+    probe_thread_finish(&probe_thread);
     machine_finish(&machine);
     return code;
 }

@@ -12,20 +12,21 @@
 
 /* ---- What the engine tells ---- */
 
-void pool_listen(struct berth_pool *pool)
+void local_pool_subscribe(struct berth_pool *pool)
 {
     const struct event_sink sink = {
-        .tell = pool_tell,
+        .notify = local_pool_on_event,
         .context = pool,
         .wanted = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) |
                   EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED),
         .waited_only = true,
     };
 
-    engine_listen(pool->engine, &sink);
+    engine_set_sink(pool->engine, &sink);
 }
 
-static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code, uint64_t lease)
+static void wake_later(struct berth_pool *pool, struct claim_waiter *waiter, int code,
+                       uint64_t lease)
 {
     waiter->code = code;
     waiter->lease = lease;
@@ -37,18 +38,20 @@ static void wake_later(struct berth_pool *pool, struct waiter *waiter, int code,
 }
 
 /* Hands the outcome of a claim without callback to who waits for it, or keeps it. */
-static void keep(struct berth_pool *pool, uint64_t ticket, int code, uint64_t lease)
+static void keep_outcome(struct berth_pool *pool, uint64_t ticket, int code, uint64_t lease)
 {
     struct id_link *link = id_map_find(&pool->collectors, ticket);
-    struct waiter *waiter;
+    struct claim_waiter *waiter;
 
     if (link == NULL) {
-        news_keep(&pool->news, &(struct message){.ticket = ticket, .code = code, .lease = lease});
+        notifications_keep_outcome(
+            &pool->notifications,
+            &(struct message){.ticket = ticket, .code = code, .lease = lease});
         return;
     }
     id_map_remove(&pool->collectors, link);
-    waiter = container_of(link, struct waiter, by_ticket);
-    for (struct waiter *other = waiter->next, *next; other != NULL; other = next) {
+    waiter = container_of(link, struct claim_waiter, by_ticket);
+    for (struct claim_waiter *other = waiter->next, *next; other != NULL; other = next) {
         next = other->next;
         wake_later(pool, other, BERTH_ERROR_NOT_FOUND, 0);
     }
@@ -56,8 +59,8 @@ static void keep(struct berth_pool *pool, uint64_t ticket, int code, uint64_t le
 }
 
 /* A claim that waited has its outcome. */
-static void settle(struct berth_pool *pool, const struct claim_owner *owner, uint64_t ticket,
-                   int code, uint64_t lease)
+static void settle_claim(struct berth_pool *pool, const struct claim_owner *owner, uint64_t ticket,
+                         int code, uint64_t lease)
 {
     struct target *target = owner->waiter;
 
@@ -68,26 +71,26 @@ static void settle(struct berth_pool *pool, const struct claim_owner *owner, uin
     }
     switch (target->kind) {
     case TARGET_THREAD:
-        wake_later(pool, (struct waiter *)target, code, lease);
+        wake_later(pool, (struct claim_waiter *)target, code, lease);
         break;
     case TARGET_CALLBACK:
-        news_tell(&pool->news, &(struct message){.kind = NEWS_OUTCOME,
-                                                 .ticket = ticket,
-                                                 .code = code,
-                                                 .lease = lease,
-                                                 .target = target,
-                                                 .data = owner->data});
+        notifications_append(&pool->notifications, &(struct message){.kind = NOTIFICATION_OUTCOME,
+                                                                     .ticket = ticket,
+                                                                     .code = code,
+                                                                     .lease = lease,
+                                                                     .target = target,
+                                                                     .data = owner->data});
         break;
     case TARGET_KEPT:
-        keep(pool, ticket, code, lease);
+        keep_outcome(pool, ticket, code, lease);
         break;
     case TARGET_ARBITER:
-        arbiter_settle((struct berth_arbiter *)target, lease);
+        arbiter_set_outcome((struct berth_arbiter *)target, lease);
         break;
     }
 }
 
-static int code_of(enum refusal reason)
+static int refusal_code(enum refusal reason)
 {
     switch (reason) {
     case REFUSAL_TIMED_OUT:
@@ -101,20 +104,20 @@ static int code_of(enum refusal reason)
     return BERTH_ERROR_CANCELLED;
 }
 
-static void note_refused(struct berth_pool *pool, const struct engine_event *event)
+static void handle_refused(struct berth_pool *pool, const struct engine_event *event)
 {
     struct claim_view view;
-    bool known = engine_waiting(pool->engine, event->claim, &view);
+    bool known = engine_get_claim(pool->engine, event->claim, &view);
 
     assert(known);
     if (!known)
         return;
     if (engine_request_what(view.request)->time.known)
-        pool_uncount_limited(pool);
-    settle(pool, &view.owner, event->claim, code_of(event->reason), 0);
+        local_pool_uncount_limited(pool);
+    settle_claim(pool, &view.owner, event->claim, refusal_code(event->reason), 0);
 }
 
-static void note_lease(struct berth_pool *pool, const struct engine_event *event)
+static void handle_lease(struct berth_pool *pool, const struct engine_event *event)
 {
     const struct claim_owner *owner = engine_lease_owner(pool->engine, event->lease);
     struct target *target;
@@ -122,21 +125,22 @@ static void note_lease(struct berth_pool *pool, const struct engine_event *event
     assert(owner != NULL);
     target = owner->waiter;
     if (event->type == EVENT_GRANTED)
-        settle(pool, owner, event->claim, 0, event->lease);
+        settle_claim(pool, owner, event->claim, 0, event->lease);
     else if (target != NULL && target->kind == TARGET_ARBITER)
-        arbiter_notice((struct berth_arbiter *)target, event->lease,
-                       event->type == EVENT_NOTICE ? NEWS_TAKE_BACK : NEWS_FORCE);
+        arbiter_notify((struct berth_arbiter *)target, event->lease,
+                       event->type == EVENT_NOTICE ? NOTIFICATION_TAKE_BACK : NOTIFICATION_FORCE);
 }
 
-static void note_expired(struct berth_pool *pool, const struct engine_event *event)
+static void handle_expired(struct berth_pool *pool, const struct engine_event *event)
 {
     if (pool->expired == NULL)
         return;
-    pool_uncount_limited(pool);
-    news_tell(&pool->news, &(struct message){.kind = NEWS_EXPIRED, .lease = event->lease});
+    local_pool_uncount_limited(pool);
+    notifications_append(&pool->notifications,
+                         &(struct message){.kind = NOTIFICATION_EXPIRED, .lease = event->lease});
 }
 
-void pool_tell(void *context, const struct engine_event *event)
+void local_pool_on_event(void *context, const struct engine_event *event)
 {
     struct berth_pool *pool = context;
 
@@ -144,27 +148,28 @@ void pool_tell(void *context, const struct engine_event *event)
     case EVENT_GRANTED:
     case EVENT_NOTICE:
     case EVENT_REVOKED:
-        note_lease(pool, event);
+        handle_lease(pool, event);
         break;
     case EVENT_REFUSED:
-        note_refused(pool, event);
+        handle_refused(pool, event);
         break;
     case EVENT_EXPIRED:
-        note_expired(pool, event);
+        handle_expired(pool, event);
         break;
     default:
         break;
     }
 }
 
-int pool_make_room(struct berth_pool *pool, size_t more, size_t deadlines)
+int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_t deadlines)
 {
     size_t claims = pool->started_claims + more;
     /* A grant takes something of a device until somebody has learned of it, a deadline does not. */
     size_t grants = claims < pool->grants_max ? claims : pool->grants_max;
 
-    return news_reserve(&pool->news, grants + pool->started_deadlines + deadlines + pool->limited +
-                                         pool->arbiter_news);
+    return notifications_reserve(&pool->notifications, grants + pool->started_deadlines +
+                                                           deadlines + pool->limited +
+                                                           pool->arbiter_notifications);
 }
 
 /* ---- Leaving ---- */
@@ -191,71 +196,71 @@ static struct delivery *find_delivery(const struct berth_pool *pool)
     return delivery;
 }
 
-static void tell_program(struct berth_pool *pool, const struct message *message)
+static void run_callback(struct berth_pool *pool, const struct message *message)
 {
     const struct callback *callback = (const struct callback *)message->target;
     const struct berth_ticket ticket = {.id = message->ticket, .pool = pool->serial};
     struct berth_lease lease = {0};
 
     if (message->lease != 0)
-        lease = pool_lease(pool, message->lease);
+        lease = local_pool_lease(pool, message->lease);
     switch (message->kind) {
-    case NEWS_OUTCOME:
+    case NOTIFICATION_OUTCOME:
         callback->done(message->data, ticket, message->code, lease);
         break;
-    case NEWS_TAKE_BACK:
-    case NEWS_FORCE:
-        arbiter_tell((struct berth_arbiter *)message->target, message->kind, lease);
+    case NOTIFICATION_TAKE_BACK:
+    case NOTIFICATION_FORCE:
+        arbiter_run_callback((struct berth_arbiter *)message->target, message->kind, lease);
         break;
-    case NEWS_EXPIRED:
+    case NOTIFICATION_EXPIRED:
         pool->expired(pool->expired_data, lease);
         break;
     }
 }
 
-static bool has_untold(const struct berth_pool *pool)
+static bool has_pending(const struct berth_pool *pool)
 {
-    return pool->news.to_tell != NULL;
+    return pool->notifications.pending != NULL;
 }
 
 /* Somebody will come back for the rest of the news. With the lock. */
-static void put_off(struct berth_pool *pool, struct delivery *delivery)
+static void defer_delivery(struct berth_pool *pool, struct delivery *delivery)
 {
     if (delivery->has_more)
         return;
     delivery->has_more = true;
-    pool_greet(pool);
+    local_pool_add_guest(pool);
 }
 
 /* Takes what fits into a batch. With the lock. */
 static size_t take_batch(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
 {
-    size_t count = news_take(&pool->news, batch, BATCH);
+    size_t count = notifications_dequeue(&pool->notifications, batch, BATCH);
 
-    if (has_untold(pool))
-        put_off(pool, delivery);
+    if (has_pending(pool))
+        defer_delivery(pool, delivery);
     return count;
 }
 
 /* Whether the pool is touched after one of these callbacks has begun. */
 static bool outlasts_callback(const struct message *batch, size_t count)
 {
-    return count > 1 || (count == 1 && batch[0].kind != NEWS_OUTCOME);
+    return count > 1 || (count == 1 && batch[0].kind != NOTIFICATION_OUTCOME);
 }
 
 /* Runs the callbacks of the batch, then of what is put off meanwhile. Unless it is a guest, or
  * becomes one with what is put off, it does not touch the pool after the last callback: by then it
  * may be gone. */
-static void deliver(struct berth_pool *pool, struct message *batch, size_t count,
-                    struct delivery *delivery, bool is_guest)
+static void run_callbacks(struct berth_pool *pool, struct message *batch, size_t count,
+                          struct delivery *delivery, bool is_guest)
 {
     delivery->outer = deliveries;
     deliveries = delivery;
     for (;;) {
         for (size_t i = 0; i < count; i++)
-            tell_program(pool, &batch[i]);
+            run_callback(pool, &batch[i]);
         if (is_guest && !delivery->has_more)
-            pool_part(pool);
+            local_pool_remove_guest(pool);
         if (!delivery->has_more)
             break;
         lock_take(&pool->lock);
@@ -263,13 +268,13 @@ static void deliver(struct berth_pool *pool, struct message *batch, size_t count
         count = take_batch(pool, batch, delivery);
         lock_give(&pool->lock);
         if (is_guest)
-            pool_part(pool); /* it has come as one once more */
+            local_pool_remove_guest(pool); /* it has come as one once more */
         is_guest = true;
     }
     deliveries = delivery->outer;
 }
 
-void pool_deliver_put_off(struct berth_pool *pool)
+void local_pool_deliver_deferred(struct berth_pool *pool)
 {
     const struct delivery *outer = find_delivery(pool);
     struct delivery delivery = {.pool = pool};
@@ -281,13 +286,13 @@ void pool_deliver_put_off(struct berth_pool *pool)
     lock_take(&pool->lock);
     count = take_batch(pool, batch, &delivery);
     lock_give(&pool->lock);
-    deliver(pool, batch, count, &delivery, false);
+    run_callbacks(pool, batch, count, &delivery, false);
 }
 
-static void wake(struct waiter *waiter)
+static void wake_waiters(struct claim_waiter *waiter)
 {
     while (waiter != NULL) {
-        struct waiter *next = waiter->next;
+        struct claim_waiter *next = waiter->next;
         atomic_uint *word = &waiter->word;
 
         /* From the store on the waiter may be gone. */
@@ -299,7 +304,7 @@ static void wake(struct waiter *waiter)
 
 /* Before the pool is freed: who waits without end is no guest, so the last that such a thread has
  * to do with the pool, giving its lock back, may be still to come. */
-static void await_leaving(const struct waiter *waiter)
+static void await_leaving(const struct claim_waiter *waiter)
 {
     for (; waiter != NULL; waiter = waiter->next) {
         while (!atomic_load_explicit(&waiter->has_left, memory_order_acquire))
@@ -308,48 +313,49 @@ static void await_leaving(const struct waiter *waiter)
 }
 
 /* The news for whom nobody runs callbacks yet. */
-static size_t take_news(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
+static size_t take_notifications(struct berth_pool *pool, struct message *batch,
+                                 struct delivery *delivery)
 {
     struct delivery *outer = find_delivery(pool);
 
     if (outer == NULL)
         return take_batch(pool, batch, delivery);
-    put_off(pool, outer);
+    defer_delivery(pool, outer);
     return 0;
 }
 
-void pool_leave(struct berth_pool *pool)
+void local_pool_leave(struct berth_pool *pool)
 {
     struct delivery delivery = {.pool = pool};
     struct message batch[BATCH];
-    struct waiter *to_wake = pool->to_wake;
+    struct claim_waiter *to_wake = pool->to_wake;
     bool is_closing = pool->is_closing;
-    bool is_late = keeper_is_late(pool);
+    bool is_late = timer_thread_must_wake(pool);
     bool arbiters_due = pool->arbiters_due;
     bool is_guest = is_late || arbiters_due;
     size_t count = 0;
 
     pool->to_wake = NULL;
     pool->arbiters_due = false;
-    if (has_untold(pool))
-        count = take_news(pool, batch, &delivery);
+    if (has_pending(pool))
+        count = take_notifications(pool, batch, &delivery);
     if (is_guest)
-        pool_greet(pool);
+        local_pool_add_guest(pool);
     if (outlasts_callback(batch, count))
-        pool_greet(pool);
-    pool_leave_quietly(pool);
+        local_pool_add_guest(pool);
+    local_pool_leave_quietly(pool);
     /* Who is woken or called may see to it that the pool is closed. */
     if (is_late)
-        keeper_wake(pool);
+        timer_thread_wake(pool);
     if (unlikely(is_closing))
         await_leaving(to_wake);
-    wake(to_wake);
+    wake_waiters(to_wake);
     if (count > 0)
-        deliver(pool, batch, count, &delivery, outlasts_callback(batch, count));
+        run_callbacks(pool, batch, count, &delivery, outlasts_callback(batch, count));
     if (arbiters_due)
         arbiters_serve(pool);
     if (is_guest)
-        pool_part(pool);
+        local_pool_remove_guest(pool);
 }
 
 /* ---- Guests ---- */
@@ -357,7 +363,7 @@ void pool_leave(struct berth_pool *pool)
 /* Guests that have gone are counted by twos; the lowest bit says that berth_pool_close waits. */
 enum { CLOSER_WAITS = 1, ONE_GONE = 2 };
 
-void pool_part(struct berth_pool *pool)
+void local_pool_remove_guest(struct berth_pool *pool)
 {
     atomic_uint *gone = &pool->gone;
 
@@ -365,7 +371,7 @@ void pool_part(struct berth_pool *pool)
         futex_wake_all(gone);
 }
 
-void pool_await_guests(struct berth_pool *pool)
+void local_pool_await_guests(struct berth_pool *pool)
 {
     unsigned wanted;
     unsigned found;
@@ -382,7 +388,7 @@ void pool_await_guests(struct berth_pool *pool)
 
 /* ---- Words for several calls ---- */
 
-int pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error)
+int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error)
 {
     if (slot < pool->capacity)
         return 0;
@@ -393,7 +399,7 @@ int pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_err
                      pool->capacity - 1, slot);
 }
 
-int pool_refuse_lease(uint64_t id, struct berth_error *error)
+int local_pool_refuse_lease(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
                      "lease %llu: wanted one that is held here, found none (released already, or "
@@ -401,8 +407,8 @@ int pool_refuse_lease(uint64_t id, struct berth_error *error)
                      (unsigned long long)id);
 }
 
-int options_read(void *ret_options, size_t known, const void *options, size_t size,
-                 struct berth_error *error)
+int local_read_options(void *ret_options, size_t known, const void *options, size_t size,
+                       struct berth_error *error)
 {
     const char *bytes = options;
 
@@ -423,7 +429,7 @@ int options_read(void *ret_options, size_t known, const void *options, size_t si
     return 0;
 }
 
-void answer_write(void *ret_answer, size_t size, const void *answer, size_t known)
+void local_write_answer(void *ret_answer, size_t size, const void *answer, size_t known)
 {
     memset(ret_answer, 0, size);
     memcpy(ret_answer, answer, size < known ? size : known);

@@ -30,7 +30,7 @@ size_t berth_pool_pending(const struct berth_pool *pool)
     struct berth_pool *self = writable(pool);
     size_t pending;
 
-    if (pool_enter(self, NULL) < 0)
+    if (local_pool_enter(self, NULL) < 0)
         return 0;
     pending = engine_pending(self->engine);
     lock_give(&self->lock);
@@ -41,8 +41,8 @@ int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_d
                       struct berth_error *error)
 {
     const struct device *device;
-    int code =
-        fork_happened(pool->generation) ? fork_refuse(error) : pool_check_slot(pool, slot, error);
+    int code = fork_happened(pool->generation) ? fork_refuse(error)
+                                               : local_pool_check_slot(pool, slot, error);
 
     if (code < 0)
         return code;
@@ -80,7 +80,7 @@ static struct berth_device_state state_of(const struct berth_pool *pool, size_t 
         .power = figure_or_unknown(&device->load.power),
     };
 
-    engine_slot(pool->engine, (uint32_t)slot, &view);
+    engine_get_slot(pool->engine, (uint32_t)slot, &view);
     state.present = view.present;
     if (device->health == HEALTH_OK || device->health == HEALTH_SICK)
         state.health = (enum berth_health)device->health;
@@ -101,22 +101,22 @@ int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
     if (size < sizeof(size))
         return error_set(error, BERTH_ERROR_INVALID,
                          "state: wanted its size in bytes in `size`, found %zu", size);
-    code = pool_enter(self, error);
+    code = local_pool_enter(self, error);
     if (code < 0)
         return code;
-    code = pool_check_slot(self, slot, error);
+    code = local_pool_check_slot(self, slot, error);
     if (code == 0)
         state = state_of(self, slot);
     lock_give(&self->lock);
     if (code < 0)
         return code;
     state.size = size;
-    answer_write(ret_state, size, &state, sizeof(state));
+    local_write_answer(ret_state, size, &state, sizeof(state));
     return 0;
 }
 
-void facts_lease_device(const struct berth_pool *pool, const struct lease_view *view, size_t number,
-                        struct berth_lease_device *ret_device)
+void local_query_lease_device(const struct berth_pool *pool, const struct lease_view *view,
+                              size_t number, struct berth_lease_device *ret_device)
 {
     size_t slot = view->slots[number];
     const struct device *device = device_of(pool, slot);
@@ -139,22 +139,22 @@ int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
 {
     struct berth_pool *self = writable(pool);
     struct lease_view view;
-    int code = pool_enter(self, error);
+    int code = local_pool_enter(self, error);
 
     if (code < 0)
         return code;
-    if (lease.pool != self->serial || !engine_lease(self->engine, lease.id, &view)) {
+    if (lease.pool != self->serial || !engine_get_lease(self->engine, lease.id, &view)) {
         lock_give(&self->lock);
-        return pool_refuse_lease(lease.id, error);
+        return local_pool_refuse_lease(lease.id, error);
     }
     for (size_t i = 0; i < view.slot_count && i < capacity; i++)
-        facts_lease_device(self, &view, i, &ret_devices[i]);
+        local_query_lease_device(self, &view, i, &ret_devices[i]);
     code = (int)view.slot_count;
     lock_give(&self->lock);
     return code;
 }
 
-void facts_describe_slots(const struct berth_pool *pool, struct berth_slot *ret_slots)
+void local_query_describe_slots(const struct berth_pool *pool, struct berth_slot *ret_slots)
 {
     for (size_t slot = 0; slot < pool->capacity; slot++) {
         const struct device *device = device_of(pool, slot);
@@ -174,14 +174,14 @@ int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_
 {
     struct berth_pool *self = writable(pool);
     size_t count = self->capacity < capacity ? self->capacity : capacity;
-    int code = pool_enter(self, NULL);
+    int code = local_pool_enter(self, NULL);
 
     if (code < 0)
         return code;
     for (size_t slot = 0; slot < count; slot++) {
         struct slot_view view;
 
-        engine_slot(self->engine, (uint32_t)slot, &view);
+        engine_get_slot(self->engine, (uint32_t)slot, &view);
         ret_slots[slot] = self->described[slot];
         ret_slots[slot].leased = view.taken;
         ret_slots[slot].tenants = view.tenants;

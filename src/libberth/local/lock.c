@@ -44,7 +44,7 @@ static inline void pause_briefly(void)
 #endif
 }
 
-static bool spin(struct lock *lock)
+static bool spin_for_lock(struct lock *lock)
 {
     for (unsigned left = atomic_load_explicit(&spins, memory_order_relaxed); left > 0; left--) {
         if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 && lock_try_word(lock))
@@ -58,7 +58,7 @@ void lock_take_slowly(struct lock *lock)
 {
     bool napping;
 
-    if (spin(lock))
+    if (spin_for_lock(lock))
         return;
     atomic_fetch_add(&lock->sleepers, 1);
     napping = !atomic_load_explicit(&has_barrier, memory_order_relaxed) ||

@@ -53,11 +53,11 @@ static inline bool lock_is_taken(const struct lock *lock)
 }
 
 /* The long ways; not to be called by name. */
-#define LOCK_SELDOM __attribute__((noinline, cold))
-LOCK_SELDOM void lock_take_slowly(struct lock *lock);
-LOCK_SELDOM void lock_take_favoured(struct lock *lock);
-LOCK_SELDOM void lock_wake(struct lock *lock);
-LOCK_SELDOM void lock_wake_ending(struct lock *lock);
+#define LOCK_COLD __attribute__((noinline, cold))
+LOCK_COLD void lock_take_slowly(struct lock *lock);
+LOCK_COLD void lock_take_favoured(struct lock *lock);
+LOCK_COLD void lock_wake(struct lock *lock);
+LOCK_COLD void lock_wake_ending(struct lock *lock);
 
 /* The number of this thread; LOCK_NO_THREAD: it has none yet. Initial-exec, because it is looked at
  * each time. */

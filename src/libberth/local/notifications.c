@@ -5,132 +5,137 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int news_init(struct news_box *box)
+int notifications_init(struct notification_queue *queue)
 {
-    *box = (struct news_box){.descriptor = -1};
-    box->to_tell_end = &box->to_tell;
-    list_init(&box->kept);
-    return id_map_init(&box->tickets);
+    *queue = (struct notification_queue){.descriptor = -1};
+    queue->pending_end = &queue->pending;
+    list_init(&queue->kept);
+    return id_map_init(&queue->tickets);
 }
 
-static void free_all(struct news *news)
+static void free_chain(struct notification *notification)
 {
-    while (news != NULL) {
-        struct news *next = news->next;
+    while (notification != NULL) {
+        struct notification *next = notification->next;
 
-        free(news);
-        news = next;
+        free(notification);
+        notification = next;
     }
 }
 
-void news_finish(struct news_box *box)
+void notifications_finish(struct notification_queue *queue)
 {
-    free_all(box->to_tell);
-    free_all(box->spare);
-    list_for_each (link, &box->kept)
-        free(container_of(link, struct news, in_kept));
-    id_map_finish(&box->tickets);
-    if (box->descriptor >= 0)
-        close(box->descriptor);
+    free_chain(queue->pending);
+    free_chain(queue->spare);
+    list_for_each (link, &queue->kept)
+        free(container_of(link, struct notification, in_kept));
+    id_map_finish(&queue->tickets);
+    if (queue->descriptor >= 0)
+        close(queue->descriptor);
 }
 
-static void put_back(struct news_box *box, struct news *news)
+static void return_spare(struct notification_queue *queue, struct notification *notification)
 {
-    news->next = box->spare;
-    box->spare = news;
-    box->spare_count++;
+    notification->next = queue->spare;
+    queue->spare = notification;
+    queue->spare_count++;
 }
 
-int news_reserve(struct news_box *box, size_t wanted)
+int notifications_reserve(struct notification_queue *queue, size_t wanted)
 {
-    while (box->spare_count < wanted) {
-        struct news *news = calloc(1, sizeof(*news));
+    while (queue->spare_count < wanted) {
+        struct notification *notification = calloc(1, sizeof(*notification));
 
-        if (news == NULL)
+        if (notification == NULL)
             return BERTH_ERROR_MEMORY;
-        put_back(box, news);
+        return_spare(queue, notification);
     }
     return 0;
 }
 
 /* A spare one with this message; NULL: none and no memory. */
-static struct news *news_of(struct news_box *box, const struct message *message)
+static struct notification *take_spare(struct notification_queue *queue,
+                                       const struct message *message)
 {
-    struct news *news;
+    struct notification *notification;
 
-    if (news_reserve(box, 1) < 0)
+    if (notifications_reserve(queue, 1) < 0)
         return NULL;
-    news = box->spare;
-    box->spare = news->next;
-    box->spare_count--;
-    news->message = *message;
-    return news;
+    notification = queue->spare;
+    queue->spare = notification->next;
+    queue->spare_count--;
+    notification->message = *message;
+    return notification;
 }
 
-void news_tell(struct news_box *box, const struct message *message)
+void notifications_append(struct notification_queue *queue, const struct message *message)
 {
-    struct news *news = news_of(box, message);
+    struct notification *notification = take_spare(queue, message);
 
-    if (news == NULL)
+    if (notification == NULL)
         return;
-    news->next = NULL;
-    *box->to_tell_end = news;
-    box->to_tell_end = &news->next;
+    notification->next = NULL;
+    *queue->pending_end = notification;
+    queue->pending_end = &notification->next;
 }
 
-size_t news_take(struct news_box *box, struct message *ret_messages, size_t max)
+size_t notifications_dequeue(struct notification_queue *queue, struct message *ret_messages,
+                             size_t max)
 {
     size_t taken = 0;
 
-    while (taken < max && box->to_tell != NULL) {
-        struct news *news = box->to_tell;
+    while (taken < max && queue->pending != NULL) {
+        struct notification *notification = queue->pending;
 
-        ret_messages[taken++] = news->message;
-        box->to_tell = news->next;
-        put_back(box, news);
+        ret_messages[taken++] = notification->message;
+        queue->pending = notification->next;
+        return_spare(queue, notification);
     }
-    if (box->to_tell == NULL)
-        box->to_tell_end = &box->to_tell;
+    if (queue->pending == NULL)
+        queue->pending_end = &queue->pending;
     return taken;
 }
 
 /* The descriptor follows the list with the lock held, so that the two never disagree. */
-void news_keep(struct news_box *box, const struct message *message)
+void notifications_keep_outcome(struct notification_queue *queue, const struct message *message)
 {
-    struct news *news = news_of(box, message);
+    struct notification *notification = take_spare(queue, message);
 
-    if (news == NULL)
+    if (notification == NULL)
         return;
-    if (list_is_empty(&box->kept) && box->descriptor >= 0)
-        eventfd_write(box->descriptor, 1);
-    list_append(&box->kept, &news->in_kept);
-    if (++box->kept_count > box->tickets.mask)
-        id_map_reserve(&box->tickets, box->kept_count * 2);
-    news->by_ticket.id = message->ticket;
-    id_map_add(&box->tickets, &news->by_ticket);
+    if (list_is_empty(&queue->kept) && queue->descriptor >= 0)
+        eventfd_write(queue->descriptor, 1);
+    list_append(&queue->kept, &notification->in_kept);
+    if (++queue->kept_count > queue->tickets.mask)
+        id_map_reserve(&queue->tickets, queue->kept_count * 2);
+    notification->by_ticket.id = message->ticket;
+    id_map_add(&queue->tickets, &notification->by_ticket);
 }
 
-struct news *news_find(const struct news_box *box, uint64_t ticket)
+struct notification *notifications_find_outcome(const struct notification_queue *queue,
+                                                uint64_t ticket)
 {
-    struct id_link *link = id_map_find(&box->tickets, ticket);
+    struct id_link *link = id_map_find(&queue->tickets, ticket);
 
-    return link == NULL ? NULL : container_of(link, struct news, by_ticket);
+    return link == NULL ? NULL : container_of(link, struct notification, by_ticket);
 }
 
-struct news *news_oldest(const struct news_box *box)
+struct notification *notifications_oldest_outcome(const struct notification_queue *queue)
 {
-    return list_is_empty(&box->kept) ? NULL
-                                     : container_of(list_first(&box->kept), struct news, in_kept);
+    return list_is_empty(&queue->kept)
+               ? NULL
+               : container_of(list_first(&queue->kept), struct notification, in_kept);
 }
 
-void news_collect(struct news_box *box, struct news *news)
+void notifications_collect_outcome(struct notification_queue *queue,
+                                   struct notification *notification)
 {
     eventfd_t value;
 
-    id_map_remove(&box->tickets, &news->by_ticket);
-    box->kept_count--;
-    list_remove(&news->in_kept);
-    put_back(box, news);
-    if (list_is_empty(&box->kept) && box->descriptor >= 0)
-        eventfd_read(box->descriptor, &value);
+    id_map_remove(&queue->tickets, &notification->by_ticket);
+    queue->kept_count--;
+    list_remove(&notification->in_kept);
+    return_spare(queue, notification);
+    if (list_is_empty(&queue->kept) && queue->descriptor >= 0)
+        eventfd_read(queue->descriptor, &value);
 }

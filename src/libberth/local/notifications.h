@@ -15,18 +15,18 @@
 #include "base/id_map.h"
 #include "base/list.h"
 
-enum news_kind {
-    NEWS_OUTCOME, /* of a claim that did not block */
-    NEWS_TAKE_BACK,
-    NEWS_FORCE,
-    NEWS_EXPIRED,
+enum notification_kind {
+    NOTIFICATION_OUTCOME, /* of a claim that did not block */
+    NOTIFICATION_TAKE_BACK,
+    NOTIFICATION_FORCE,
+    NOTIFICATION_EXPIRED,
 };
 
 struct target;
 
 /* What is to be said. */
 struct message {
-    enum news_kind kind;
+    enum notification_kind kind;
     int code;
     uint64_t ticket;
     uint64_t lease;
@@ -34,17 +34,17 @@ struct message {
     void *data; /* the program's */
 };
 
-struct news {
+struct notification {
     struct message message;
-    struct news *next;        /* of those to tell, or the spare ones */
-    struct id_link by_ticket; /* of a kept outcome */
+    struct notification *next; /* of those to tell, or the spare ones */
+    struct id_link by_ticket;  /* of a kept outcome */
     struct list_link in_kept;
 };
 
-struct news_box {
-    struct news *to_tell; /* oldest first */
-    struct news **to_tell_end;
-    struct news *spare;
+struct notification_queue {
+    struct notification *pending; /* oldest first */
+    struct notification **pending_end;
+    struct notification *spare;
     size_t spare_count;
     struct list kept; /* outcomes to be collected, oldest first */
     size_t kept_count;
@@ -53,25 +53,29 @@ struct news_box {
 };
 
 /* Returns 0 or BERTH_ERROR_MEMORY; to be finished in either case. */
-int news_init(struct news_box *box);
-void news_finish(struct news_box *box);
+int notifications_init(struct notification_queue *queue);
+void notifications_finish(struct notification_queue *queue);
 
 /* Makes sure of `wanted` spare ones. Returns 0 or BERTH_ERROR_MEMORY. */
-int news_reserve(struct news_box *box, size_t wanted);
+int notifications_reserve(struct notification_queue *queue, size_t wanted);
 
 /* Puts a copy among those to tell, or the kept outcomes. They take a spare one; without any they
- * allocate, and drop the news when there is no memory, which news_reserve is there to prevent. */
-void news_tell(struct news_box *box, const struct message *message);
-void news_keep(struct news_box *box, const struct message *message);
+ * allocate, and drop the news when there is no memory, which notifications_reserve is there to
+ * prevent. */
+void notifications_append(struct notification_queue *queue, const struct message *message);
+void notifications_keep_outcome(struct notification_queue *queue, const struct message *message);
 
 /* Moves up to `most` of those to tell to ret_messages. Returns how many. */
-size_t news_take(struct news_box *box, struct message *ret_messages, size_t max);
+size_t notifications_dequeue(struct notification_queue *queue, struct message *ret_messages,
+                             size_t max);
 
 /* The kept outcome of a ticket, the oldest kept one; NULL: none. */
-struct news *news_find(const struct news_box *box, uint64_t ticket);
-struct news *news_oldest(const struct news_box *box);
+struct notification *notifications_find_outcome(const struct notification_queue *queue,
+                                                uint64_t ticket);
+struct notification *notifications_oldest_outcome(const struct notification_queue *queue);
 
 /* The outcome was collected: it is spare now. */
-void news_collect(struct news_box *box, struct news *news);
+void notifications_collect_outcome(struct notification_queue *queue,
+                                   struct notification *notification);
 
 #endif

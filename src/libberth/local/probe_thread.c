@@ -17,21 +17,22 @@
 /* The longest that is slept in one piece. */
 #define WAIT_MAX INT64_C(3600000000000)
 
-int looker_open(struct looker *looker, struct machine *ret_machine, struct berth_error *error)
+int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_machine,
+                      struct berth_error *error)
 {
     struct probe_request request = {.without_processes = true};
     struct report report;
     int code;
 
-    looker->end = eventfd(0, EFD_CLOEXEC);
-    if (looker->end < 0)
+    probe_thread->stop_event = eventfd(0, EFD_CLOEXEC);
+    if (probe_thread->stop_event < 0)
         return error_set_errno(error, errno, "eventfd");
-    looker->is_open = true;
-    code = probe_deadline(&looker->deadline, error);
+    probe_thread->is_open = true;
+    code = probe_deadline(&probe_thread->deadline, error);
     if (code < 0)
         return code;
-    request.deadline = (uint64_t)looker->deadline;
-    code = probe_look(&looker->probe, &request, &report, error);
+    request.deadline = (uint64_t)probe_thread->deadline;
+    code = probe_query(&probe_thread->probe, &request, &report, error);
     if (code < 0 && code != BERTH_ERROR_MEMORY) {
         /* Whatever kept it from answering, the hardware could not be looked at. */
         if (error != NULL)
@@ -47,120 +48,121 @@ int looker_open(struct looker *looker, struct machine *ret_machine, struct berth
 }
 
 /* Takes a report in, or that there is none. */
-static void take(struct berth_pool *pool, struct report *report)
+static void apply_report(struct berth_pool *pool, struct report *report)
 {
     /* What callers were told of devices stays as it is. */
-    const struct report_taker taker = {.fixed = true};
+    const struct report_handler taker = {.fixed = true};
 
     lock_take(&pool->lock);
-    pool_advance(pool, clock_now());
+    local_pool_advance(pool, clock_now());
     if (report == NULL) {
-        engine_report_missing(pool->engine);
+        engine_mark_devices_old(pool->engine);
     } else {
         engine_pause(pool->engine);
-        engine_report(pool->engine, report, &taker, NULL);
+        engine_apply_report(pool->engine, report, &taker, NULL);
         engine_resume(pool->engine);
     }
-    pool_leave(pool);
+    local_pool_leave(pool);
 }
 
 /* Sleeps until the time comes or the probe, if it is looked at, has said something. Returns false
  * when the thread is to end. */
-static bool wait_until(const struct looker *looker, bool for_answer, int64_t until)
+static bool wait_until(const struct probe_thread *probe_thread, bool for_answer, int64_t until)
 {
     struct pollfd waiting[] = {
-        {.fd = looker->end, .events = POLLIN},
-        {.fd = for_answer ? looker->probe.channel.descriptor : -1, .events = POLLIN},
+        {.fd = probe_thread->stop_event, .events = POLLIN},
+        {.fd = for_answer ? probe_thread->probe.channel.descriptor : -1, .events = POLLIN},
     };
     int64_t left = until - clock_now();
 
     if (left > WAIT_MAX)
         left = WAIT_MAX;
-    if (for_answer && channel_has_unsent(&looker->probe.channel))
+    if (for_answer && probe_channel_has_unsent(&probe_thread->probe.channel))
         waiting[1].events |= POLLOUT;
     poll(waiting, COUNT(waiting), left <= 0 ? 0 : (int)(left / 1000000) + 1);
     return waiting[0].revents == 0;
 }
 
-enum look { LOOK_FAILED, LOOK_DONE, LOOK_ENDED };
+enum scan_result { SCAN_FAILED, SCAN_DONE, SCAN_ENDED };
 
 /* Waits for the answer with this number and takes it in. */
-static enum look await(struct berth_pool *pool, uint64_t number, int64_t until)
+static enum scan_result await_answer(struct berth_pool *pool, uint64_t number, int64_t until)
 {
-    struct looker *looker = &pool->looker;
+    struct probe_thread *probe_thread = &pool->probe_thread;
 
     while (clock_now() < until) {
         struct probe_answer answer;
         int code;
 
-        if (!wait_until(looker, true, until))
-            return LOOK_ENDED;
-        if (channel_flush(&looker->probe.channel) < 0)
-            return LOOK_FAILED;
-        code = probe_receive(&looker->probe, &answer, NULL);
+        if (!wait_until(probe_thread, true, until))
+            return SCAN_ENDED;
+        if (probe_channel_flush(&probe_thread->probe.channel) < 0)
+            return SCAN_FAILED;
+        code = probe_receive(&probe_thread->probe, &answer, NULL);
         if (code < 0)
-            return LOOK_FAILED;
+            return SCAN_FAILED;
         if (code == 0)
             continue;
         if (answer.number == number) {
-            take(pool, &answer.report);
-            return LOOK_DONE;
+            apply_report(pool, &answer.report);
+            return SCAN_DONE;
         }
         report_finish(&answer.report);
     }
-    return LOOK_FAILED;
+    return SCAN_FAILED;
 }
 
 /* Looks once; a probe that does not answer is given up, and another one started the next time. */
-static enum look look(struct berth_pool *pool)
+static enum scan_result scan_hardware(struct berth_pool *pool)
 {
-    struct looker *looker = &pool->looker;
-    struct probe_request request = {.deadline = (uint64_t)looker->deadline,
+    struct probe_thread *probe_thread = &pool->probe_thread;
+    struct probe_request request = {.deadline = (uint64_t)probe_thread->deadline,
                                     .without_processes = true};
-    enum look result = LOOK_FAILED;
+    enum scan_result result = SCAN_FAILED;
 
-    if (!looker->probe.is_open && probe_start(&looker->probe, NULL) < 0)
-        return LOOK_FAILED;
-    if (probe_ask(&looker->probe, &request, NULL) == 0)
-        result = await(pool, request.number, clock_now() + looker->deadline + PROBE_LENIENCE);
-    if (result != LOOK_DONE)
-        probe_finish(&looker->probe);
+    if (!probe_thread->probe.is_open && probe_start(&probe_thread->probe, NULL) < 0)
+        return SCAN_FAILED;
+    if (probe_send(&probe_thread->probe, &request, NULL) == 0)
+        result = await_answer(pool, request.number,
+                              clock_now() + probe_thread->deadline + PROBE_DEADLINE_GRACE);
+    if (result != SCAN_DONE)
+        probe_finish(&probe_thread->probe);
     return result;
 }
 
-static void *keep_looking(void *argument)
+static void *run_probe_thread(void *argument)
 {
     struct berth_pool *pool = argument;
-    int64_t pause = LOOKER_RESTART_FIRST;
+    int64_t pause = PROBE_THREAD_BACKOFF_MIN;
     int64_t next = clock_after(clock_now(), pool->sample_interval);
 
     pthread_setname_np(pthread_self(), "berth-looker");
     for (;;) {
         int64_t began;
 
-        if (!wait_until(&pool->looker, false, next))
+        if (!wait_until(&pool->probe_thread, false, next))
             break;
         if (clock_now() < next)
             continue;
         began = clock_now();
-        switch (look(pool)) {
-        case LOOK_DONE:
-            pause = LOOKER_RESTART_FIRST;
+        switch (scan_hardware(pool)) {
+        case SCAN_DONE:
+            pause = PROBE_THREAD_BACKOFF_MIN;
             next = clock_after(began, pool->sample_interval);
             break;
-        case LOOK_FAILED:
-            take(pool, NULL);
+        case SCAN_FAILED:
+            apply_report(pool, NULL);
             next = clock_after(clock_now(), pause);
-            pause = pause * 2 < LOOKER_RESTART_LAST ? pause * 2 : LOOKER_RESTART_LAST;
+            pause = pause * 2 < PROBE_THREAD_BACKOFF_MAX ? pause * 2 : PROBE_THREAD_BACKOFF_MAX;
             break;
-        case LOOK_ENDED:
+        case SCAN_ENDED:
             return NULL;
         }
     }
     return NULL;
 }
 
-int looker_start(struct berth_pool *pool, struct berth_error *error)
+int probe_thread_start(struct berth_pool *pool, struct berth_error *error)
 {
     char reason[128];
     sigset_t all;
@@ -170,29 +172,29 @@ int looker_start(struct berth_pool *pool, struct berth_error *error)
     /* The program's signals are for its own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&pool->looker.thread, NULL, keep_looking, pool);
+    failure = pthread_create(&pool->probe_thread.thread, NULL, run_probe_thread, pool);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure != 0)
         return error_set(error, BERTH_ERROR_MEMORY,
                          "wanted a thread to look at the hardware, found none: %s",
                          strerror_r(failure, reason, sizeof(reason)));
-    pool->looker.is_running = true;
+    pool->probe_thread.is_running = true;
     return 0;
 }
 
-void looker_stop(struct looker *looker)
+void probe_thread_stop(struct probe_thread *probe_thread)
 {
-    if (!looker->is_running)
+    if (!probe_thread->is_running)
         return;
-    eventfd_write(looker->end, 1);
-    pthread_join(looker->thread, NULL);
-    looker->is_running = false;
+    eventfd_write(probe_thread->stop_event, 1);
+    pthread_join(probe_thread->thread, NULL);
+    probe_thread->is_running = false;
 }
 
-void looker_finish(struct looker *looker)
+void probe_thread_finish(struct probe_thread *probe_thread)
 {
-    if (looker->is_open)
-        close(looker->end);
-    probe_finish(&looker->probe);
-    *looker = (struct looker){0};
+    if (probe_thread->is_open)
+        close(probe_thread->stop_event);
+    probe_finish(&probe_thread->probe);
+    *probe_thread = (struct probe_thread){0};
 }

@@ -17,14 +17,14 @@
 
 /* A probe that was lost is started again after the first of these, then after twice as long each
  * time, up to the second. */
-#define LOOKER_RESTART_FIRST INT64_C(1000000000)
-#define LOOKER_RESTART_LAST  INT64_C(60000000000)
+#define PROBE_THREAD_BACKOFF_MIN INT64_C(1000000000)
+#define PROBE_THREAD_BACKOFF_MAX INT64_C(60000000000)
 
 /* Zeroed memory is one that was never opened. */
-struct looker {
+struct probe_thread {
     struct probe probe;
     int64_t deadline; /* how long a look may take */
-    int end;          /* an eventfd: becomes readable when the thread is to end */
+    int stop_event;   /* an eventfd: becomes readable when the thread is to end */
     bool is_open;
     bool is_running;
     pthread_t thread;
@@ -33,16 +33,17 @@ struct looker {
 /* Looks for the first time. The caller finishes *ret_machine and the looker, also on failure: with
  * BERTH_ERROR_IO when nobody answers, _SYNTAX or _RANGE for a wrong BERTH_PROBE_DEADLINE, or
  * _MEMORY. */
-int looker_open(struct looker *looker, struct machine *ret_machine, struct berth_error *error);
+int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_machine,
+                      struct berth_error *error);
 
 /* Starts the thread, which looks every pool->sample_interval. Fails with BERTH_ERROR_MEMORY. */
-int looker_start(struct berth_pool *pool, struct berth_error *error);
+int probe_thread_start(struct berth_pool *pool, struct berth_error *error);
 
 /* Ends the thread. Without the lock. */
-void looker_stop(struct looker *looker);
+void probe_thread_stop(struct probe_thread *probe_thread);
 
 /* Lets go of the probe, which ends then. Not in a child of fork(): the probe is the parent's, and
  * its thread may have been in the midst of something. */
-void looker_finish(struct looker *looker);
+void probe_thread_finish(struct probe_thread *probe_thread);
 
 #endif

@@ -19,26 +19,26 @@ static int64_t earlier(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-static void *keep(void *argument)
+static void *run_timer_thread(void *argument)
 {
     struct berth_pool *pool = argument;
-    struct keeper *keeper = &pool->keeper;
+    struct timer_thread *timer_thread = &pool->timer_thread;
     int64_t sampled_at = clock_now();
 
     pthread_setname_np(pthread_self(), "berth-keeper");
     lock_take(&pool->lock);
-    while (!keeper->is_to_end) {
-        unsigned word = atomic_load_explicit(&keeper->word, memory_order_relaxed);
+    while (!timer_thread->must_end) {
+        unsigned word = atomic_load_explicit(&timer_thread->word, memory_order_relaxed);
         int64_t sample_at = next_sample(pool, sampled_at);
         int64_t until;
 
-        pool_advance(pool, clock_now());
+        local_pool_advance(pool, clock_now());
         until = earlier(engine_next_time(pool->engine), sample_at);
-        keeper->sleeps_until = until;
-        pool_leave(pool);
-        futex_sleep(&keeper->word, word, until);
+        timer_thread->sleeps_until = until;
+        local_pool_leave(pool);
+        futex_sleep(&timer_thread->word, word, until);
         if (clock_now() >= sample_at) {
-            keeper_sample(pool);
+            timer_thread_sample(pool);
             sampled_at = clock_now();
         }
         lock_take(&pool->lock);
@@ -48,7 +48,7 @@ static void *keep(void *argument)
 }
 
 /* The program's signals are for its own threads. */
-static int start(struct berth_pool *pool)
+static int start_thread(struct berth_pool *pool)
 {
     sigset_t all;
     sigset_t before;
@@ -56,58 +56,58 @@ static int start(struct berth_pool *pool)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&pool->keeper.thread, NULL, keep, pool);
+    failure = pthread_create(&pool->timer_thread.thread, NULL, run_timer_thread, pool);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failure;
 }
 
-int keeper_need(struct berth_pool *pool, struct berth_error *error)
+int timer_thread_ensure_running(struct berth_pool *pool, struct berth_error *error)
 {
     char reason[128];
     int failure;
 
-    if (pool->keeper.is_running)
+    if (pool->timer_thread.is_running)
         return 0;
-    pool->keeper.sleeps_until = INT64_MIN;
-    failure = start(pool);
+    pool->timer_thread.sleeps_until = INT64_MIN;
+    failure = start_thread(pool);
     if (failure != 0)
         return error_set(error, BERTH_ERROR_MEMORY, "wanted a thread to keep time, found none: %s",
                          strerror_r(failure, reason, sizeof(reason)));
-    pool->keeper.is_running = true;
+    pool->timer_thread.is_running = true;
     return 0;
 }
 
-bool keeper_is_late(struct berth_pool *pool)
+bool timer_thread_must_wake(struct berth_pool *pool)
 {
-    struct keeper *keeper = &pool->keeper;
+    struct timer_thread *timer_thread = &pool->timer_thread;
     int64_t next;
 
-    if (!keeper->is_running)
+    if (!timer_thread->is_running)
         return false;
     next = engine_next_time(pool->engine);
-    if (next >= keeper->sleeps_until)
+    if (next >= timer_thread->sleeps_until)
         return false;
-    keeper->sleeps_until = next;
-    atomic_fetch_add_explicit(&keeper->word, 1, memory_order_relaxed);
+    timer_thread->sleeps_until = next;
+    atomic_fetch_add_explicit(&timer_thread->word, 1, memory_order_relaxed);
     return true;
 }
 
-void keeper_wake(struct berth_pool *pool)
+void timer_thread_wake(struct berth_pool *pool)
 {
-    futex_wake_all(&pool->keeper.word);
+    futex_wake_all(&pool->timer_thread.word);
 }
 
-void keeper_stop(struct berth_pool *pool)
+void timer_thread_stop(struct berth_pool *pool)
 {
-    struct keeper *keeper = &pool->keeper;
+    struct timer_thread *timer_thread = &pool->timer_thread;
 
-    if (!keeper->is_running)
+    if (!timer_thread->is_running)
         return;
     lock_take(&pool->lock);
-    keeper->is_to_end = true;
-    atomic_fetch_add_explicit(&keeper->word, 1, memory_order_relaxed);
+    timer_thread->must_end = true;
+    atomic_fetch_add_explicit(&timer_thread->word, 1, memory_order_relaxed);
     lock_give(&pool->lock);
-    keeper_wake(pool);
-    pthread_join(keeper->thread, NULL);
-    keeper->is_running = false;
+    timer_thread_wake(pool);
+    pthread_join(timer_thread->thread, NULL);
+    timer_thread->is_running = false;
 }

@@ -13,27 +13,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct keeper {
+struct timer_thread {
     pthread_t thread;
     bool is_running; /* under the lock */
-    bool is_to_end;
+    bool must_end;
     int64_t sleeps_until;
     atomic_uint word; /* changes when it is to look again */
 };
 
 /* Makes sure that the thread runs. Fails with BERTH_ERROR_MEMORY when there can be none. With the
  * lock. */
-int keeper_need(struct berth_pool *pool, struct berth_error *error);
+int timer_thread_ensure_running(struct berth_pool *pool, struct berth_error *error);
 
 /* Whether the keeper is to be woken because the engine has something to do before it wakes by
- * itself; then keeper_wake does, after the lock is given back. With the lock. */
-bool keeper_is_late(struct berth_pool *pool);
-void keeper_wake(struct berth_pool *pool);
+ * itself; then timer_thread_wake does, after the lock is given back. With the lock. */
+bool timer_thread_must_wake(struct berth_pool *pool);
+void timer_thread_wake(struct berth_pool *pool);
 
 /* Ends the thread. Without the lock. */
-void keeper_stop(struct berth_pool *pool);
+void timer_thread_stop(struct berth_pool *pool);
 
 /* Has the program sample every device, then tells the engine. Without the lock. */
-void keeper_sample(struct berth_pool *pool);
+void timer_thread_sample(struct berth_pool *pool);
 
 #endif
